@@ -87,6 +87,29 @@ def test_it_is_painted_as_on_its_page_of_its_own(served: ServedPage, scheme: str
     assert page.locator(".legend").inner_text() == other.locator(".legend").inner_text()
 
 
+def test_old_and_new_stand_side_by_side_and_undo_goes_back(served: ServedPage) -> None:
+    page = opened(served)
+    states = article(cited()).states
+    becomes(page, TOLD, states.told[0])
+    page.get_by_label("Answer, if not").fill("a quiet story.")
+    page.get_by_role("button", name="Explain").click()
+    page.get_by_role("article", name="Now").wait_for()
+    other: Any = raison.cite(writer(), QUESTION, SOURCES, answer="a quiet story.", template="plain")
+    becomes(page, TOLD, [*states.told[0], *article(other).states.told[0]])
+    # Each answer colours its own sources.
+    page.get_by_role("article", name="Before").locator(".statement").nth(1).focus()
+    becomes(page, TOLD, [*states.told[1], *article(other).states.told[0]])
+    page.get_by_role("button", name="Undo").click()
+    becomes(page, TOLD, states.told[0])
+    assert page.get_by_label("Answer, if not").input_value() == ANSWER
+    page.get_by_role("button", name="Redo").click()
+    becomes(page, TOLD, [*states.told[0], *article(other).states.told[0]])
+    page.get_by_label("Beside it").select_option(label="nothing")
+    becomes(page, TOLD, article(other).states.told[0])
+    page.reload()
+    becomes(page, TOLD, article(other).states.told[0])
+
+
 def test_what_is_refused_leaves_no_old_colours(served: ServedPage) -> None:
     page = opened(served)
     page.get_by_label("Name").nth(1).fill("sea")
@@ -105,6 +128,9 @@ def test_axe_finds_no_violation_and_nothing_is_cut_off(
     served: ServedPage, scheme: str, viewport: dict[str, int]
 ) -> None:
     page = opened(served, color_scheme=scheme, viewport=viewport)
+    page.get_by_label("Answer, if not").fill("a quiet story.")
+    page.get_by_role("button", name="Explain").click()
+    page.get_by_role("article", name="Now").wait_for()
     page.evaluate("() => document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     found = axe.Axe().run(page).response["violations"]
     assert not found, json.dumps([(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in found])

@@ -9,6 +9,7 @@ import raison
 from raison.core.results.generation import GenerationExplanation
 from raison.report.explanations.html import page as static_page
 from raison.report.explanations.output_layout import output_layout, span_state, states
+from raison.web.component.views import agreement
 from tests.browser.conftest import Opened, ServedPage
 from tests.browser.stage import numbers
 from tests.browser.test_look import NARROW, TOLD, WIDE, axe
@@ -21,7 +22,10 @@ PAINT = """() => [...document.querySelectorAll("article.generation .unit")].map(
     return [unit.textContent, unit.ariaLabel, backgroundColor, color];
 })"""
 SAID = TOLD.replace("article .goal", "article .shown")
-LABELS = "() => [...document.querySelectorAll('article.generation .unit')].map((unit) => unit.ariaLabel)"
+LABELS = (
+    """() => [...document.querySelectorAll('article.generation:last-of-type .unit')].map((unit) => unit.ariaLabel)"""
+)
+BEFORE = LABELS.replace("last-of-type", "first-of-type")
 MATRIX = "() => [...document.querySelectorAll('.matrix td.cell')].map((cell) => [cell.title, cell.textContent])"
 
 
@@ -78,6 +82,36 @@ def test_in_a_notebook_settings_go_both_ways(opened: Opened) -> None:
     given = explained("a dull plot", output=" a plot", max_new_tokens=None)
     becomes(page, LABELS, labels(given, states(output_layout(given))["all"].values))
     assert page.evaluate("() => window.model.get('output')") == " a plot"
+
+
+def test_old_and_new_stand_side_by_side_and_undo_goes_back(served: ServedPage) -> None:
+    old, new = explained(), explained("the plot is dull")
+    of_old, of_new = (labels(e, states(output_layout(e))["all"].values) for e in (old, new))
+    page = served(written(old))
+    becomes(page, LABELS, of_old)
+    page.get_by_label("Prompt").fill("the plot is dull")
+    page.get_by_role("button", name="Explain").click()
+    becomes(page, LABELS, of_new)
+    becomes(page, BEFORE, of_old)
+    assert agreement(old.whole(), new.whole()) in " ".join(page.locator(".place-maps > .told").all_inner_texts())
+    # Each answer follows its own tokens.
+    page.get_by_role("article", name="Before").locator(".output button").nth(2).hover()
+    becomes(page, BEFORE, labels(old, states(output_layout(old))["1"].values))
+    becomes(page, LABELS, of_new)
+    page.get_by_role("button", name="Undo").press("Enter")
+    becomes(page, LABELS, of_old)
+    assert page.locator("article").count() == 1
+    assert page.get_by_label("Prompt").input_value() == PROMPT
+    page.keyboard.press("Control+Shift+Z")
+    becomes(page, LABELS, of_new)
+    page.get_by_role("form", name="Comparison").get_by_label("Beside it").select_option(label="another method")
+    page.get_by_role("form", name="Comparison").get_by_label("Method").select_option("shapley_exact")
+    other: Any = raison.explain(writer(), "the plot is dull", "shapley_exact", max_new_tokens=4, progress=False)
+    becomes(page, BEFORE, labels(other, states(output_layout(other))["all"].values))
+    # The link holds the comparison.
+    page.reload()
+    becomes(page, BEFORE, labels(other, states(output_layout(other))["all"].values))
+    becomes(page, LABELS, of_new)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -164,9 +198,12 @@ def test_axe_finds_no_violation_and_nothing_is_cut_off(
 ) -> None:
     page = served(written(explained()), color_scheme=scheme, viewport=viewport)
     page.locator("article").first.wait_for()
+    page.get_by_label("Prompt").fill("the plot is dull")
+    page.get_by_role("button", name="Explain").click()
+    page.locator("article").nth(1).wait_for()
     page.get_by_role("button", name="Make it a chat").click()
     page.evaluate("() => document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-    page.locator(".output button").nth(2).press("Enter")
+    page.locator("article").last.locator(".output button").nth(2).press("Enter")
     found = axe.Axe().run(page).response["violations"]
     assert not found, json.dumps([(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in found])
     assert page.evaluate("() => document.documentElement.scrollWidth") <= viewport["width"]

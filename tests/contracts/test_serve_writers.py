@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import math
 from collections.abc import Iterator
 
 import pytest
@@ -11,7 +12,7 @@ import raison
 from raison.core.results.citations import Citations
 from raison.core.results.generation import GenerationExplanation
 from raison.core.settings.reading import dump
-from raison.web.component.views import seen
+from raison.web.component.views import agreement, from_to, seen
 from raison.web.server.bodies import CiteBody
 from raison.web.server.citing import AskedCitations
 from raison.web.server.served import Served
@@ -43,6 +44,16 @@ def test_what_a_model_wrote_is_painted_token_by_token(client: TestClient) -> Non
         assert named == {name: alone[name] for name in named}
         token = client.post("/api/view/token", json={**body, "token": number})
         assert token.json() == json.loads(dump(seen([e.token(number)])))
+    assert view["remarks"] == []
+    for options in ({"text": "a dull sea"}, {"text": "a dull sea", "output": e.output, "max_new_tokens": None}):
+        other = client.post("/api/explain", json={**asked, **options}).json()
+        compared = client.post("/api/view/output", json={**body, "beside": other}).json()
+        assert {**compared, "remarks": []} == view
+        first = GenerationExplanation.from_dict(other)
+        before, after = (math.exp(one.log_probability) for one in (first, e))
+        changed = [from_to("probability of the answer", before, after)] if "output" in options else []
+        own = "Each map has a scale of its own, and so has each token"
+        assert compared["remarks"] == [*changed, agreement(first.whole(), e.whole()), own]
     every = client.post("/api/view/span", json={**body, "first": 0, "last": len(e.tokens) - 1}).json()
     assert every["values"] == view["states"]["all"]["values"]
     for path, wrong in (
@@ -52,6 +63,7 @@ def test_what_a_model_wrote_is_painted_token_by_token(client: TestClient) -> Non
         ("token", {"token": -1}),
         ("output", {"explanation": explanation | {"tokens": [5]}}),
         ("output", {"explanation": explanation | {"tokens": []}}),
+        ("output", {"beside": {"tokens": []}}),
         ("span", {}),
     ):
         refused = client.post(f"/api/view/{path}", json={**body, **wrong})

@@ -112,14 +112,15 @@ def agreement(first: Explanation, second: Explanation) -> str:
 def change(first: Explanation, second: Explanation) -> str:
     """From which value to which; if the two explain different classes, how the first one's probability changes."""
     if phrases.goal(first) == phrases.goal(second):
-        return _from_to(phrases.goal(second), first.value_full, second.value_full)
+        return from_to(phrases.goal(second), first.value_full, second.value_full)
     shares = [dict(zip(e.classes, e.probabilities, strict=False)) for e in (first, second)]
     if any(first.target not in share for share in shares):
         return ""
-    return _from_to(f"probability of {first.target}", *(share[first.target] for share in shares))
+    return from_to(f"probability of {first.target}", *(share[first.target] for share in shares))
 
 
-def _from_to(what: str, before: float, after: float) -> str:
+def from_to(what: str, before: float, after: float) -> str:
+    """How a value changed, in words and numbers."""
     places = phrases.places(before, after)
     values = [phrases.number(value, places) for value in (before, after)]
     difference = phrases.signed(after - before, places)

@@ -1,6 +1,7 @@
 """What a language model wrote as the component paints it: the answer token by token, and the prompt's map for each."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 
 from raison.core.errors import InputError
@@ -10,7 +11,9 @@ from raison.report.explanations.layout import Ends, MatrixRow
 from raison.report.explanations.output_layout import OutputLayout, State, output_layout, span_state, states
 from raison.report.style import phrases
 from raison.report.style.markup import minus
-from raison.web.component.views import PaintedPassage, painted_ends, painted_passage, seen
+from raison.web.component.views import PaintedPassage, agreement, from_to, painted_ends, painted_passage, seen
+
+OWN_SCALES = "Each map has a scale of its own, and so has each token"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +57,18 @@ class PaintedOutput:
     states: Mapping[str, State]
     cautions: tuple[str, ...]
     facts: tuple[tuple[str, str], ...]
+    remarks: tuple[str, ...]
+    """Of this output and the one beside it."""
 
 
 def output_seen(body: Mapping[str, object]) -> dict[str, object]:
-    """The explained output of a JSON object {"explanation": ...}, as plain JSON values for the component."""
-    return _plain(_painted(output_layout(_read(body))))
+    """The explained output of a JSON object {"explanation": ...}, as plain JSON values for the component.
+
+    `beside` may name another one, with which it is compared.
+    """
+    e, other = _read(body), body.get("beside")
+    remarks = () if other is None else tuple(_of_two(_read({"explanation": other}), e))
+    return _plain(_painted(output_layout(e), remarks))
 
 
 def span_seen(body: Mapping[str, object]) -> dict[str, object]:
@@ -74,6 +84,14 @@ def token_seen(body: Mapping[str, object]) -> dict[str, object]:
     """One output token, `token`, as a map of its own."""
     e = _read(body)
     return seen([e.token(_number(body, "token", e))])
+
+
+def _of_two(first: GenerationExplanation, second: GenerationExplanation) -> Iterator[str]:
+    """What is to be said of two outputs side by side; of the same one how its probability changes."""
+    if first.output == second.output:
+        yield from_to("probability of the answer", *(math.exp(e.log_probability) for e in (first, second)))
+    yield agreement(first.whole(), second.whole())
+    yield OWN_SCALES
 
 
 def _read(body: Mapping[str, object]) -> GenerationExplanation:
@@ -93,7 +111,7 @@ def _number(body: Mapping[str, object], name: str, e: GenerationExplanation) -> 
     return number
 
 
-def _painted(shown: OutputLayout) -> PaintedOutput:
+def _painted(shown: OutputLayout, remarks: tuple[str, ...]) -> PaintedOutput:
     e = shown.e
     return PaintedOutput(
         written=phrases.shorten(e.output, 200),
@@ -111,6 +129,7 @@ def _painted(shown: OutputLayout) -> PaintedOutput:
         states=states(shown),
         cautions=tuple(phrases.cautions(e)),
         facts=tuple((name, str(fact)) for name, fact in shown.facts.items()),
+        remarks=remarks,
     )
 
 

@@ -70,11 +70,19 @@ class TrustBody(BaseModel):
 
 
 class OutputBody(BaseModel):
-    """What POST /api/view/output takes."""
+    """An explained output, of which something is asked."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     explanation: Annotated[dict[str, Any], Field(description="the JSON of an explained output")]
+
+
+class OutputsBody(OutputBody):
+    """What POST /api/view/output takes."""
+
+    beside: Annotated[
+        dict[str, Any] | None, Field(description="the JSON of another explained output, with which it is compared")
+    ] = None
 
 
 class SpanBody(OutputBody):
@@ -127,7 +135,7 @@ def paths(app: FastAPI) -> None:
         return _told(seen(read_explanations(body.model_dump())))
 
     @app.post("/api/view/output")
-    def view_output(body: OutputBody) -> Response:
+    def view_output(body: OutputsBody) -> Response:
         """How the page paints what a model wrote: the answer's tokens, and the prompt's map for each and for all."""
         return _told(output_seen(body.model_dump()))
 

@@ -1,7 +1,8 @@
 // A question and its sources in; the answer's statements out, each with what it rests on.
 import { button, choice, exchangeContent, field, make } from "./elements.js";
 import { latest, remembered, talker } from "./talk.js";
-import { methodsOf, names } from "./form.js";
+import { Past, beside, comparedIn, pastRow, undoKey } from "./past.js";
+import { comparisonForm, methodsOf, names } from "./form.js";
 import { area, count } from "./messages.js";
 import { paintedCitations } from "./statements.js";
 import { call, taking } from "./taking.js";
@@ -26,22 +27,52 @@ export class Citing {
   constructor(model, el) {
     this.model = model;
     this.talk = talker(model);
+    this.past = new Past(({ question, sources, answer }) => [question, sources, answer]);
     this.cite = remembered((request) => this.talk.ask("cite", request), QUESTIONS);
     this.refresh = latest((stale) => this.follow(stale), () => this.talk.drop());
     this.root = make("div", { class: "raison-component" });
     this.places = {};
-    for (const name of ["asking", "status", "maps", "past"]) this.places[name] = make("div", { class: `place-${name}` });
+    for (const name of ["asking", "comparing", "status", "maps", "past"]) this.places[name] = make("div", { class: `place-${name}` });
     this.places.status.setAttribute("role", "status");
     this.root.append(...Object.values(this.places));
     el.append(this.root);
-    const linked = citingFromHash(location.hash);
-    this.settings = { ...structuredClone(EXAMPLE), model: model.get("models")[0].name, ...linked };
+    this.root.addEventListener("keydown", (event) => undoKey(event, (count) => this.undo(count)));
+    const moved = () => this.open(citingFromHash(location.hash));
+    addEventListener("hashchange", moved);
+    this.close = () => {
+      removeEventListener("hashchange", moved);
+      this.talk.close();
+    };
+    const found = citingFromHash(location.hash);
+    this.settings = { ...structuredClone(EXAMPLE), model: model.get("models")[0].name, ...found?.settings };
+    this.compared = found?.compared ?? { with: "before", value: null };
     this.showForm();
-    if (linked) this.refresh();
+    if (found) this.refresh();
   }
 
-  close() {
-    this.talk.close();
+  /** A state that an address holds; what it does not name is as before. */
+  open(state) {
+    if (!state) return;
+    this.compared = state.compared;
+    this.go(state.settings);
+  }
+
+  /** Other settings at once. */
+  go(settings) {
+    Object.assign(this.settings, structuredClone(settings));
+    this.showForm();
+    this.refresh();
+  }
+
+  undo(count) {
+    const entry = this.past.step(count);
+    if (entry) this.go(entry.settings);
+  }
+
+  compare(compared) {
+    this.compared = compared;
+    this.showForm();
+    if (this.past.now) this.refresh();
   }
 
   showForm() {
@@ -76,6 +107,7 @@ export class Citing {
       this.refresh();
     });
     exchangeContent(this.places.asking, form);
+    exchangeContent(this.places.comparing, comparisonForm(this.compared, this.settings, models, (compared) => this.compare(compared)));
   }
 
   sourceField(one, place) {
@@ -96,42 +128,43 @@ export class Citing {
     );
   }
 
-  request() {
-    const { model, question, sources, answer, method, within, template, draws, tokens } = this.settings;
-    const ids = sources.map(({ id }) => id);
-    const twice = ids.find((id, place) => ids.indexOf(id) < place);
-    if (twice !== undefined) throw new Error(`Two sources are named “${twice}”: name one otherwise.`);
-    const own = answer ? { answer } : { max_new_tokens: tokens };
-    // Names that are numbers would change the order of an object; a list is numbered from 1.
-    const numbered = ids.every((id, place) => id === String(place + 1));
-    if (!numbered && ids.some((id) => /^\d+$/.test(id))) throw new Error("A source's name cannot be a number alone, unless all are numbered from 1.");
-    const named = numbered ? sources.map(({ text }) => text) : Object.fromEntries(sources.map(({ id, text }) => [id, text]));
-    return { model, question, sources: named, method, within, draws, ...(template ? { template } : {}), ...own };
-  }
-
   async follow(stale) {
     this.places.maps.setAttribute("aria-busy", "true");
     try {
-      const request = this.request();
+      const settings = structuredClone(this.settings);
+      const request = citingRequest(settings);
       this.say(request.answer ? "Leaving out sources, one after the other." : "The model answers; then sources are left out, one after the other.");
-      const citations = await this.cite(request);
+      const explanation = await this.cite(request);
       if (stale()) return;
-      const view = await this.talk.ask("view/citations", { citations });
+      this.past.add({ settings, explanation });
+      const other = await beside(this.past, this.compared, settings, (one) => this.cite(citingRequest(one)));
       if (stale()) return;
-      this.places.maps.replaceChildren(paintedCitations(view));
-      this.places.maps.removeAttribute("aria-busy");
-      this.say("");
-      this.showTaking(request, citations);
+      await this.show(request, other ? [other.explanation, explanation] : [explanation], other, stale);
     } catch (error) {
       if (!stale()) this.fail(error.message);
     }
   }
 
-  showTaking({ model, question, ...options }, citations) {
+  /** The last of the citations are the own ones; `other` has the headings of two. */
+  async show(request, found, other, stale) {
+    const views = await Promise.all(found.map((citations) => this.talk.ask("view/citations", { citations })));
+    if (stale()) return;
+    const headings = other ? [other.heading, other.own] : [""];
+    const articles = views.map((view, place) => paintedCitations(view, headings[place]));
+    const line = other ? [make("p", { class: "raison told" }, "Each has a scale of its own.")] : [];
+    this.places.maps.replaceChildren(make("div", { class: "raison-beside" }, ...articles), ...line);
+    this.places.maps.removeAttribute("aria-busy");
+    this.say("");
+    this.showPast(request, found.at(-1));
+  }
+
+  showPast({ model, question, ...options }, citations) {
     const linked = this.model.get("linked");
-    if (linked) history.replaceState(null, "", citingToHash(this.settings));
+    if (linked) history.replaceState(null, "", citingToHash(this.settings, this.compared));
+    const said = (settings) => `${settings.question} (${settings.sources.map(({ id }) => id).join(", ")}; ${settings.method})`;
+    const row = pastRow(this.past, said, (count) => this.undo(count));
     const take = taking(call("cite", question, options), [citations], linked ? location.href : null, this.talk.ask);
-    exchangeContent(this.places.past, make("section", { class: "raison", "aria-label": "Take away" }, take));
+    exchangeContent(this.places.past, make("section", { class: "raison", "aria-label": "History" }, row, take));
   }
 
   say(message) {
@@ -147,20 +180,35 @@ export class Citing {
   }
 }
 
+/** What is asked of the server for these settings. Throws an error for sources whose names do not go together. */
+function citingRequest({ model, question, sources, answer, method, within, template, draws, tokens }) {
+  const ids = sources.map(({ id }) => id);
+  const twice = ids.find((id, place) => ids.indexOf(id) < place);
+  if (twice !== undefined) throw new Error(`Two sources are named “${twice}”: name one otherwise.`);
+  const own = answer ? { answer } : { max_new_tokens: tokens };
+  // Names that are numbers would change the order of an object; a list is numbered from 1.
+  const numbered = ids.every((id, place) => id === String(place + 1));
+  if (!numbered && ids.some((id) => /^\d+$/.test(id))) throw new Error("A source's name cannot be a number alone, unless all are numbered from 1.");
+  const named = numbered ? sources.map(({ text }) => text) : Object.fromEntries(sources.map(({ id, text }) => [id, text]));
+  return { model, question, sources: named, method, within, draws, ...(template ? { template } : {}), ...own };
+}
+
 const NAMED = ["model", "question", "answer", "method", "within", "template", "draws", "tokens"];
 
 /** The settings as what follows # in an address. */
-function citingToHash(settings) {
+function citingToHash(settings, compared) {
   const held = new URLSearchParams({ face: "cite" });
   for (const name of NAMED) if (settings[name] !== "") held.append(name, settings[name]);
   for (const { id, text } of settings.sources) {
     held.append("source", id);
     held.append("text", text);
   }
+  held.append("with", compared.with);
+  if (compared.value !== null) held.append("than", compared.value);
   return "#" + held;
 }
 
-/** The settings that an address holds; nothing where it holds none. */
+/** The state that an address holds; nothing where it holds none. */
 function citingFromHash(hash) {
   const held = new URLSearchParams(hash.slice(1));
   if (held.get("face") !== "cite" || !held.has("question")) return undefined;
@@ -169,5 +217,6 @@ function citingFromHash(hash) {
   for (const name of ["draws", "tokens"]) if (name in found) found[name] = Number(found[name]);
   const texts = held.getAll("text");
   const sources = held.getAll("source").map((id, place) => ({ id, text: texts[place] ?? "" }));
-  return sources.length ? { ...found, sources } : found;
+  const settings = sources.length ? { ...found, sources } : found;
+  return { settings, compared: comparedIn(held) };
 }

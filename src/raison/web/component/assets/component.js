@@ -1,7 +1,7 @@
 // The component: settings and maps of one model, as anywidget gives it, in one element.
 import { button, exchangeContent, focused, make } from "./elements.js";
 import { latest, paused, remembered, talker } from "./talk.js";
-import { Past, fromHash, toHash } from "./past.js";
+import { Past, beside, fromHash, pastRow, toHash, undoKey } from "./past.js";
 import { focusUnit, painted } from "./map.js";
 import { wordBar } from "./words.js";
 import { withoutSpan } from "./texts.js";
@@ -22,7 +22,7 @@ class Component {
   constructor(model, el) {
     this.model = model;
     this.talk = talker(model);
-    this.past = new Past();
+    this.past = new Past(({ text }) => text);
     this.compared = { with: "before", value: null };
     this.settings = this.read();
     this.explain = remembered((request) => this.talk.ask("explain", request), KEPT);
@@ -35,7 +35,7 @@ class Component {
     for (const name of ["asking", "comparing", "status", "maps", "word", "trust", "past"]) this.places[name] = make("div", { class: `place-${name}` });
     this.places.status.setAttribute("role", "status");
     this.root.append(...Object.values(this.places));
-    this.root.addEventListener("keydown", (event) => this.undoKey(event));
+    this.root.addEventListener("keydown", (event) => undoKey(event, (count) => this.undo(count)));
     el.append(this.root);
     this.listen();
   }
@@ -136,7 +136,7 @@ class Component {
     const explanation = await this.explain(settings);
     if (stale()) return;
     this.past.add({ settings, explanation });
-    const other = await this.other(settings);
+    const other = await beside(this.past, this.compared, settings, this.explain);
     if (stale()) return;
     const shown = other ? [other.explanation, explanation] : [explanation];
     await this.show(shown, other ? [other.heading, other.own] : [""], settings);
@@ -146,18 +146,6 @@ class Component {
     this.showPast();
     this.showTrust(settings, explanation, stale);
     if (this.linked) history.replaceState(null, "", toHash(settings, this.compared));
-  }
-
-  /** What the map is compared with, and what stands over the two. */
-  async other(settings) {
-    const { with: sort, value } = this.compared;
-    if (sort === "before") {
-      const before = this.past.before;
-      return before && { heading: "Before", own: "Now", explanation: before.explanation };
-    }
-    if (sort === "nothing" || value === null) return undefined;
-    const explanation = await this.explain({ ...settings, [sort]: value });
-    return { heading: `${[value].flat().join(" / ")}`, own: `${[settings[sort] ?? "what is predicted"].flat().join(" / ")}`, explanation };
   }
 
   async show(explanations, headings, settings) {
@@ -214,21 +202,8 @@ class Component {
   }
 
   showPast() {
-    const step = (count) => () => this.undo(count);
-    const { entries, place } = this.past;
-    const list = make("ol");
-    entries.forEach((entry, number) => {
-      const said = `${[entry.settings.text].flat().join(" / ")} (${entry.settings.method})`;
-      const go = button(said, step(number - place), { "aria-current": number === place ? "step" : null });
-      list.append(make("li", {}, go));
-    });
-    const row = make(
-      "div",
-      { class: "row" },
-      button("Undo", step(-1), { "aria-disabled": String(place < 1) }),
-      button("Redo", step(1), { "aria-disabled": String(place > entries.length - 2) }),
-      make("details", {}, make("summary", {}, `History: ${entries.length}`), list),
-    );
+    const said = ({ text, method }) => `${[text].flat().join(" / ")} (${method})`;
+    const row = pastRow(this.past, said, (count) => this.undo(count));
     const link = this.linked ? location.href : null;
     const take = taking(code(this.past.now.settings), this.shown, link, this.talk.ask);
     exchangeContent(this.places.past, make("section", { class: "raison", "aria-label": "History" }, row, take));
@@ -239,13 +214,6 @@ class Component {
     if (!entry) return;
     this.write(entry.settings);
     this.start();
-  }
-
-  undoKey(event) {
-    const typing = event.target.closest?.("input, textarea, select");
-    if (typing || !(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "z") return;
-    event.preventDefault();
-    this.undo(event.shiftKey ? 1 : -1);
   }
 
   say(message) {

@@ -42,12 +42,12 @@ export function textAreas(text, typed, label = "Text") {
 export function comparisonForm(compared, settings, models, change) {
   const facts = models.find((model) => model.name === settings.model) ?? models[0];
   const sorts = [
-    ["before", "the text before the change"],
+    ["before", `the ${"text" in settings ? "text" : "answer"} before the change`],
     ["nothing", "nothing"],
     ["method", "another method"],
     models.length > 1 ? ["model", "another model"] : null,
     facts.outputs !== "number" && facts.classes.length > 1 ? ["target", "another target"] : null,
-    ["text", "another text"],
+    "text" in settings ? ["text", "another text"] : null,
   ].filter(Boolean);
   const first = {
     method: () => facts.methods.find((name) => name !== settings.method),

@@ -1,8 +1,11 @@
-// What was looked at before: a history with undo, and a link that holds a state.
+// What was looked at before: a history with undo, what stands beside it, and a link that holds a state.
+import { button, make } from "./elements.js";
 
-/** States in their order, and where in it we are. */
+/** States in their order, and where in it we are; each is {settings, explanation}. */
 export class Past {
-  constructor() {
+  /** `about(settings)` is what settings ask about: what differs in it stands beside each other. */
+  constructor(about) {
+    this.about = (settings) => JSON.stringify(about(settings));
     this.entries = [];
     this.place = -1;
   }
@@ -11,10 +14,11 @@ export class Past {
     return this.entries[this.place];
   }
 
-  /** The last state before this one that another text was explained in. */
+  /** The last state before this one that asked about something else. */
   get before() {
-    const text = JSON.stringify(this.now?.settings.text);
-    return this.entries.slice(0, this.place).findLast((entry) => JSON.stringify(entry.settings.text) !== text);
+    if (!this.now) return undefined;
+    const own = this.about(this.now.settings);
+    return this.entries.slice(0, this.place).findLast((entry) => this.about(entry.settings) !== own);
   }
 
   /** A new state behind the present one; what was undone is gone. The same state again is no new one. */
@@ -33,6 +37,44 @@ export class Past {
     this.place += count;
     return this.now;
   }
+}
+
+/** What the present state is compared with, and what stands over the two; nothing where it stands alone.
+ * `compared` is {with, value}, `explain(settings)` explains. */
+export async function beside(past, compared, settings, explain) {
+  const { with: sort, value } = compared;
+  if (sort === "before") {
+    const before = past.before;
+    return before && { heading: "Before", own: "Now", explanation: before.explanation };
+  }
+  if (sort === "nothing" || value === null) return undefined;
+  const explanation = await explain({ ...settings, [sort]: value });
+  return { heading: [value].flat().join(" / "), own: [settings[sort] ?? "what is predicted"].flat().join(" / "), explanation };
+}
+
+/** Undo, redo and all states. `said(settings)` names one, `go(count)` goes so many states on. */
+export function pastRow(past, said, go) {
+  const { entries, place } = past;
+  const list = make("ol");
+  entries.forEach((entry, number) => {
+    const one = button(said(entry.settings), () => go(number - place), { "aria-current": number === place ? "step" : null });
+    list.append(make("li", {}, one));
+  });
+  return make(
+    "div",
+    { class: "row" },
+    button("Undo", () => go(-1), { "aria-disabled": String(place < 1) }),
+    button("Redo", () => go(1), { "aria-disabled": String(place > entries.length - 2) }),
+    make("details", {}, make("summary", {}, `History: ${entries.length}`), list),
+  );
+}
+
+/** Ctrl+Z and Ctrl+Shift+Z outside of a field. */
+export function undoKey(event, go) {
+  const typing = event.target.closest?.("input, textarea, select");
+  if (typing || !(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "z") return;
+  event.preventDefault();
+  go(event.shiftKey ? 1 : -1);
 }
 
 const LISTS = ["text", "target"];
@@ -56,6 +98,11 @@ export function fromHash(hash, names) {
     const values = held.getAll(name);
     if (values.length) settings[name] = LISTS.includes(name) && values.length > 1 ? values : values[0];
   }
+  return { settings, compared: comparedIn(held) };
+}
+
+/** What the parameters of an address say of the comparison. */
+export function comparedIn(held) {
   const than = held.getAll("than");
-  return { settings, compared: { with: held.get("with") ?? "before", value: than.length > 1 ? than : (than[0] ?? null) } };
+  return { with: held.get("with") ?? "before", value: than.length > 1 ? than : (than[0] ?? null) };
 }

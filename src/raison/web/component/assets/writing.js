@@ -1,8 +1,9 @@
 // What a language model writes: a prompt or a chat in, the answer token by token out, with the prompt's map for each.
 import { choice, exchangeContent, field, make } from "./elements.js";
 import { latest, remembered, talker } from "./talk.js";
+import { Past, beside, comparedIn, pastRow, undoKey } from "./past.js";
 import { painted } from "./map.js";
-import { methodsOf, names, QUANTITIES } from "./form.js";
+import { comparisonForm, methodsOf, names, QUANTITIES } from "./form.js";
 import { area, count, isBlank, promptEditor } from "./messages.js";
 import { paintedOutput } from "./written.js";
 import { call, taking } from "./taking.js";
@@ -14,26 +15,56 @@ export class Writing {
   constructor(model, el) {
     this.model = model;
     this.talk = talker(model);
+    this.past = new Past(({ prompt, output }) => [prompt, output]);
     this.explain = remembered((request) => this.talk.ask("explain", request), ANSWERS);
     // A kernel does one thing after the other, so only a server is told that nobody waits.
     this.refresh = latest((stale) => this.follow(stale), () => (model.get("drops") ? this.talk.drop() : undefined));
     this.root = make("div", { class: "raison-component" });
     this.places = {};
-    for (const name of ["asking", "status", "maps", "against", "past"]) this.places[name] = make("div", { class: `place-${name}` });
+    for (const name of ["asking", "comparing", "status", "maps", "against", "past"]) this.places[name] = make("div", { class: `place-${name}` });
     this.places.status.setAttribute("role", "status");
     this.root.append(...Object.values(this.places));
     el.append(this.root);
-    const linked = model.get("linked") ? writingFromHash(location.hash) : undefined;
-    this.settings = { ...this.read(), ...linked };
-    const heard = () => this.outside();
-    for (const trait of Object.values(ANSWERING)) model.on(`change:${trait}`, heard);
-    this.close = () => {
-      for (const trait of Object.values(ANSWERING)) model.off(`change:${trait}`, heard);
-      this.talk.close();
-    };
+    this.root.addEventListener("keydown", (event) => undoKey(event, (count) => this.undo(count)));
+    this.linked = Boolean(model.get("linked"));
+    const found = this.linked ? writingFromHash(location.hash) : undefined;
+    this.settings = { ...this.read(), ...found?.settings };
+    this.compared = found?.compared ?? { with: "before", value: null };
+    this.listen();
     this.showForm();
     // A page waits until it is asked: an answer takes a while.
-    if (linked || !model.get("linked")) this.refresh();
+    if (found || !this.linked) this.refresh();
+  }
+
+  listen() {
+    const heard = () => this.outside();
+    const moved = () => this.open(writingFromHash(location.hash));
+    for (const trait of Object.values(ANSWERING)) this.model.on(`change:${trait}`, heard);
+    if (this.linked) addEventListener("hashchange", moved);
+    this.close = () => {
+      for (const trait of Object.values(ANSWERING)) this.model.off(`change:${trait}`, heard);
+      removeEventListener("hashchange", moved);
+      this.talk.close();
+    };
+  }
+
+  /** A state that an address holds; what it does not name is as before. */
+  open(state) {
+    if (!state) return;
+    this.compared = state.compared;
+    this.go(state.settings);
+  }
+
+  /** Other settings at once. */
+  go(settings) {
+    Object.assign(this.settings, structuredClone(settings));
+    this.showForm();
+    this.refresh();
+  }
+
+  undo(count) {
+    const entry = this.past.step(count);
+    if (entry) this.go(entry.settings);
   }
 
   read() {
@@ -87,18 +118,20 @@ export class Writing {
       this.refresh();
     });
     exchangeContent(this.places.asking, form);
+    exchangeContent(this.places.comparing, comparisonForm(this.compared, this.settings, models, (compared) => this.compare(compared)));
   }
 
-  request() {
-    const { model, prompt, method, unit, of, output, tokens } = this.settings;
-    const own = output ? { output } : { max_new_tokens: tokens };
-    return { model, text: structuredClone(prompt), method, unit, of, ...own };
+  compare(compared) {
+    this.compared = compared;
+    this.showForm();
+    if (this.past.now) this.refresh();
   }
 
   async follow(stale) {
     if (isBlank(this.settings.prompt)) return this.say("Type or paste a prompt.");
     this.write();
-    const request = this.request();
+    const settings = structuredClone(this.settings);
+    const request = writingRequest(settings);
     this.places.maps.setAttribute("aria-busy", "true");
     this.places.against.replaceChildren();
     try {
@@ -111,25 +144,41 @@ export class Writing {
       }
       const explanation = await this.explain(request);
       if (stale()) return;
-      const view = await this.talk.ask("view/output", { explanation });
+      this.past.add({ settings, explanation });
+      const other = await beside(this.past, this.compared, settings, (one) => this.explain(writingRequest(one)));
       if (stale()) return;
-      this.show(request, explanation, view);
+      const view = await this.talk.ask("view/output", { explanation, beside: other?.explanation ?? null });
+      const views = other ? [await this.talk.ask("view/output", { explanation: other.explanation }), view] : [view];
+      if (stale()) return;
+      this.show(request, other ? [other.explanation, explanation] : [explanation], views, other);
     } catch (error) {
       if (!stale()) this.fail(error.message);
     }
   }
 
-  show(request, explanation, view) {
-    const span = (first, last) => this.tried(this.talk.ask("view/span", { explanation, first, last }));
-    const held = (number) => this.showContrast(request, explanation, view, number);
-    this.places.maps.replaceChildren(paintedOutput(view, { span, held }));
+  /** The last of the explanations is the own one; `other` has the headings of two. */
+  show(request, explanations, views, other) {
+    const headings = other ? [other.heading, other.own] : [""];
+    const last = views.length - 1;
+    const articles = views.map((view, place) => {
+      const explanation = explanations[place];
+      const span = (first, end) => this.tried(this.talk.ask("view/span", { explanation, first, last: end }));
+      const held = place === last ? (number) => this.showContrast(request, explanation, view, number) : () => {};
+      return paintedOutput(view, headings[place], { span, held });
+    });
+    const lines = views[last].remarks.map((line) => make("p", { class: "raison told" }, `${line}.`));
+    this.places.maps.replaceChildren(make("div", { class: "raison-beside" }, ...articles), ...lines);
     this.places.maps.removeAttribute("aria-busy");
     this.say("");
-    const hash = writingToHash(this.settings);
-    if (this.model.get("linked")) history.replaceState(null, "", hash);
+    this.showPast(request, explanations[last]);
+  }
+
+  showPast(request, explanation) {
+    if (this.linked) history.replaceState(null, "", writingToHash(this.settings, this.compared));
     const { model, text, ...options } = request;
-    const take = taking(call("explain", text, options), [explanation], this.model.get("linked") ? location.href : null, this.talk.ask);
-    exchangeContent(this.places.past, make("section", { class: "raison", "aria-label": "Take away" }, take));
+    const row = pastRow(this.past, writingSaid, (count) => this.undo(count));
+    const take = taking(call("explain", text, options), [explanation], this.linked ? location.href : null, this.talk.ask);
+    exchangeContent(this.places.past, make("section", { class: "raison", "aria-label": "History" }, row, take));
   }
 
   /** The bar that asks why this token and not another one. */
@@ -186,6 +235,18 @@ export class Writing {
   }
 }
 
+/** What is asked of a server or a kernel for these settings. */
+function writingRequest({ model, prompt, method, unit, of, output, tokens }) {
+  const own = output ? { output } : { max_new_tokens: tokens };
+  return { model, text: structuredClone(prompt), method, unit, of, ...own };
+}
+
+/** Settings in the history. */
+function writingSaid({ prompt, output, method }) {
+  const asked = typeof prompt === "string" ? prompt : prompt.map(({ role, content }) => `${role}: ${content}`).join(" / ");
+  return `${asked}${output ? ` → ${output.trim()}` : ""} (${method})`;
+}
+
 /** The settings for another model: what that model lacks is left out. */
 function forModel({ method, prompt, unit }, models, name) {
   const facts = models.find((one) => one.name === name);
@@ -199,17 +260,19 @@ function forModel({ method, prompt, unit }, models, name) {
 }
 
 /** The settings as what follows # in an address. */
-function writingToHash({ model, prompt, method, unit, of, output, tokens }) {
+function writingToHash({ model, prompt, method, unit, of, output, tokens }, compared) {
   const held = new URLSearchParams({ face: "write", model, method, unit, tokens, ...(of ? { of } : {}), ...(output ? { output } : {}) });
   const messages = typeof prompt === "string" ? [{ content: prompt }] : prompt;
   for (const { role, content } of messages) {
     if (role) held.append("role", role);
     held.append("text", content);
   }
+  held.append("with", compared.with);
+  if (compared.value !== null) held.append("than", compared.value);
   return "#" + held;
 }
 
-/** The settings that an address holds; nothing where it holds none. */
+/** The state that an address holds; nothing where it holds none. */
 function writingFromHash(hash) {
   const held = new URLSearchParams(hash.slice(1));
   if (held.get("face") !== "write" || !held.has("text")) return undefined;
@@ -217,5 +280,5 @@ function writingFromHash(hash) {
   const found = { prompt: roles.length ? texts.map((content, place) => ({ role: roles[place], content })) : texts[0] };
   for (const name of ["model", "method", "unit", "of", "output"]) if (held.has(name)) found[name] = held.get(name);
   if (held.has("tokens")) found.tokens = Number(held.get("tokens"));
-  return found;
+  return { settings: found, compared: comparedIn(held) };
 }

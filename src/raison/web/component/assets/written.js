@@ -3,16 +3,17 @@ import { make } from "./elements.js";
 import { computed, legend, passages, walk } from "./map.js";
 
 /**
- * The article of a view. `on.span(first, last)` is asked for the state of several tokens, and `on.held(number)` is told
+ * The article of a view under a heading. `on.span(first, last)` is asked for the state of several tokens, and `on.held(number)` is told
  * which one token is held; undefined for none.
  */
-export function paintedOutput(view, on) {
+export function paintedOutput(view, heading, on) {
   const tokens = view.tokens.map((token, number) => tokenButton(token.text, { "data-token": number, title: token.heading }));
   const whole = tokenButton("whole output", { class: "out all", "data-token": "all" });
   const hint = "Point at a token of the answer, or go to it with the arrow keys; with Shift a span of tokens.";
   const article = make(
     "article",
-    { class: "raison generation", "aria-label": "Answer" },
+    { class: "raison generation", "aria-label": heading || "Answer" },
+    heading ? make("p", { class: "heading" }, heading) : null,
     make("p", { class: "verdict" }, "Written: ", make("b", {}, make("bdi", { translate: "no" }, view.written))),
     make("p", { class: "goal" }, `Explained: ${view.goal}, ${view.unit} by ${view.unit}, with ${view.method}. ${hint}`),
     make("div", { class: "output", role: "group", "aria-label": "Output tokens" }, whole, ...tokens),
@@ -20,7 +21,7 @@ export function paintedOutput(view, on) {
     ...passages(view, null),
     legend(view),
     ...view.cautions.map((said) => make("p", { class: "warning" }, `Warning: ${said}.`)),
-    matrix(view),
+    matrix(view, heading),
     computed(view.facts),
   );
   const live = liveOutput(article, view, (held) => on.held(held.length === 1 && held[0] !== "all" ? Number(held[0]) : undefined));
@@ -64,7 +65,7 @@ function spans(tokens, live, view, span) {
   });
 }
 
-function matrix(view) {
+function matrix(view, heading) {
   const { low, high } = view.matrix_ends;
   const [least, most] = view.signed ? ["blue", "red"] : ["no colour", "purple"];
   const head = make("tr", {}, make("td"), ...view.names.map((name) => make("th", { scope: "col" }, make("bdi", { translate: "no" }, name))));
@@ -80,5 +81,5 @@ function matrix(view) {
   });
   const caption = `Each output token in a row, from ${low} (${least}) to ${high} (${most})`;
   const table = make("table", { class: "matrix" }, make("caption", {}, caption), make("thead", {}, head), make("tbody", {}, ...rows));
-  return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Matrix of scores" }, table);
+  return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": heading ? `Matrix of scores, ${heading}` : "Matrix of scores" }, table);
 }
