@@ -1,11 +1,12 @@
 """Explaining a file is killed (SIGKILL) at random moments, in every engine, and gone on with: is each row there once?
 
-    python benchmarks/kills.py [--local 60] [--workers 16] [--shard 14] [--ray 10] [--seed 0]
+    python benchmarks/kills.py [--local 60] [--workers 16] [--shard 14] [--ray 10] [--cite 8] [--seed 0]
 
 One round of an engine is one file: started, killed after a random part of its time, started again until it is complete.
 Then its rows are compared with those of a run that nothing interrupted, all columns but the seconds. `local` kills the
 one process; `workers` one of two processes, or the one that started them; `shard` one of two processes with a share
-each; `ray` an actor, or the driver. Counts are added to those of earlier runs (results/kills.json).
+each; `ray` an actor, or the driver. `cite, workers` is `workers` with questions whose answers are cited. Counts are
+added to those of earlier runs (results/kills.json).
 """
 
 import argparse
@@ -18,25 +19,28 @@ import sys
 import tempfile
 import time
 import warnings
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import raison
-from raison.core.model import LanguageModel
 from raison.data.streams import Reading
 from raison.explaining.files import survey
+from raison.models.adapters.writing.writer import Writer
 from raison.runs.files.folder import SUMMARY, read
-from tests.tiny import TINY
+from tests.tiny import TINY, build_language_model
 
 RESULTS = Path(__file__).parent / "results"
 WORDS = "the film is a dull and quiet pleasure but not good for its loud end".split()
 ROWS, TOGETHER = 700, 8
 """Of a part; as many parts as two for each shard, so that a shard is left half done."""
+QUESTIONS, FEW = 120, 10
+"""Rows to cite, and shards of them, so that a shard has several parts."""
 PARTS = {"workers": b"raison.jobs.workers", "ray": b"ray::MapWorker"}
 """What the command line of a process says that does the jobs, by the engine that starts it."""
 PARENT = 0.3
@@ -45,32 +49,37 @@ NAMES = {"workers": ("the parent", "a worker"), "ray": ("the driver", "an actor"
 
 
 @dataclass
-class Bench:
+class Bench(ABC):
     """The data, the model, what is expected, and what has happened so far."""
 
     place: Path
     chance: random.Random
     rows: int
-    model: LanguageModel = field(init=False)
     expected: list[dict[str, object]] = field(init=False)
     seconds: float = field(init=False)
+    before: ClassVar[str] = ""
+    """Of the engine's name in the table."""
+    cut: ClassVar[dict[str, int]] = {}
+    """How the rows are cut: names of `raison.explaining.files.survey`, and their values."""
 
     def __post_init__(self) -> None:
-        network, tokenizer = TINY["bert"]()
-        network.save_pretrained(self.place / "model")
-        tokenizer.save_pretrained(self.place / "model")
-        self.model = raison.load(self.place / "model")
-        texts = (" ".join(WORDS[row % 5 : row % 5 + 3 + row % 9]) for row in range(self.rows))
-        # Some rows are blank, and are rejected.
-        lines = [f"{row},{'' if row % 50 == 7 else text}\n" for row, text in enumerate(texts)]
-        (self.place / "texts.csv").write_text("id,text\n" + "".join(lines))
+        self.prepare()
         started = time.monotonic()
         self.explain(self.place / "whole")
         self.seconds = time.monotonic() - started
         self.expected = self.found(self.place / "whole")
 
+    @abstractmethod
+    def prepare(self) -> None:
+        """Write the model and the data."""
+
+    @abstractmethod
     def explain(self, out: Path) -> None:
-        raison.explain_file(self.model, self.place / "texts.csv", out, "random", reading=Reading(), progress=False)
+        """Do the work in this process."""
+
+    @abstractmethod
+    def words(self) -> list[str]:
+        """The command without its folder and its engine."""
 
     def found(self, out: Path) -> list[dict[str, object]]:
         """Every row without its seconds, and every rejected one."""
@@ -79,6 +88,60 @@ class Bench:
         assert not list((out / "work").iterdir())
         kept = ({name: value for name, value in row.items() if name != "seconds"} for row in written.rows())
         return [*kept, *map(json.loads, (out / "rejected.jsonl").read_text().splitlines())]
+
+
+class Texts(Bench):
+    """Texts whose predictions are explained."""
+
+    cut: ClassVar[dict[str, int]] = {"ROWS": TOGETHER}
+
+    def prepare(self) -> None:
+        network, tokenizer = TINY["bert"]()
+        network.save_pretrained(self.place / "model")
+        tokenizer.save_pretrained(self.place / "model")
+        self.model = raison.load(self.place / "model")
+        texts = (" ".join(WORDS[row % 5 : row % 5 + 3 + row % 9]) for row in range(self.rows))
+        # Some rows are blank, and are rejected.
+        lines = [f"{row},{'' if row % 50 == 7 else text}\n" for row, text in enumerate(texts)]
+        (self.place / "texts.csv").write_text("id,text\n" + "".join(lines))
+
+    def explain(self, out: Path) -> None:
+        raison.explain_file(self.model, self.place / "texts.csv", out, "random", reading=Reading(), progress=False)
+
+    def words(self) -> list[str]:
+        model, data = self.place / "model", self.place / "texts.csv"
+        return ["explain", "--data", str(data), "--model", str(model), "--method", "random"]
+
+
+class Questions(Bench):
+    """Questions with sources, whose answers are cited."""
+
+    before: ClassVar[str] = "cite, "
+    cut: ClassVar[dict[str, int]] = {"SHARDS": FEW}
+
+    def prepare(self) -> None:
+        network, tokenizer = build_language_model("llama")
+        network.save_pretrained(self.place / "writer")
+        tokenizer.save_pretrained(self.place / "writer")
+        writer = raison.load(self.place / "writer")
+        assert isinstance(writer, Writer)
+        self.writer = writer
+        texts = [" ".join(WORDS[row % 5 : row % 5 + 3 + row % 9]) for row in range(self.rows)]
+        sources = {"a": "the old sailor told a story.", "b": "a dull plot.", "c": "the film is a quiet pleasure."}
+        # Some answers are blank, and are rejected.
+        rows = [
+            {"id": str(row), "question": text, "sources": sources, "answer": " " if row % 50 == 7 else f" {text}."}
+            for row, text in enumerate(texts)
+        ]
+        (self.place / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def explain(self, out: Path) -> None:
+        asked = {"template": "plain", "within": "source", "draws": 2, "progress": False}
+        raison.cite_file(self.writer, self.place / "questions.jsonl", out, **asked)
+
+    def words(self) -> list[str]:
+        words = ["cite", "--data", str(self.place / "questions.jsonl"), "--model", str(self.place / "writer")]
+        return [*words, "--template", "plain", "--within", "source", "--draws", "2"]
 
 
 @dataclass
@@ -122,7 +185,7 @@ def local(bench: Bench, kills: int) -> Told:
                 os._exit(status)
         return child
 
-    told = known("local")
+    told = known(f"{bench.before}local")
 
     def run(out: Path) -> None:
         child = start(out)
@@ -143,16 +206,15 @@ def local(bench: Bench, kills: int) -> Told:
 
 def started(bench: Bench, out: Path, more: Sequence[str]) -> "subprocess.Popen[bytes]":
     """The command, in a process of its own."""
-    words = ["explain", "--data", str(bench.place / "texts.csv"), "--model", str(bench.place / "model")]
-    words += ["--method", "random", "--out", str(out), "--json", *more]
-    code = f"from raison.explaining.files import survey; survey.ROWS = {TOGETHER}; "
+    words = [*bench.words(), "--out", str(out), "--json", *more]
+    code = f"from raison.explaining.files import survey; vars(survey).update({bench.cut}); "
     code += f"from raison.cli import main; import sys; sys.argv[1:] = {words!r}; main()"
     return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 
 def shards(bench: Bench, kills: int) -> Told:
     """Two processes with a share each, of which one is killed; the other one goes on."""
-    told = known("shard")
+    told = known(f"{bench.before}shard")
 
     def run(out: Path) -> None:
         for left in out.glob(".lock-*"):
@@ -180,7 +242,7 @@ def apart(engine: str) -> Callable[[Bench, int], Told]:
     """The same of an engine with processes of its own: one of them is killed, or the one that started them."""
 
     def several(bench: Bench, kills: int) -> Told:
-        told = known(engine)
+        told = known(f"{bench.before}{engine}")
         more = ["--workers", "2", *(["--engine", "ray"] if engine == "ray" else [])]
 
         def run(out: Path) -> None:
@@ -287,14 +349,20 @@ def write(told: Told) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    for name, count in (("local", 60), ("workers", 16), ("shard", 14), ("ray", 10), ("seed", 0), ("rows", ROWS)):
+    for name, count in (("local", 60), ("workers", 16), ("shard", 14), ("ray", 10), ("cite", 8), ("seed", 0)):
         parser.add_argument(f"--{name}", type=int, default=count)
     asked = parser.parse_args()
-    survey.ROWS = TOGETHER
     engines = {"local": local, "workers": apart("workers"), "shard": shards, "ray": apart("ray")}
+    found = []
     with tempfile.TemporaryDirectory() as place:
-        bench = Bench(Path(place), random.Random(asked.seed), asked.rows)
-        found = [engines[name](bench, getattr(asked, name)) for name in engines if getattr(asked, name)]
+        chance = random.Random(asked.seed)
+        if any(getattr(asked, name) for name in engines):
+            vars(survey).update(Texts.cut)
+            bench = Texts(Path(place), chance, ROWS)
+            found += [engines[name](bench, getattr(asked, name)) for name in engines if getattr(asked, name)]
+        if asked.cite:
+            vars(survey).update(Questions.cut)
+            found.append(apart("workers")(Questions(Path(place), chance, QUESTIONS), asked.cite))
     if any(one.wrong for one in found):
         sys.exit(1)
 

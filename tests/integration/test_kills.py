@@ -9,12 +9,15 @@ import pytest
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked")
 
 
-def test_killed_at_random_moments_each_row_is_there_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("kind", "rows", "count"), [("Texts", 250, 3), ("Questions", 16, 2)])
+def test_killed_at_random_moments_each_row_is_there_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, rows: int, count: int
+) -> None:
     from benchmarks import kills
 
     monkeypatch.setattr(kills, "RESULTS", tmp_path)
-    bench = kills.Bench(tmp_path, random.Random(1), 250)
-    told = kills.local(bench, 3)
-    assert told.kills >= 3
+    bench = {"Texts": kills.Texts, "Questions": kills.Questions}[kind](tmp_path, random.Random(1), rows)
+    told = kills.local(bench, count)
+    assert told.kills >= count
     assert told.whole >= 1
     assert told.wrong == 0
