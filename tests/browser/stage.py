@@ -10,8 +10,10 @@ from raison.core.results.explanation import Explanation
 from raison.models.adapters.writing.writer import Writer
 from raison.web.component.asked import Request, explained, read_explanations
 from raison.web.component.asked_writing import answered
+from raison.web.component.checking import checked
 from raison.web.component.facts import facts_of
 from raison.web.component.sources import module, style
+from raison.web.component.trusted import trusted
 from raison.web.component.views import seen
 
 if TYPE_CHECKING:
@@ -54,6 +56,13 @@ class Stage:
                 return {"id": message["id"], "answer": answered(self.models, message["ask"], message["body"])}
             if message["ask"] == "explain":
                 return {"id": message["id"], "answer": explained(self.models, Request.read(message["body"])).to_dict()}
+            if message["ask"] == "view/trust":
+                [e] = read_explanations({"explanations": [message["body"]["explanation"]]})
+                return {"id": message["id"], "answer": trusted(e, None, None)}
+            if message["ask"] == "check":
+                request = Request.read(message["body"])
+                found = checked(self.models[request.model], explained(self.models, request))
+                return {"id": message["id"], "answer": found}
             return {"id": message["id"], "answer": seen(read_explanations(message["body"]))}
         except RaisonError as error:
             return {"id": message["id"], "error": str(error)}

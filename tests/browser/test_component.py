@@ -22,6 +22,16 @@ def test_what_is_shown_is_the_librarys_explanation(opened: Opened) -> None:
     assert [label.partition(": ")[2] for label in stage.labels()] == expected
 
 
+def test_below_the_map_stands_how_far_it_can_be_trusted(opened: Opened) -> None:
+    stage = opened(values={"model_name": "words"})
+    trust = stage.page.get_by_role("region", name="Trust")
+    trust.get_by_role("button", name="Check this one").click()
+    stage.page.get_by_text("Random control").wait_for()
+    e = of_words(TEXT)
+    assert f"{e.completeness_gap:+.2g} between the sum" in trust.inner_text()
+    assert "without “pleasure”" in trust.inner_text()
+
+
 def test_a_quick_method_comes_first_and_each_is_named(opened: Opened) -> None:
     stage = opened()
     assert stage.methods == ["deep_lift", "occlusion"]

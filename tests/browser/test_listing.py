@@ -84,6 +84,9 @@ def test_a_list_is_a_table_that_opens_maps(page: "Page") -> None:
     other = page.context.new_page()
     other.set_content(static_page(explained()[-1]))
     assert page.locator("article .unit").evaluate_all(READ) == other.locator("article .unit").evaluate_all(READ)
+    trust = page.get_by_role("region", name="Trust")
+    trust.get_by_text("Completeness gap").wait_for()
+    assert trust.get_by_role("button").count() == 0
     # A notebook's address is not the table's.
     assert "#" not in page.url
     assert page.get_by_role("link").count() == 0

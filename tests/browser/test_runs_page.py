@@ -87,6 +87,12 @@ def test_a_map_is_that_of_every_other_page(page: "Page") -> None:
     other.set_content(static_page(raison.explain(models()["words"], "dull film with ease", "occlusion")))
     read = "all => all.map((one) => [one.textContent, one.ariaLabel, getComputedStyle(one).backgroundColor])"
     assert page.locator("article .unit").evaluate_all(read) == other.locator("article .unit").evaluate_all(read)
+    trust = page.get_by_role("region", name="Trust")
+    assert "No audit of this model" in trust.inner_text()
+    # The model that is served is that of the run.
+    trust.get_by_role("button", name="Check this one").click()
+    page.get_by_text("Random control").wait_for()
+    assert "without “dull”" in trust.inner_text()
     page.get_by_text("Take away").click()
     expected = 'raison.explain(model, "dull film with ease", method="occlusion", unit="word"'
     assert page.get_by_role("region", name="Code").inner_text().startswith(expected)

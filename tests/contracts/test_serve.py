@@ -19,6 +19,7 @@ from raison.methods import CATALOGUE
 from raison.report.pages.saving import save
 from raison.studies.kinds.audit.spec import AuditPlan
 from raison.trust.attacks import EmbeddingAttack
+from raison.web.component.audits import Trusts
 from raison.web.component.taken import TYPES
 from raison.web.component.views import seen
 from raison.web.server.bodies import ExplainBody
@@ -240,6 +241,20 @@ def test_trust_is_that_of_an_audit_of_this_very_model_only(tmp_path: Path) -> No
     audited = raison.audit(
         MODELS[BERT], ["a dull plot", "a quiet end"], ["saliency"], out=tmp_path / "mine", plan=plan, progress=False
     )
+    for name, model in (("own", MODELS[BERT]), ("other", MODELS[WORDS])):
+        method, out = ("saliency" if name == "own" else "occlusion"), tmp_path / name
+        raison.compare(model, ["a dull plot", "a quiet end"], method, "comprehensiveness", out=out, progress=False)
+    # The model of the first run is served and audited; that of the second is neither.
+    served = Served({BERT: MODELS[BERT], "labels": MODELS["labels"]}, shown=Shown(runs=tmp_path))
+    with serving(served) as client:
+        for name, model in (("own", BERT), ("other", None)):
+            row = {"run": name, "row": "saliency" if name == "own" else "occlusion", "seed": 0, "number": 0}
+            found = client.get("/api/runs/trust", params=row).json()
+            assert (found["model"], found["light"]) == (model, audited.methods[0].light if model else None)
+        assert client.get("/api/runs/trust", params={**row, "number": 9}).status_code == 404
+    trusts = Trusts({BERT: MODELS[BERT]}, tmp_path)
+    e = raison.explain(MODELS[BERT], "a dull plot", "saliency", progress=False)
+    assert trusts.of(BERT, e)["light"] == audited.methods[0].light
     served = Served({BERT: MODELS[BERT], WORDS: MODELS[WORDS]}, shown=Shown(runs=tmp_path))
     with serving(served) as client:
         for model, method in ((BERT, "saliency"), (BERT, "occlusion"), (WORDS, "occlusion")):
@@ -350,6 +365,7 @@ def test_openapi_describes_what_there_is(client: TestClient) -> None:
         "/api/runs/slices",
         "/api/runs/words",
         "/api/runs/explanation",
+        "/api/runs/trust",
         "/healthz",
         "/metrics",
     }

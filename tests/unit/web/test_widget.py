@@ -13,7 +13,9 @@ import raison
 from raison.core.errors import RaisonError
 from raison.core.results.generation import GenerationExplanation
 from raison.report.explanations.output_layout import visible
+from raison.web.component.checking import checked
 from raison.web.component.sources import module, style
+from raison.web.component.trusted import trusted
 from tests.tiny import build_language_model
 
 pytest.importorskip("anywidget", reason="no anywidget: pip install 'raison[notebook]'")
@@ -75,6 +77,12 @@ def test_messages_are_answered() -> None:
     assert raison.Explanation.from_dict(told["answer"]) == widget.explanation
     seen = asked(widget, heard, "view", {"explanations": [told["answer"]]})["answer"]
     assert len(seen["views"]) == 1
+    trust = asked(widget, heard, "view/trust", {"model": name, "explanation": told["answer"]})["answer"]
+    assert trust == trusted(widget.explanation, None, None)
+    check = {"model": name, "text": "one two three", "method": "occlusion"}
+    found = asked(widget, heard, "check", check)["answer"]
+    assert found["remaining"][0] == pytest.approx(widget.explanation.value_full)
+    assert found == checked(MODEL, widget.explanation)
 
 
 def test_a_model_that_writes_is_shown_by_its_answer() -> None:
@@ -108,6 +116,8 @@ def test_a_model_that_writes_is_shown_by_its_answer() -> None:
     [
         ("explain", {"model": "other", "text": "a"}, "unknown model"),
         ("explain", {"model": MODEL.name, "text": " "}, "text"),
+        ("check", {"model": "other", "text": "a"}, "unknown model"),
+        ("view/trust", {"model": MODEL.name}, "explanations"),
         ("view", {"explanations": []}, "nothing to show"),
         ("remove", {}, "remove"),
     ],
@@ -140,6 +150,11 @@ def test_html_stands_beside_the_widget_for_where_nothing_runs() -> None:
 def test_what_is_no_model_is_refused(given: Any) -> None:
     with pytest.raises(RaisonError, match="model"):
         raison.Widget(given, "one")
+
+
+def test_a_folder_of_audits_has_to_be_there() -> None:
+    with pytest.raises(RaisonError, match="runs cannot be 'nowhere'"):
+        raison.Widget(MODEL, "one", runs="nowhere")
 
 
 def test_without_anywidget_the_rest_is_there_and_the_widget_says_what_to_install() -> None:

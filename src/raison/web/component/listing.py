@@ -13,6 +13,7 @@ from raison.web.component.asked import read_explanations
 from raison.web.component.messages import reply
 from raison.web.component.sources import module, style
 from raison.web.component.taken import taken
+from raison.web.component.trusted import trusted
 from raison.web.component.views import seen
 from raison.web.rows.listed import Listed
 
@@ -39,6 +40,9 @@ class Listing(anywidget.AnyWidget):
         reply(self.send, self._answer, content)
 
     def _answer(self, ask: str, body: Mapping[str, Any]) -> dict[str, object]:
+        if ask == "runs/trust":
+            # The list knows no model.
+            return {**trusted(self._listed.at(body), None, None), "model": None}
         if ask.startswith("runs"):
             return self._listed.answer(ask, body)
         if ask == "view":

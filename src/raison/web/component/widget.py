@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from raison.core.errors import DataError, InputError, RaisonError, UnknownNameError
@@ -13,6 +14,8 @@ from raison.models.adapters.writing.writer import Writer
 from raison.report.explanations.html import fragment
 from raison.web.component.asked import Request, explained, read_explanations
 from raison.web.component.asked_writing import WritingRequest, answered, written
+from raison.web.component.audits import Trusts
+from raison.web.component.checking import checked
 from raison.web.component.facts import facts_of
 from raison.web.component.messages import reply
 from raison.web.component.sources import module, style
@@ -26,6 +29,8 @@ import anywidget
 import traitlets
 
 Offered = LanguageModel | Writer
+QUESTIONS = ("explain", "check", "view", "view/trust", "view/file")
+"""What the component asks of models that predict."""
 MOST = 1000
 """Tokens of an answer that the widget's field takes."""
 
@@ -67,11 +72,20 @@ class Widget(anywidget.AnyWidget):
         model: Offered | Mapping[str, Offered],
         text: str | tuple[str, str] | list[dict[str, str]] = "",
         method: str = "auto",
+        *,
+        runs: str | Path | None = None,
     ) -> None:
-        """`model` is from `raison.load`, or several of them by name, which can then be compared."""
+        """`model` is from `raison.load`, or several of them by name, which can then be compared.
+
+        Below the folder `runs` lie audits (`raison.audit(..., out=)`): the light of that of this very model stands
+        below its maps.
+        """
         named = dict(model) if isinstance(model, Mapping) else {getattr(model, "name", ""): model}
         _check(named)
         self._named: dict[str, Any] = named
+        if runs is not None and not Path(runs).is_dir():
+            raise InputError(f"runs cannot be {str(runs)!r:.80}: give a folder that there is.")
+        self._trusts = Trusts(named, None if runs is None else Path(runs))
         self._last: tuple[Request | WritingRequest, Explanation | GenerationExplanation] | None = None
         facts = [facts_of(name, one).to_dict() for name, one in named.items()]
         given = text if isinstance(text, str) else list(text)
@@ -118,11 +132,18 @@ class Widget(anywidget.AnyWidget):
             return (self._explained(request) if wanted else self._computed(request)).to_dict()
         if self.face == "write":
             return answered(self._named, ask, body)
+        if ask == "view/trust":
+            [e] = read_explanations({"explanations": [body.get("explanation")]})
+            return self._trusts.of(str(body.get("model")), e)
+        if ask == "check":
+            request = Request.read(body)
+            e = explained(self._named, request)
+            return checked(self._named[request.model], e)
         if ask == "view":
             return seen(read_explanations(body))
         if ask == "view/file":
             return taken(body)
-        raise InputError(f"the widget answers explain, view and view/file, not '{ask:.40}'.")
+        raise UnknownNameError("question", ask, QUESTIONS)
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         """The live widget, and plain HTML for where nothing runs: nbviewer, GitHub, an exported page."""

@@ -86,10 +86,14 @@ class Listed:
 
     def explanation(self, body: Mapping[str, object]) -> dict[str, object]:
         """One explanation by its number."""
+        return self.at(body).to_dict()
+
+    def at(self, body: Mapping[str, object]) -> Explanation:
+        """The same. Raises InputError for a number that there is not."""
         number = _value("number", body.get("number", ""))
         if not isinstance(number, int) or not 0 <= number < len(self.explanations):
             raise InputError(f"there is no text {number!r:.40}: there are {len(self.explanations)}, counted from 0.")
-        return self.explanations[number].to_dict()
+        return self.explanations[number]
 
     def _lines(self, body: Mapping[str, object]) -> list[Line]:
         return [self._all[number] for number in self._row(body)]

@@ -17,6 +17,7 @@ from raison.core.errors import MISTAKE, RaisonError, UnknownNameError
 from raison.core.results.citations import Citations
 from raison.core.results.explanation import Explanation
 from raison.core.settings.reading import dump
+from raison.web.component.audits import Trusts
 from raison.web.rows.lines import AbsentError
 from raison.web.server import facts, pages
 from raison.web.server.bodies import CiteBody, ExplainBody, PredictBody, described
@@ -26,7 +27,7 @@ from raison.web.server.guard import GONE, MISTAKEN, Guard
 from raison.web.server.runs.folders import Runs
 from raison.web.server.runs.paths import runs_paths
 from raison.web.server.served import LeftError, Served
-from raison.web.server.trust import AskedCheck, Trusts
+from raison.web.server.trust import AskedCheck
 from raison.web.server.worker import FullError
 
 
@@ -64,9 +65,11 @@ def application(served: Served) -> Guard:
     )
     _explaining(app, served)
     _listing(app, served)
-    runs_paths(app, Runs(served.shown.runs))
+    trusts = Trusts(served.models, served.shown.runs)
+    trusts.prepare()
+    runs_paths(app, Runs(served.shown.runs), trusts)
     pages.paths(app)
-    _trusting(app, served)
+    _trusting(app, served, trusts)
     _errors(app)
     return Guard(app, served.access, served.counts, served.shown.log_texts)
 
@@ -95,9 +98,7 @@ def _explaining(app: FastAPI, served: Served) -> None:
         return await answered(request, AskedPrediction.read(body, served.limits))
 
 
-def _trusting(app: FastAPI, served: Served) -> None:
-    trusts = Trusts(served.models, served.shown.runs)
-
+def _trusting(app: FastAPI, served: Served, trusts: Trusts) -> None:
     @app.post("/api/view/trust")
     def trust(body: pages.TrustBody) -> Response:
         """How far a map can be trusted: an audit below --runs of this very model, or else what its method promises."""

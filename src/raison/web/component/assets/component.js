@@ -188,9 +188,7 @@ class Component {
     input.select();
   }
 
-  /** Where the other side knows audits and tests; a notebook's kernel does not. */
   async showTrust(settings, explanation, stale) {
-    if (!this.model.get("trusts")) return;
     try {
       const told = await this.talk.ask("view/trust", { model: settings.model, explanation });
       const check = () => this.talk.ask("check", settings);

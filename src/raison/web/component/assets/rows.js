@@ -2,7 +2,8 @@
 import { button, exchangeContent, make } from "./elements.js";
 import { latest, paused, talker } from "./talk.js";
 import { painted } from "./map.js";
-import { codeOf, taking } from "./taking.js";
+import { codeOf, requestOf, taking } from "./taking.js";
+import { trustView } from "./trust.js";
 import { dataTable, decimal, upper } from "./tables.js";
 import { FILTERS, filterForm, firstOf, runForm } from "./rowsfilter.js";
 import { accuracyOf, slicesTable, wordsView } from "./rowswords.js";
@@ -10,7 +11,7 @@ import { accuracyOf, slicesTable, wordsView } from "./rowswords.js";
 const COUNT = 25;
 const PAUSE = 250;
 const SHOWN = 160;
-const PLACES = ["run", "filter", "status", "table", "map", "slices", "words"];
+const PLACES = ["run", "filter", "status", "table", "map", "trust", "slices", "words"];
 
 class Rows {
   /** Where the page is `linked`, its address holds the state. */
@@ -194,6 +195,7 @@ class Rows {
   }
 
   async showMap(number, stale) {
+    this.places.trust.replaceChildren();
     if (number === undefined) return this.places.map.replaceChildren();
     const explanation = await this.ask("runs/explanation", { ...this.place, number });
     const { views } = await this.ask("view", { explanations: [explanation] });
@@ -205,6 +207,11 @@ class Rows {
       article.append(make("p", {}, make("a", { href: `/#${new URLSearchParams(texts)}` }, "Edit this text")));
     }
     exchangeContent(this.places.map, article);
+    const told = await this.ask("runs/trust", { ...this.place, number });
+    // Of parts that were named only the texts are known here.
+    const checks = told.model !== null && explanation.unit !== "part";
+    const check = () => this.ask("check", { model: told.model, ...requestOf(explanation) });
+    if (!stale()) this.places.trust.replaceChildren(trustView(told, checks ? check : null));
   }
 
   say(message) {
@@ -215,6 +222,7 @@ class Rows {
   fail(message) {
     this.places.table.replaceChildren();
     this.places.map.replaceChildren();
+    this.places.trust.replaceChildren();
     this.places.status.replaceChildren(make("p", { class: "raison told warning" }, message));
   }
 }

@@ -14,11 +14,18 @@ export function call(name, about, options) {
 
 /** The Python call that made an explanation. */
 export function codeOf(explanation) {
-  const { text, method, config, unit, target, against, of, removal, seed } = explanation;
+  const { text, ...options } = requestOf(explanation);
+  return call("explain", text, options);
+}
+
+/** What was asked for an explanation; the places of named parts are not among it. */
+export function requestOf({ text, method, config, unit, target, against, of, removal, seed, outputs }) {
   const settings = Object.entries(config).map(([name, value]) => `${name}=${python(value)}`);
   const whole = settings.length ? `${method}(${settings.join(", ")})` : method;
   const named = unit === "part" ? null : unit;
-  return call("explain", text, { method: whole, unit: named, target: against ? [target, against] : target, of, removal, seed });
+  // A number is no choice of one thing among others.
+  const why = outputs === "number" ? null : against ? [target, against] : target;
+  return { text, method: whole, unit: named, target: why, of, removal, seed };
 }
 
 /** A value as Python writes it: JSON's form, which Python reads alike, its own constants, and strings as a tuple. */

@@ -52,7 +52,7 @@ function traits(face, models, limits) {
   const [first] = models;
   const text = face === "predict" ? FIRST[first.strings] : PROMPT;
   const settings = { model_name: first.name, text, method: first.advised ?? "auto", unit: "word", target: null, of: null, output: "", max_new_tokens: 10 };
-  return { ...settings, models, limits, face, linked: true, drops: true, trusts: true };
+  return { ...settings, models, limits, face, linked: true, drops: true };
 }
 
 /** Shows the face that the address names, or the first one; again whenever the address names another. */

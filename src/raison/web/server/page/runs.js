@@ -2,6 +2,6 @@
 import component from "./component.js";
 import { answered, posted } from "./connection.js";
 
-const ask = (path, values) => (path.startsWith("view") ? posted(`/api/${path}`, values) : answered(`/api/${path}?${new URLSearchParams(values)}`));
+const ask = (path, values) => (path.startsWith("view") || path === "check" ? posted(`/api/${path}`, values) : answered(`/api/${path}?${new URLSearchParams(values)}`));
 
 component.renderRows({ ask, el: document.getElementById("here") });

@@ -1,24 +1,18 @@
 """Runs in folders. Only what lies below one folder is read, links followed before the check."""
 
-import os
 import threading
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
 from raison.core.errors import RaisonError, UnknownNameError
 from raison.core.results.explanation import Explanation
+from raison.jobs.identity import Identity
 from raison.runs.overview import Overview, overview
+from raison.web.rows.folders import MOST, State, below, inside, state_of
 from raison.web.rows.lines import OVERVIEW, AbsentError, Line, Place, RunFacts
 from raison.web.server.runs.held import MARKERS, Held, belonging, held_in
-
-DEPTH = 4
-"""Folders below the named one that are looked through."""
-MOST = 500
-"""Runs that are listed."""
-
-State = tuple[tuple[str, int, int], ...]
 
 
 class Runs:
@@ -68,6 +62,10 @@ class Runs:
         with self._reads:
             return self._held(place.run, folder, _state(folder)).explanation(place, number)
 
+    def identity(self, run: str) -> Identity:
+        """What a run is about. Raises AbsentError, DataError."""
+        return held_in(run, self._folder(run)).identity
+
     def _folders(self) -> Iterator[tuple[str, Path]]:
         """Folders of runs, by their paths below the root."""
         if self._root is None:
@@ -95,30 +93,6 @@ class Runs:
     def _telling(self, folder: Path, state: State, place: Place) -> Overview:
         found = self._held(place.run, folder, state).explanations(place)
         return overview(list(islice(found, OVERVIEW)))
-
-
-def below(root: Path, markers: Collection[str]) -> Iterator[tuple[str, Path]]:
-    """Folders with one of these files, by their paths below the root; no link is followed to them."""
-    count = 0
-    for path, folders, files in os.walk(root):
-        folder = Path(path)
-        depth = len(folder.relative_to(root).parts)
-        folders[:] = sorted(name for name in folders if not name.startswith(".")) if depth < DEPTH else []
-        if not set(markers).isdisjoint(files):
-            yield folder.relative_to(root).as_posix(), folder
-            count += 1
-        if count >= MOST:
-            return
-
-
-def inside(folder: Path, root: Path, files: Iterable[Path]) -> bool:
-    """Whether a folder and its files lie below the root, wherever links lead."""
-    return all(path.resolve().is_relative_to(root) for path in (folder, *files))
-
-
-def state_of(files: Iterable[Path]) -> State:
-    """Equal as long as the files are the same."""
-    return tuple(sorted((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in files))
 
 
 def _state(folder: Path) -> State:

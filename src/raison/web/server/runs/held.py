@@ -1,7 +1,7 @@
 """What a folder holds, as rows of lines: the records of a comparison, or the explanations of files."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
@@ -10,6 +10,7 @@ from pathlib import Path
 from raison.core.errors import DataError
 from raison.core.results.explanation import Explanation
 from raison.jobs.folder import EXPLANATIONS
+from raison.jobs.identity import IDENTITY, Identity
 from raison.runs.files import folder as files
 from raison.runs.files.rows import Record as FileRecord
 from raison.runs.files.rows import explanation_of
@@ -49,6 +50,11 @@ class Held(ABC):
     @abstractmethod
     def facts(self) -> RunFacts:
         """What it is. Raises DataError."""
+
+    @property
+    @abstractmethod
+    def identity(self) -> Identity:
+        """What the run is about: digests of its model, its data and its settings; empty where they are not known."""
 
     @abstractmethod
     def lines(self, place: Place) -> tuple[Line, ...]:
@@ -90,6 +96,10 @@ class Compared(Held):
             explained=any(self.folder.glob("explanations*.jsonl*")),
             labelled=isinstance(target, list) and len(target) == head.texts,
         )
+
+    @property
+    def identity(self) -> Identity:
+        return _identity_in(read_header(self.folder / HEADER).raw)
 
     @cached_property
     def _run(self) -> Run:
@@ -164,6 +174,10 @@ class Filed(Held):
             labelled=first is not None and bool(first.get("label")) and manifest.outputs == "classes",
         )
 
+    @property
+    def identity(self) -> Identity:
+        return _identity_in(files.read(self.folder).manifest.raw)
+
     def lines(self, place: Place) -> tuple[Line, ...]:
         self._check(place)
         lines, labels = [], []
@@ -195,6 +209,11 @@ class Filed(Held):
     def _check(self, place: Place) -> None:
         if (place.row, place.seed) != (self.facts.rows[0].label, 0):
             raise self._absent(f"row {place.row!r:.80} under seed {place.seed}")
+
+
+def _identity_in(head: Mapping[str, object]) -> Identity:
+    known = head.get(IDENTITY)
+    return known if isinstance(known, dict) else {}
 
 
 def belonging(folder: Path) -> Sequence[Path]:

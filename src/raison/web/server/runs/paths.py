@@ -9,7 +9,9 @@ from pydantic import BaseModel
 
 from raison.core.errors import InputError
 from raison.core.results.explanation import Explanation
+from raison.core.settings.reading import dump
 from raison.runs.overview import Overview
+from raison.web.component.audits import Trusts
 from raison.web.rows.lines import Place, RunFacts
 from raison.web.rows.slices import LONGEST, Cut, Slice, Wanted, slice_of
 from raison.web.rows.strata import Stratum, strata
@@ -72,7 +74,7 @@ class SomeTexts(Row):
     unsurer: Share = 1.0
 
 
-def runs_paths(app: FastAPI, runs: Runs) -> None:
+def runs_paths(app: FastAPI, runs: Runs, trusts: Trusts) -> None:
     """Add the paths. They read files, so each request has a thread of its own."""
 
     @app.get("/api/runs")
@@ -102,3 +104,9 @@ def runs_paths(app: FastAPI, runs: Runs) -> None:
     def explanation(query: Annotated[OneText, Query()]) -> Response:
         """One explanation of a run."""
         return Response(runs.explanation(query.place, query.number).to_json(), media_type="application/json")
+
+    @app.get("/api/runs/trust")
+    def trust(query: Annotated[OneText, Query()]) -> Response:
+        """How far one map of a run can be trusted, and the name of its model if this very one is served."""
+        e = runs.explanation(query.place, query.number)
+        return Response(dump(trusts.of_run(runs.identity(query.run), e)), media_type="application/json")

@@ -1,0 +1,89 @@
+"""Audits below a folder, by the identity of the model that they are about."""
+
+import threading
+from collections.abc import Mapping
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+from raison.combining.advice import advised
+from raison.core.errors import RaisonError
+from raison.core.model import LanguageModel
+from raison.core.results.explanation import Explanation
+from raison.jobs.folder import AUDIT, read_marker
+from raison.jobs.identity import DATA, FILES, IDENTITY, SETTINGS, Identity
+from raison.models.derived.identity import identity_of
+from raison.studies.kinds.audit.results import Audit, read
+from raison.web.component.trusted import Audited, trusted
+from raison.web.rows.folders import below, inside, state_of
+
+KEPT = 8
+"""Audits that are held in memory."""
+
+
+class Trusts:
+    """What is known of models, and of runs whose folders say which model they are about."""
+
+    def __init__(self, models: Mapping[str, Any], root: Path | None) -> None:
+        self._root = None if root is None else root.resolve()
+        self._models = {name: model for name, model in models.items() if isinstance(model, LanguageModel)}
+        self._reads = threading.Lock()
+        self._read = lru_cache(maxsize=KEPT)(self._reading)
+
+    @cached_property
+    def identities(self) -> Mapping[str, Identity]:
+        """Of the models, by their names. Weights are read."""
+        return {name: identity_of(model) for name, model in self._models.items()}
+
+    @cached_property
+    def advice(self) -> Mapping[str, str | None]:
+        """What audits in the cache recommended for the models."""
+        return {name: advised(model) for name, model in self._models.items()}
+
+    def prepare(self) -> None:
+        """Take what is known of the models now, before requests come."""
+        if self._root is not None:
+            _ = self.identities
+        _ = self.advice
+
+    def of(self, model: str, e: Explanation) -> dict[str, object]:
+        """What is known of a map of one of the models."""
+        wanted = None if self._root is None else self.identities.get(model)
+        return trusted(e, self._audited(wanted), self.advice.get(model))
+
+    def of_run(self, identity: Identity, e: Explanation) -> dict[str, object]:
+        """What is known of a map of a run; `model` is the name of the very model if it is here, else None."""
+        wanted = model_part(identity)
+        model = next((name for name, own in self.identities.items() if own and own == wanted), None)
+        known = trusted(e, self._audited(wanted), None if model is None else self.advice[model])
+        return {**known, "model": model}
+
+    def _audited(self, wanted: Identity | None) -> Audited | None:
+        """The first audit of this very model."""
+        if self._root is None or not wanted:
+            return None
+        for name, folder in below(self._root, [AUDIT.marker]):
+            if not inside(folder, self._root, folder.rglob("*")):
+                continue
+            try:
+                if self._fits(folder, wanted):
+                    with self._reads:
+                        return Audited(name, self._read(folder, state_of(folder.rglob("*"))))
+            except RaisonError:
+                # An audit that is not finished, or another version's.
+                continue
+        return None
+
+    def _fits(self, folder: Path, wanted: Identity) -> bool:
+        known = (read_marker(folder, AUDIT) or {}).get(IDENTITY)
+        return isinstance(known, dict) and all(known.get(name) == wanted[name] for name in wanted)
+
+    def _reading(self, folder: Path, state: object) -> Audit:
+        return read(folder)
+
+
+def model_part(identity: Identity) -> dict[str, str]:
+    """What of a run's identity is about its model."""
+    return {
+        name: digest for name, digest in identity.items() if name not in (DATA, SETTINGS) and not name.startswith(FILES)
+    }
