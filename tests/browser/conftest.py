@@ -1,5 +1,6 @@
 """A real browser: Chromium, driven by Playwright. Without one these tests are skipped, and say what is missing."""
 
+import importlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -50,6 +51,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def browser() -> "Iterator[Browser]":
+    # Python 3.11 can parse no source after Playwright's greenlets have run: what pytest imports in the end comes first.
+    importlib.import_module("hypothesis.internal.observability")
     playwright = pytest.importorskip("playwright.sync_api", reason="no Playwright: pip install playwright")
     found = os.environ.get("RAISON_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
     if found is None:
