@@ -7,12 +7,14 @@ import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 
 import raison
-from raison.models.adapters.classifier import Classifier
-from raison.models.loading import weights, zoo
+
+if TYPE_CHECKING:
+    from raison.models.adapters.classifier import Classifier
 
 WORDS = (
     "the a of and to is it that this film movie plot story with for but not so too very quite rather never always "
@@ -22,8 +24,12 @@ WORDS = (
 RESULTS = Path(__file__).parent / "results"
 
 
-def minilm() -> Classifier:
+def minilm() -> "Classifier":
     """all-MiniLM-L6-v2 (6 layers of 384) with a random head of two classes: the speed does not depend on training."""
+    # Imported here: other versions of the library, which some benchmarks compare with, have them elsewhere.
+    from raison.models.adapters.classifier import Classifier
+    from raison.models.loading import weights, zoo
+
     model, tokenizer = zoo.fresh_classifier(weights.fetch("minilm"), ("negative", "positive"))
     loaded = raison.load(model, tokenizer)
     assert isinstance(loaded, Classifier)

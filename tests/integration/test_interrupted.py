@@ -21,14 +21,14 @@ from tests.work import prepare
 
 LONG = "the film is a dull and quiet pleasure but not good for its loud end " * 3
 DATA = "--data words.tsv --model tiny"
-LASTS = "--data long.tsv --model tiny --methods 'kernel_shap(samples=200000)'"
+LASTS = "--data long.tsv --model tiny --methods 'kernel_shap(samples=40000)'"
 LASTING = "--epochs 9999 --out out"
 TRAIN = f"--train words.tsv {LASTING}"
 KEPT = r"raison: interrupted; what is finished is kept in {out}\. To resume: raison {command}"
 PAGES = r"raison: interrupted; the pages written so far are whole\. To write all of them: raison {command}"
 NOTHING = r"raison: interrupted; nothing is kept.* To start again: raison {command}"
 COMMANDS: dict[str, tuple[str, str, str]] = {
-    "explain": (f"explain '{LONG}' --model tiny --method 'kernel_shap(samples=200000)'", "", NOTHING),
+    "explain": (f"explain '{LONG}' --model tiny --method 'kernel_shap(samples=40000)'", "", NOTHING),
     "compare": (f"compare {LASTS} --out out", "run.json", KEPT),
     "compare in memory": (f"compare {LASTS}", "", NOTHING),
     "estimate": ("estimate --data long.tsv --model tiny --methods 'rpi(steps=200000)'", "", NOTHING),

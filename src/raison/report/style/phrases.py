@@ -12,6 +12,7 @@ from raison.core.results.among import Among
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
 from raison.core.results.notes import AUTO, EXTENDED, NOISE, noise_in
+from raison.core.results.scores import Summary
 from raison.core.targets.ranking import NOTE as RANKING
 from raison.core.targets.ranking import documents_of, is_ranked, places_of
 from raison.numerics.statistics.paired import Difference
@@ -45,6 +46,12 @@ def interval(low: float, high: float, places: int) -> str:
     if not (math.isfinite(low) and math.isfinite(high)):
         return ""
     return f"[{number(low, places)}, {number(high, places)}]"
+
+
+def with_interval(value: Summary | Difference, spec: str) -> str:
+    """A mean in the given format, and its interval where it is known: one value has none."""
+    known = math.isfinite(value.low) and math.isfinite(value.high)
+    return f"{value.mean:{spec}}" + (f" [{value.low:{spec}}, {value.high:{spec}}]" if known else "")
 
 
 def number(value: float, places: int) -> str:

@@ -259,7 +259,7 @@ def _faithful(row: Scores, random: Scores) -> Finding:
     digits = phrases.places(*(10 * gap.mean for gap in gaps))
     told = "; ".join(
         f"{name} {scores.summary.mean:.{digits}f}, random {ground.summary.mean:.{digits}f}, better by "
-        f"{gap.mean:+.{digits}f} [{gap.low:+.{digits}f}, {gap.high:+.{digits}f}]"
+        f"{phrases.with_interval(gap, f'+.{digits}f')}"
         for name, gap, scores, ground in (
             ("comprehensiveness", gaps[0], row[COMPREHENSIVE], random[COMPREHENSIVE]),
             ("sufficiency", gaps[1], row[SUFFICIENT], random[SUFFICIENT]),
@@ -280,9 +280,9 @@ def _parameters(trust: TrustRun, method: str) -> Finding:
     light = _light(curves, ("below", HALF), ("above", HALF))
     end = summary(at_blocks(trust, method, ORDER, trust.blocks, "spearman").values())
     says = (
-        f"With all {trust.blocks} blocks randomised the scores still correlate by {end.mean:.2f} "
-        f"[{end.low:.2f}, {end.high:.2f}] with the model's own; area under the curve {value.mean:.2f} "
-        f"[{value.low:.2f}, {value.high:.2f}] (low: depends on the parameters; 1: does not at all).{_few(light)}"
+        f"With all {trust.blocks} blocks randomised the scores still correlate by "
+        f"{phrases.with_interval(end, '.2f')} with the model's own; area under the curve "
+        f"{phrases.with_interval(value, '.2f')} (low: depends on the parameters; 1: does not at all).{_few(light)}"
     )
     return Finding("parameters", light, value, says)
 
@@ -294,8 +294,8 @@ def _changes(changes: Comparison | None, method: str) -> Finding:
         return Finding("changes", "grey", None, "No harmless change could be measured.")
     light = _light(rows[0][HARMLESS].values, ("above", STEADY), ("below", HALF))
     says = (
-        f"Rank correlation {value.mean:.2f} [{value.low:.2f}, {value.high:.2f}] between a text and the same text "
-        f"changed so that the prediction stays, over {value.count} texts.{_few(light)}"
+        f"Rank correlation {phrases.with_interval(value, '.2f')} between a text and the same text changed so that "
+        f"the prediction stays, over {value.count} texts.{_few(light)}"
     )
     return Finding("changes", light, value, says)
 
@@ -314,7 +314,7 @@ def _attacks(trust: TrustRun, method: str, number: str) -> Finding:
     worst = max(known, key=lambda variant: values[variant].mean)
     value = values[worst]
     light = _light(list(by_variant[worst].values()), ("below", HARD), ("above", HALF))
-    told = [f"{_HOW[variant.attack]} {_share(values[variant])}" for variant in known]
+    told = [f"{_HOW[variant.attack]} {phrases.with_interval(values[variant], '.0%')}" for variant in known]
     moved = summary(effects(trust, method, worst, "absolute_probability_change").values())
     what, digits = f"score ({number})" if number else "probability", phrases.places(10 * moved.mean)
     says = (
@@ -334,10 +334,6 @@ def _light(values: Sequence[float], green: tuple[Side, float], red: tuple[Side, 
 def _few(light: Light) -> str:
     """The note after evidence with too few values."""
     return f" Too few texts to judge: at least {FEWEST} are needed." if light == "grey" else ""
-
-
-def _share(value: Summary) -> str:
-    return f"{value.mean:.0%} [{value.low:.0%}, {value.high:.0%}]"
 
 
 def _why(trust: TrustRun, part: str, method: str) -> str:

@@ -200,7 +200,7 @@ def _verdicts(results: Audit, linked: bool) -> Table:
 
 def _interval(value: Summary | None) -> str:
     """A mean with its interval."""
-    return "" if value is None or not value.count else f"{value.mean:.2f} [{value.low:.2f}, {value.high:.2f}]"
+    return "" if value is None or not value.count else phrases.with_interval(value, ".2f")
 
 
 def _figures(results: Audit) -> Iterator[Part]:
