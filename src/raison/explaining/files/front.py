@@ -94,11 +94,9 @@ def explain_file(
         _refuse_for_writers({"units": units, "select": select, "threshold": threshold})
         how = OutputRows(chosen, settings, writing or Writing(), language, chat)
     else:
-        _check_output_column(reading)
         _check(model, chosen, target, writing or Writing(), chat)
         how = TextRows(chosen, replace(settings, of=asked_of(model, of)), units, language, select, threshold)
-    asked = Input(_sources(data), reading or Reading(), together=WRITTEN if isinstance(model, Writer) else None)
-    work: FileWork[Any] = begun(model, asked, how, place)
+    work: FileWork[Any] = begun(model, _input(data, reading or Reading(), model), how, place)
     perform(replace(work, until=ends, load=load), sharing, progress)
     return read(place.path)
 
@@ -160,10 +158,13 @@ def _check(model: LanguageModel, method: Method, target: TargetSpec, writing: Wr
         raise InputError("target= is one for all rows of a file: a list of targets belongs to explain(model, [...]).")
 
 
-def _check_output_column(reading: Reading | None) -> None:
-    """Raise InputError for recorded outputs of a model that predicts."""
-    if reading is not None and reading.output_column is not None:
+def _input(data: str | Path | Sequence[str | Path], reading: Reading, model: LanguageModel | Writer) -> Input:
+    """What is read for a model. Raises InputError for recorded outputs of one that predicts."""
+    if isinstance(model, Writer):
+        return Input(_sources(data), reading, together=WRITTEN)
+    if reading.output_column is not None:
         raise InputError("output_column is for a model that writes, and this one predicts: leave it out.")
+    return Input(_sources(data), reading)
 
 
 def _sources(data: str | Path | Sequence[str | Path]) -> tuple[str, ...]:
