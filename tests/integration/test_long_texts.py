@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from transformers import (
     LlamaConfig,
+    LlamaForCausalLM,
     LlamaForSequenceClassification,
     LongformerConfig,
     LongformerForSequenceClassification,
@@ -27,9 +29,11 @@ from raison.core.capabilities.passes import Passes
 from raison.core.errors import OutOfMemoryError
 from raison.core.model import LanguageModel
 from raison.models.adapters.checks.forecast import forecast
-from raison.models.stack import room
+from raison.models.adapters.writing.generator import Generator
+from raison.models.gradients.rules import ruled_gradients
+from raison.models.stack import query_blocks, recomputed, room
 from tests.prompted import DAY
-from tests.tiny import TINY, build_answering, build_language_model
+from tests.tiny import LANGUAGE_MODELS, TINY, build_answering, build_language_model
 from tests.tokenizers import TOKENIZERS
 
 SMALL = {
@@ -77,6 +81,25 @@ class Largest(TorchDispatchMode):
         found = func(*args, **(kwargs or {}))
         sizes = [leaf.untyped_storage().nbytes() // 4 for leaf in tree_leaves(found) if isinstance(leaf, Tensor)]
         self.numbers = max(self.numbers, *sizes, 0)
+        return found
+
+
+class Alive(TorchDispatchMode):
+    """The most bytes of tensors that a computation has made and that are there at one time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.peak = 0
+        self._known: dict[int, tuple[StorageWeakRef, int]] = {}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        found = func(*args, **(kwargs or {}))
+        for leaf in tree_leaves(found):
+            if isinstance(leaf, Tensor):
+                storage = leaf.untyped_storage()
+                self._known[storage._cdata] = StorageWeakRef(storage), storage.nbytes()
+        self._known = {key: own for key, own in self._known.items() if not own[0].expired()}
+        self.peak = max(self.peak, sum(size for _, size in self._known.values()))
         return found
 
 
@@ -206,6 +229,53 @@ def test_what_a_long_text_will_keep_is_known_before(name: str) -> None:
     assert found.attention is not None
     assert kept(True) == pytest.approx(found.attention.kept * share**2, rel=0.35)
     assert found.attention.kept > found.gradient.kept
+
+
+def writer_of_many_heads() -> Generator:
+    tokenizer = TINY["llama"]()[1]
+    tokenizer.model_max_length = LONGEST
+    own = SMALL | {"hidden_size": 64, "num_attention_heads": 8, "intermediate_size": 256}
+    config = LlamaConfig(**own, vocab_size=len(tokenizer), max_position_embeddings=LONGEST)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        found = raison.load(LlamaForCausalLM(config).eval(), tokenizer)
+    assert isinstance(found, Generator)
+    return found
+
+
+def test_memory_of_rules_does_not_grow_with_the_square_of_a_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kept whole, four times the tokens take nearly sixteen times the memory."""
+    monkeypatch.setattr(query_blocks, "NUMBERS", 1 << 17)
+    writer, sentence = writer_of_many_heads(), "The old sailor told a modest story about the sea. "
+    each = len(writer.prompt(sentence * 2).ids) - len(writer.prompt(sentence).ids)
+    peaks = []
+    for tokens in (150, 600):
+        with Alive() as alive:
+            prompt = sentence * (tokens // each)
+            e = raison.explain(writer, prompt, "deep_lift", output="a", unit="sentence", progress=False)
+        assert np.ptp(e.scores) > 0
+        peaks.append(alive.peak)
+    assert peaks[1] < 5 * peaks[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "method"), [*((name, "deep_lift") for name in LANGUAGE_MODELS), ("llama", "attn_lrp")]
+)
+def test_layers_computed_again_in_blocks_give_the_same(name: str, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, tokenizer = build_language_model(name)
+    writer = raison.load(model.double(), tokenizer)
+
+    def scores() -> np.ndarray:
+        prompt = "a dull plot, but the acting is a quiet pleasure"
+        return np.array(raison.explain(writer, prompt, method, output=" the end", unit="token", progress=False).scores)
+
+    whole, passes = scores(), []
+    again = recomputed.Recomputed.gradients
+    monkeypatch.setattr(recomputed.Recomputed, "gradients", lambda *own: (passes.append(own), again(*own))[1])
+    monkeypatch.setattr(ruled_gradients, "LONG", 1)
+    monkeypatch.setattr(query_blocks, "NUMBERS", 200)
+    np.testing.assert_allclose(scores(), whole, rtol=1e-6, atol=1e-8)
+    assert passes
 
 
 @pytest.mark.parametrize("kind", ["answers", "prompted", "t5"])

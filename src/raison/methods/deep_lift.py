@@ -35,9 +35,11 @@ class DeepLift(Method):
     model's first removal in place); "mask", "ellipsis", "unk" and "pad" name a token; "zero" is a vector of zeros. The
     note `baseline` says which was used.
 
-    2 forward and 1 backward pass, text and baseline in one batch. The note `completeness_gap` is the sum of the scores
-    minus (v(x) - v(b)). It is a rounding error if every nonlinear call of the model has a rule, as in all
-    families of docs/families.md that it runs on. A larger gap reveals a call without one.
+    2 forward and 1 backward pass, text and baseline in one batch. On long texts that a causal model reads, the backward
+    pass computes the layers again, one at a time, so that memory grows nearly as the length. The note
+    `completeness_gap` is the sum of the scores minus (v(x) - v(b)). It is a rounding error if every nonlinear call of
+    the model has a rule, as in all families of docs/families.md that it runs on. A larger gap reveals a call without
+    one.
 
     Guarantees that sum only up to the gap, and relative to its own baseline (the fully removed text, if the baseline is
     the problem's removal). Two networks that compute the same function in different steps may get different scores, and

@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -29,6 +30,7 @@ from raison.core.dims import Attention, HeadStates
 from raison.core.errors import InputError, UnknownNameError, UnsupportedError
 from raison.models.families import family_of
 from raison.models.stack.hooks import Args, Keywords, hooked
+from raison.models.stack.query_blocks import in_blocks
 from raison.models.stack.room import check_room
 from raison.models.stack.steps import STEPS, Step, Steps, writes_out
 
@@ -284,8 +286,15 @@ def _attention(
     here = [opened for opened in _OPEN.get() if id(module) in opened.inside]
     if not here:
         return _elsewhere(module, attention_mask)(*inputs, **kwargs)
-    check_room(query, (*query.shape[:3], key.shape[2]), here[0].numbers.layers)
     steps = _steps(module, here)
+    if steps is None:
+        eager = _eager(module)
+        assert eager is not None, "looked for when the tap was opened"
+        # A block needs room for itself alone.
+        blocks = in_blocks(partial(eager, module), (query, key, value), attention_mask, kwargs)
+        if blocks is not None:
+            return blocks, None
+    check_room(query, (*query.shape[:3], key.shape[2]), here[0].numbers.layers)
     if steps is None:
         return _eager(module)(*inputs, **kwargs)  # type: ignore[misc]
     with steps:

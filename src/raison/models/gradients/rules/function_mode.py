@@ -6,7 +6,7 @@ depend on the embeddings that were given.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,6 +54,11 @@ def applied(book: RuleBook, model: nn.Module) -> Iterator[None]:
     whole = [] if book.activation is None else [module for module in model.modules() if _whole(module)]
     with hooked(whole, before=watch.enter, inner=watch.leave), watch:
         yield
+
+
+def followed(book: RuleBook) -> AbstractContextManager[object]:
+    """Inside, the rules hold for this thread's calls alone: for parts of a model without activation modules."""
+    return _Watch(book)
 
 
 def pulled(value: Tensor, source: Tensor, pull: Callable[[Tensor], Tensor]) -> Tensor:

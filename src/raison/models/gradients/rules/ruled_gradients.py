@@ -1,5 +1,9 @@
 """Passes whose way back follows rules, over many texts, in batches of bounded size."""
 
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -9,12 +13,17 @@ from raison.core.dims import Embeddings
 from raison.core.inputs.encoding import Encoding
 from raison.core.internals.rules import Difference, Rules
 from raison.core.targets.target import Target
-from raison.models.gradients.rules.function_mode import applied
+from raison.models.gradients.rules.function_mode import RuleBook, applied, followed
 from raison.models.gradients.rules.relevance import relevance_rules
 from raison.models.gradients.rules.rescale import rescale_rules
 from raison.models.passes.batching import TokenBatch, placed, run_grouped
 from raison.models.passes.forward import ForwardPasses
+from raison.models.stack.query_blocks import query_blocks
+from raison.models.stack.recomputed import NotInARowError, recomputed, stack_of
 from raison.models.stack.tap import tap
+
+LONG = 256
+"""Tokens from which a causal model's layers are computed again on the way back, and attention in blocks."""
 
 
 class RuledPasses(BackwardRules):
@@ -22,7 +31,10 @@ class RuledPasses(BackwardRules):
 
     def __init__(self, passes: ForwardPasses) -> None:
         self._passes = passes
-        self._core = passes.network.core
+        network = passes.network
+        self._core = network.core
+        # Of a causal model nothing but the last layer's states is read.
+        self._layers = stack_of(self._core) if network.readout is not None and network.stacks is None else []
 
     def ruled_gradients(
         self, encoding: Encoding, embeds: Embeddings, rules: Rules, target: Target
@@ -58,18 +70,41 @@ class RuledPasses(BackwardRules):
             book = relevance_rules(rules)
         embeds = embeds.detach().requires_grad_()
         batch, repeated = _batch(part, texts), target.rows(torch.as_tensor(texts))
-        # Eager attention: fused kernels show neither softmax nor products.
-        with torch.enable_grad(), tap(self._core, (), ()):
+        long = bool(self._layers) and batch.ids.shape[1] >= LONG
+        if long:
+            # A layer that is computed again would add to a stored prompt once more.
+            batch = replace(batch, prefix=0)
+
+        def scalars() -> Tensor:
             with applied(book, self._core):
                 logits = self._passes.forward(batch, embeds)
                 if isinstance(rules, Difference):
-                    scalars = repeated.scalar(logits)
-            if not isinstance(rules, Difference):
-                # What is asked of the logits is no part of the model: its slope is where relevance starts.
-                scalars = repeated.scalar(logits)
-            (gradients,) = torch.autograd.grad(scalars[: len(part)].sum(), embeds)
-        gradients = gradients[: len(part)]
-        return scalars.detach().cpu(), gradients.to(torch.promote_types(gradients.dtype, torch.float32)).cpu()
+                    return repeated.scalar(logits)
+            # What is asked of the logits is no part of the model: its slope is where relevance starts.
+            return repeated.scalar(logits)
+
+        # Eager attention: fused kernels show neither softmax nor products.
+        with torch.enable_grad(), tap(self._core, (), ()):
+            found = self._by_layers(scalars, book, embeds, len(part)) if long else None
+            if found is None:
+                values = scalars()
+                found = values.detach(), torch.autograd.grad(values[: len(part)].sum(), embeds)[0]
+        values, gradients = found[0], found[1][: len(part)]
+        return values.cpu(), gradients.to(torch.promote_types(gradients.dtype, torch.float32)).cpu()
+
+    def _by_layers(
+        self, scalars: Callable[[], Tensor], book: RuleBook, embeds: Embeddings, texts: int
+    ) -> tuple[Tensor, Embeddings] | None:
+        """Values and gradients with what one layer keeps at a time; None where the layers are not one chain."""
+        try:
+            with query_blocks(partial(followed, book)), self._passes.network.quiet():
+                with recomputed(self._layers) as walk:
+                    values = scalars()
+                with applied(book, self._core):
+                    return values.detach(), walk.gradients(values[:texts].sum(), embeds)
+        except NotInARowError:
+            self._layers = []
+            return None
 
 
 def _batch(part: Encoding, texts: list[int]) -> TokenBatch:

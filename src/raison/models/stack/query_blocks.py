@@ -1,0 +1,118 @@
+"""Eager attention for some queries at a time, so that memory does not grow with the square of a text's length.
+
+Each query's output depends on its own row of attention alone. The rows of a block are computed again on the way back,
+one block after the other, and the gradients of keys and values add up. No block keeps what it computed.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from raison.core.dims import HeadStates
+
+Again = Callable[[], AbstractContextManager[object]]
+Eager = Callable[..., tuple[Tensor, Tensor | None]]
+_Part = Callable[[Tensor, Tensor, Tensor, slice], Tensor]
+"""(queries of a block, keys, values, the block's place) -> outputs, with the queries as the second axis."""
+
+NUMBERS = 1 << 21
+"""Entries of attention that a block has at most, in all texts and heads."""
+_IGNORED = ("position_ids", "cache_position")
+"""What attention functions are given and do not read."""
+_WANTED: ContextVar[Again | None] = ContextVar("raison_query_blocks", default=None)
+
+
+@contextmanager
+def query_blocks(again: Again) -> Iterator[None]:
+    """Inside, attention that is tapped and neither recorded nor edited is computed in blocks by this thread.
+
+    `again` opens what a block is computed in on the way back, where no mode of torch is open.
+    """
+    token = _WANTED.set(again)
+    try:
+        yield
+    finally:
+        _WANTED.reset(token)
+
+
+def in_blocks(
+    eager: Eager, states: tuple[Tensor, Tensor, Tensor], mask: Tensor | None, kwargs: dict[str, Any]
+) -> Tensor | None:
+    """The output of an eager attention function, of which gradients reach queries, keys and values.
+
+    None where nobody wants blocks or one is enough, or where another argument may have an entry for each query.
+    """
+    again, rows = _WANTED.get(), rows_of(states[0])
+    others = (value for name, value in kwargs.items() if name not in _IGNORED)
+    if again is None or rows >= states[0].shape[2] or any(isinstance(one, Tensor) and one.dim() > 1 for one in others):
+        return None
+
+    def part(some: Tensor, key: Tensor, value: Tensor, place: slice) -> Tensor:
+        last = _reach(mask, place)
+        own = None if mask is None else mask[..., place, :last]
+        return eager(some, key[:, :, :last], value[:, :, :last], own, **kwargs)[0]
+
+    # Not every version of torch annotates it.
+    apply: Callable[..., Tensor] = _Blocks.apply
+    return apply(*states, _Blocked(part, again, rows))
+
+
+def rows_of(query: HeadStates) -> int:
+    """How many queries a block has."""
+    texts, heads, queries, _ = query.shape
+    return max(1, NUMBERS // (texts * heads * queries))
+
+
+def _reach(mask: Tensor | None, place: slice) -> int | None:
+    """The number of keys up to the last one that a query of the block sees; None: all of them.
+
+    A causal mask hides what is behind a block, whose attention is then smaller by that.
+    """
+    if mask is None or mask.dtype == torch.bool:
+        return None
+    own = mask[..., place, :]
+    seen = (own > torch.finfo(own.dtype).min).flatten(0, -2)
+    # A query that sees nothing attends to all keys alike.
+    return int(seen.any(0).nonzero()[-1]) + 1 if bool(seen.any(1).all()) else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Blocked:
+    """How a block is computed, in what again on the way back, and how many queries it has."""
+
+    part: _Part
+    again: Again
+    rows: int
+
+    def places(self, query: Tensor) -> list[slice]:
+        return [slice(start, start + self.rows) for start in range(0, query.shape[2], self.rows)]
+
+
+class _Blocks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, how: _Blocked) -> Tensor:
+        ctx.save_for_backward(query, key, value)
+        ctx.how = how
+        # Detached, so that whoever watches the calls sees no gradients here.
+        query, key, value = query.detach(), key.detach(), value.detach()
+        return torch.cat([how.part(query[:, :, own], key, value, own) for own in how.places(query)], dim=1)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+        how: _Blocked = ctx.how
+        query, key, value = ctx.saved_tensors
+        sums = [torch.zeros_like(state) for state in (query, key, value)]
+        for own in how.places(query):
+            some, keys, values = (state.detach().requires_grad_() for state in (query[:, :, own], key, value))
+            with torch.enable_grad(), how.again():
+                output = how.part(some, keys, values, own)
+            found = torch.autograd.grad(output, (some, keys, values), grads[0][:, own])
+            sums[0][:, :, own] = found[0]
+            sums[1] += found[1]
+            sums[2] += found[2]
+        return sums[0], sums[1], sums[2], None
