@@ -167,6 +167,8 @@ PATHS = (
     "/api/runs/words?run=%2Fetc&row=passwd",
     "/api/runs/words?run=linked&row=random&seed=0.5",
     "/api/runs/explanation?run=linked&row=random&number=1e400",
+    "/api/runs/trust?run=linked&row=random&number=0",
+    "/api/runs/trust?run=..%2Fsecret&row=%00&number=-1",
     "/api/runs/explanation?run=a&row=b&number=0&number=1&x=y",
     "/api/runs?" + "a=b&" * 500,
     "/docs",

@@ -107,7 +107,7 @@ def _bodies(client: TestClient) -> dict[str, dict[str, object]]:
         "/api/view": {"explanations": [explanation]},
         "/api/view/file": {"results": [explanation], "kind": "svg"},
         "/api/view/trust": {"model": BERT, "explanation": explanation},
-        "/api/view/output": {"explanation": output},
+        "/api/view/output": {"explanation": output, "beside": output},
         "/api/view/span": {"explanation": output, "first": 0, "last": 1},
         "/api/view/token": {"explanation": output, "token": 0},
         "/api/view/citations": {"citations": citations},

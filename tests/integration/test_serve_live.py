@@ -1,5 +1,6 @@
 """A real server at a real port: requests together, clients that leave, slow ones, and the command itself."""
 
+import gc
 import http.client
 import json
 import logging
@@ -171,7 +172,7 @@ def test_a_client_who_leaves_takes_the_request_back(gate: Gate) -> None:
     assert not any("unwanted" in text for call in gate.calls for text in call)
 
 
-def test_work_for_nobody_ends_between_two_passes(gate: Gate) -> None:
+def test_work_for_nobody_ends_between_two_passes(gate: Gate, caplog: pytest.LogCaptureFixture) -> None:
     served = gated(gate)
     with listening(served) as port:
         leaving = http.client.HTTPConnection("127.0.0.1", port)
@@ -183,6 +184,8 @@ def test_work_for_nobody_ends_between_two_passes(gate: Gate) -> None:
         gate.open.set()
         assert ask(port, text="good")[0] == 200
     assert len([text for call in gate.calls for text in call if "film" in text]) <= 3
+    gc.collect()
+    assert "never retrieved" not in caplog.text
 
 
 def test_a_full_queue_says_when_to_come_again(gate: Gate) -> None:

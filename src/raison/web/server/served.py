@@ -110,6 +110,8 @@ async def _unless_left(request: Request, worker: Worker, waiting: Waiting) -> by
         left.cancel()
         if not answered.done():
             worker.withdraw(waiting)
+            # Nobody reads what becomes of it.
+            answered.cancel()
 
 
 async def _left(request: Request) -> None:
