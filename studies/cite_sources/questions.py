@@ -1,42 +1,65 @@
-"""Writes facts.jsonl: questions about made-up facts that a model answers right, with their sources.
+"""Writes the study's questions: those that a model answers right, with their sources.
 
-    python studies/cite_sources/questions.py [MODEL]
+    python studies/cite_sources/questions.py [SORT ...]
 
-Claims are about answers that rest on the sources; an answer that is wrong may rest on anything.
+Claims are about answers that rest on the sources; an answer that is wrong may rest on anything. A question is written
+as soon as it is answered right, and a run that was stopped goes on behind the last one. Passages of SQuAD (CC BY-SA
+4.0) are those of articles that demo/smollm2-answers was not trained on.
 """
 
 import json
 import sys
-from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-
-from raison.models.adapters.generator import Generator
+from typing import Literal
 
 import raison
-from raison.data.sourced import KnownSources
-from raison.data.sourced.planted import planted
+from raison.data.sourced import Passages, known_sources
+from raison.models.adapters.writing.generator import Generator
 from raison.training.recipes.answers import exact
 
-COUNT, OTHERS, SEED = 12, 4, 2
-"""Neither a training nor a card's test has questions of this seed."""
-TRIED = 100
+MODEL = "demo/smollm2-answers"
+SENTENCES = 2
+"""Of a passage, at most, as on the model's card."""
 
 
-def right(writer: Generator) -> Iterator[tuple[int, KnownSources]]:
-    """The questions that are answered right, and how many were asked until then."""
-    for number, known in enumerate(islice(planted("single", OTHERS, SEED), TRIED), 1):
-        if exact(writer, known):
-            yield number, known
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """So many questions of a sort of `known_sources`, of the first `tried` ones that `seed` draws."""
+
+    name: str
+    others: int
+    count: int = 20
+    tried: int = 150
+    seed: int = 0
+    dtype: Literal["float32", "bfloat16"] = "bfloat16"
 
 
-def main(model: str = "demo/smollm2-answers") -> None:
-    found = list(islice(right(raison.load(model)), COUNT))
-    lines = [json.dumps({"number": number, **known.to_dict()}) for number, known in found]
-    path = Path(__file__).with_name("facts.jsonl")
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    sys.stdout.write(f"{path}: {len(found)} of the first {found[-1][0]} questions are answered right\n")
+SORTS = {
+    # Neither a training nor a card's test has questions of this seed.
+    "facts": Sort("planted_single", 4, count=12, tried=100, seed=2, dtype="float32"),
+    "squad_5": Sort("squad", 4),
+    "exchanged_5": Sort("squad_exchanged", 4),
+}
+
+
+def write(key: str) -> None:
+    """The questions of a sort, into a file of that name, each with its number among those that were asked."""
+    sort, path = SORTS[key], Path(__file__).with_name(f"{key}.jsonl")
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    last = json.loads(lines[-1])["number"] if lines else 0
+    writer = raison.load(MODEL, dtype=sort.dtype)
+    assert isinstance(writer, Generator)
+    asked = known_sources(sort.name, sort.tried, Passages(sort.others, SENTENCES), seed=sort.seed)
+    right = ((number, known) for number, known in enumerate(asked, 1) if number > last and exact(writer, known))
+    for number, known in islice(right, sort.count - len(lines)):
+        lines.append(json.dumps({"number": number, **known.to_dict()}))
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        last = number
+    sys.stdout.write(f"{path.name}: {len(lines)} of the first {last} questions are answered right\n")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    for key in sys.argv[1:] or SORTS:
+        write(key)
