@@ -7,7 +7,8 @@
     undecided   else
 
 From 8 to 29 values the studentised bootstrap has to agree (p < 0.05), or the claim is undecided; benchmarks/claim_rules
-has the simulation behind these numbers. Holm's correction over all judged claims of a study stands beside it.
+has the simulation behind these numbers. Where all values are alike, the chance of not having seen others takes its
+place (numerics.statistics.studentised). Holm's correction over all judged claims of a study stands beside it.
 """
 
 import math

@@ -31,7 +31,7 @@ FILE = 'schema = 1\nkind = "trust"\ntitle = "Trust <me>"\nabout = "Synthetic & s
 CLAIMS = [
     {"says": "gone at once", "measure": "spearman", "order": "cascading", "blocks": 1, "below": "saliency",
      "than": 0.3},
-    {"says": "never moves", "measure": "spearman", "order": "cascading", "blocks": "all", "above": STEADY, "than": 0.9,
+    {"says": "never moves", "measure": "spearman", "order": "cascading", "blocks": "all", "above": STEADY, "than": 0.5,
      "run": "large--sst"},
     {"says": "gradients depend more", "measure": "spearman_area", "order": "cascading", "below": "saliency",
      "than": "attention_rollout", "run": "large--sst"},

@@ -13,15 +13,17 @@ POWER = 0.8
 """How likely a true difference is to be found."""
 MOST = 10**6
 """Beyond so many texts a difference is not worth looking for."""
+_STILL = 1e-12
+"""A smaller standard error is rounding: the values are alike."""
 
 
 def detectable(error: float, count: int) -> float:
     """The smallest true difference that `count` paired values find with 80 % power, by a two-sided t test at 5 %.
 
     `error` is the standard error of the mean difference, in the metric's unit. The noncentral t distribution, as in
-    Cohen 1988. NaN for fewer than two values or an unknown error.
+    Cohen 1988. NaN for fewer than two values, an unknown error, or values without a spread, which do not show theirs.
     """
-    if count < 2 or math.isnan(error):
+    if count < 2 or math.isnan(error) or error < _STILL:
         return math.nan
     shift: float = brentq(lambda shift: _power(shift, count) - POWER, 0, 2 * t.isf(LEVEL / 2, count - 1))
     return error * shift
@@ -34,8 +36,8 @@ def needed(mean: float, error: float, count: int) -> float:
     """
     if count < 2 or math.isnan(error) or math.isnan(mean):
         return math.nan
-    if error == 0:
-        return math.inf if mean == 0 else 2.0
+    if error < _STILL:
+        return math.inf if mean == 0 else math.nan
     effect = abs(mean) / (error * math.sqrt(count))
     few, many = 1, 2
     # Normal for so many: the noncentral t distribution's code gives NaN far out.

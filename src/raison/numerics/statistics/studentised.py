@@ -25,7 +25,8 @@ def studentised_p(columns: Columns, statistic: Statistic, resamples: Iterable[We
     covariance of the columns and the statistic's slopes, the delta method), and so is the observed statistic by its
     own: p is twice the smaller share of resamples beyond it, (hits + 1) / (RESAMPLES + 1) on each side. A resample
     without spread that deviates counts as infinitely far, one whose statistic is undefined as beyond: both can only
-    raise p. NaN if the statistic is undefined on the texts themselves.
+    raise p. NaN if the statistic is undefined on the texts themselves. Texts that are all alike have no spread: then p
+    is that of `_all_alike`.
     """
     centre = columns.mean(axis=0)
     # Deviations, so that variances keep their precision.
@@ -37,6 +38,8 @@ def studentised_p(columns: Columns, statistic: Statistic, resamples: Iterable[We
         return float("nan")
     spread = float(deviations.std(axis=0).max())
     reached = _ratios(np.array([observed]), np.array([error]), spread)[0]
+    if np.isinf(reached):
+        return _all_alike(float(observed), columns, statistic)
     above = below = 0
     for counts in resamples:
         values, errors = table.moments(counts / len(columns))
@@ -45,6 +48,19 @@ def studentised_p(columns: Columns, statistic: Statistic, resamples: Iterable[We
         above += int((unknown | (ratios >= reached)).sum())
         below += int((unknown | (ratios <= reached)).sum())
     return float(min(1.0, 2 * (min(above, below) + 1) / (RESAMPLES + 1)))
+
+
+def _all_alike(observed: float, columns: Columns, statistic: Statistic) -> float:
+    """Two-sided p-value where all texts give the same: others, of which none was drawn, may give something else.
+
+    They could outweigh it if they are a share q of all texts, with (1 - q) |observed| = q size, where size is the
+    largest magnitude that was seen, of the values or of the number that they are compared with. That none of n texts is
+    such a one has the probability (1 - q)^n.
+    """
+    nothing = float(np.nan_to_num(statistic(np.zeros((1, columns.shape[1])))[0]))
+    size = max(float(np.abs(columns).max()), abs(nothing))
+    share = abs(observed) / (abs(observed) + size)
+    return float(min(1.0, 2 * (1 - share) ** len(columns)))
 
 
 class _Table:

@@ -11,6 +11,7 @@ from scipy.stats import sem
 
 from raison.core.errors import InputError, UnknownNameError
 from raison.numerics.statistics.paired import EXACT_TEXTS, FEW, TOLERANCE, Difference, against, difference
+from raison.runs.judging import finding_of
 
 
 def literal_pool(rows: np.ndarray, pool: str) -> float:
@@ -286,9 +287,25 @@ def test_studentised_p_knows_pools(pool: str) -> None:
     assert found == pytest.approx(difference(3 * first, 3 * second, pool).studentised, abs=2e-3)
 
 
-def test_values_without_a_spread_are_decided_by_their_side() -> None:
-    assert against(np.ones((8, 1)), 0.5).studentised < 0.05
-    assert against(np.ones((8, 1)), 1.0).studentised == 1.0
+@pytest.mark.parametrize(
+    ("values", "number", "p"),
+    [
+        # Nine of ten: of 20 texts that are all right, a sixth of all texts may still be wrong (Clopper and Pearson).
+        (np.ones((20, 1)), 0.9, 2 * (1 / 1.1) ** 20),
+        (np.ones((16, 1)), 0.4, 2 * (1 / 1.6) ** 16),
+        (np.zeros((16, 1)), 0.4, 2 * 0.5**16),
+        (np.ones((8, 1)), 0.5, 2 * (1 / 1.5) ** 8),
+        (np.ones((8, 1)), 1.0, 1.0),
+    ],
+)
+def test_of_texts_that_are_all_alike_others_may_not_have_been_seen(values: np.ndarray, number: float, p: float) -> None:
+    assert against(values, number).studentised == pytest.approx(p, abs=1e-12)
+
+
+def test_twenty_right_answers_do_not_show_nine_of_ten() -> None:
+    assert finding_of(against(np.ones((20, 1)), 0.9), "above") == "undecided"
+    assert finding_of(against(np.ones((20, 1)), 0.5), "above") == "holds"
+    assert finding_of(against(np.zeros((20, 1)), 0.5), "above") == "fails"
 
 
 def test_many_texts_need_no_second_test() -> None:
