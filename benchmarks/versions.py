@@ -23,7 +23,7 @@ from common import mixed_texts, save, seconds
 import raison
 
 MODEL = "demo/sst2"
-TEXTS, KEEPS, ROUNDS = 16, 32, 9
+TEXTS, KEEPS, ROUNDS = 16, 32, 7
 METHODS = (
     "saliency",
     "input_x_gradient",
