@@ -9,6 +9,11 @@ from raison.web.component.views import agreement, change
 from tests.browser.conftest import Opened, models
 from tests.browser.stage import TEXT, numbers
 
+# An address without https has no clipboard.
+CLIPBOARD = """() => Object.defineProperty(navigator, "clipboard", {
+    value: { writeText: async (text) => { window.copied = text; } },
+})"""
+
 
 def of_words(text: str, **options: Any) -> raison.Explanation:
     return raison.explain(models()["words"], text, "occlusion", progress=False, **options)
@@ -199,6 +204,10 @@ def test_a_link_holds_the_state(opened: Opened) -> None:
     comparing.get_by_label("Method", exact=True).select_option("shapley_exact")
     stage.page.wait_for_function("() => location.hash.includes('shapley_exact') && location.hash.includes('negative')")
     stage.settle()
+    stage.page.evaluate(CLIPBOARD)
+    stage.page.get_by_text("Take away").click()
+    stage.page.get_by_role("button", name="Copy link").click()
+    assert stage.page.evaluate("() => window.copied") == stage.page.url
     again = opened("something else", {"linked": True}, hash="#" + stage.page.url.partition("#")[2])
     assert again.words() == stage.words()
     assert again.labels() == stage.labels()

@@ -21,6 +21,7 @@ MODULES = (
     "words.js",
     "form.js",
     "taking.js",
+    "face.js",
     "messages.js",
     "written.js",
     "writing.js",

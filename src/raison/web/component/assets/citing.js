@@ -1,11 +1,12 @@
 // A question and its sources in; the answer's statements out, each with what it rests on.
 import { button, choice, exchangeContent, field, make } from "./elements.js";
-import { latest, remembered, talker } from "./talk.js";
-import { Past, beside, comparedIn, pastRow, undoKey } from "./past.js";
+import { latest, remembered } from "./talk.js";
+import { beside, comparedIn } from "./past.js";
 import { comparisonForm, methodsOf, names } from "./form.js";
 import { area, count } from "./messages.js";
 import { paintedCitations } from "./statements.js";
-import { call, taking } from "./taking.js";
+import { call } from "./taking.js";
+import { Face } from "./face.js";
 
 const QUESTIONS = 20;
 const EXAMPLE = {
@@ -23,65 +24,32 @@ const EXAMPLE = {
   tokens: 30,
 };
 
-export class Citing {
+export class Citing extends Face {
   constructor(model, el) {
-    this.model = model;
-    this.talk = talker(model);
-    this.past = new Past(({ question, sources, answer }) => [question, sources, answer]);
+    super(model, el, {}, ["asking", "comparing", "status", "maps", "past"]);
     this.cite = remembered((request) => this.talk.ask("cite", request), QUESTIONS);
     this.refresh = latest((stale) => this.follow(stale), () => this.talk.drop());
-    this.root = make("div", { class: "raison-component" });
-    this.places = {};
-    for (const name of ["asking", "comparing", "status", "maps", "past"]) this.places[name] = make("div", { class: `place-${name}` });
-    this.places.status.setAttribute("role", "status");
-    this.root.append(...Object.values(this.places));
-    el.append(this.root);
-    this.root.addEventListener("keydown", (event) => undoKey(event, (count) => this.undo(count)));
-    const moved = () => this.open(citingFromHash(location.hash));
-    addEventListener("hashchange", moved);
-    this.close = () => {
-      removeEventListener("hashchange", moved);
-      this.talk.close();
-    };
-    const found = citingFromHash(location.hash);
-    this.settings = { ...structuredClone(EXAMPLE), model: model.get("models")[0].name, ...found?.settings };
-    this.compared = found?.compared ?? { with: "before", value: null };
-    this.showForm();
-    if (found) this.refresh();
+    this.settings = { ...structuredClone(EXAMPLE), model: model.get("models")[0].name };
+    const found = this.found();
+    if (found) this.open(found);
+    else this.showForms();
   }
 
-  /** A state that an address holds; what it does not name is as before. */
-  open(state) {
-    if (!state) return;
-    this.compared = state.compared;
-    this.go(state.settings);
+  about({ question, sources, answer }) {
+    return [question, sources, answer];
   }
 
-  /** Other settings at once. */
-  go(settings) {
-    Object.assign(this.settings, structuredClone(settings));
-    this.showForm();
-    this.refresh();
+  stateOf(hash) {
+    return citingFromHash(hash);
   }
 
-  undo(count) {
-    const entry = this.past.step(count);
-    if (entry) this.go(entry.settings);
-  }
-
-  compare(compared) {
-    this.compared = compared;
-    this.showForm();
-    if (this.past.now) this.refresh();
-  }
-
-  showForm() {
+  showForms() {
     const models = this.model.get("models");
     const facts = models.find((one) => one.name === this.settings.model) ?? models[0];
     const { question, sources, answer, method, within, template, draws, tokens } = this.settings;
     const set = (changes, again) => {
       Object.assign(this.settings, changes);
-      if (again) this.showForm();
+      if (again) this.showForms();
     };
     const row = make("div", { class: "row" });
     if (models.length > 1) row.append(choice("Model", names(models.map((one) => one.name)), facts.name, (model) => set({ model }, true)));
@@ -117,7 +85,7 @@ export class Citing {
     name.addEventListener("input", () => Object.assign(one, { id: name.value }));
     const remove = () => {
       this.settings.sources = sources.toSpliced(place, 1);
-      this.showForm();
+      this.showForms();
     };
     return make(
       "div",
@@ -155,28 +123,14 @@ export class Citing {
     this.places.maps.replaceChildren(make("div", { class: "raison-beside" }, ...articles), ...line);
     this.places.maps.removeAttribute("aria-busy");
     this.say("");
-    this.showPast(request, found.at(-1));
+    const { model, question, ...options } = request;
+    const code = call("cite", question, options);
+    this.showPast({ hash: citingToHash(this.settings, this.compared), said: citingSaid, code, results: [found.at(-1)] });
   }
 
-  showPast({ model, question, ...options }, citations) {
-    const linked = this.model.get("linked");
-    if (linked) history.replaceState(null, "", citingToHash(this.settings, this.compared));
-    const said = (settings) => `${settings.question} (${settings.sources.map(({ id }) => id).join(", ")}; ${settings.method})`;
-    const row = pastRow(this.past, said, (count) => this.undo(count));
-    const take = taking(call("cite", question, options), [citations], linked ? location.href : null, this.talk.ask);
-    exchangeContent(this.places.past, make("section", { class: "raison", "aria-label": "History" }, row, take));
-  }
-
-  say(message) {
-    this.places.status.replaceChildren(...(message ? [make("p", { class: "raison told" }, message)] : []));
-  }
-
-  /** Nothing is shown beside an error: the colours are those of another question. */
-  fail(message) {
-    this.places.maps.replaceChildren();
-    this.places.maps.removeAttribute("aria-busy");
+  clear() {
+    super.clear();
     this.places.past.replaceChildren();
-    this.places.status.replaceChildren(make("p", { class: "raison told warning" }, message));
   }
 }
 
@@ -191,6 +145,11 @@ function citingRequest({ model, question, sources, answer, method, within, templ
   if (!numbered && ids.some((id) => /^\d+$/.test(id))) throw new Error("A source's name cannot be a number alone, unless all are numbered from 1.");
   const named = numbered ? sources.map(({ text }) => text) : Object.fromEntries(sources.map(({ id, text }) => [id, text]));
   return { model, question, sources: named, method, within, draws, ...(template ? { template } : {}), ...own };
+}
+
+/** Settings in the history. */
+function citingSaid({ question, sources, method }) {
+  return `${question} (${sources.map(({ id }) => id).join(", ")}; ${method})`;
 }
 
 const NAMED = ["model", "question", "answer", "method", "within", "template", "draws", "tokens"];

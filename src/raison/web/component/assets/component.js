@@ -1,12 +1,13 @@
 // The component: settings and maps of one model, as anywidget gives it, in one element.
-import { button, exchangeContent, focused, make } from "./elements.js";
-import { latest, paused, remembered, talker } from "./talk.js";
-import { Past, beside, fromHash, pastRow, toHash, undoKey } from "./past.js";
+import { exchangeContent, focused, make } from "./elements.js";
+import { latest, paused, remembered } from "./talk.js";
+import { beside, fromHash, toHash } from "./past.js";
 import { focusUnit, painted } from "./map.js";
 import { wordBar } from "./words.js";
 import { withoutSpan } from "./texts.js";
 import { comparisonForm, settingsForm } from "./form.js";
-import { code, taking } from "./taking.js";
+import { code } from "./taking.js";
+import { Face } from "./face.js";
 import { Writing } from "./writing.js";
 import { Citing } from "./citing.js";
 import { trustView } from "./trust.js";
@@ -18,79 +19,38 @@ const RESTING = 250;
 const KEPT = 60;
 const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 
-class Component {
+class Component extends Face {
   constructor(model, el) {
-    this.model = model;
-    this.talk = talker(model);
-    this.past = new Past(({ text }) => text);
-    this.compared = { with: "before", value: null };
-    this.settings = this.read();
+    super(model, el, TRAITS, ["asking", "comparing", "status", "maps", "word", "trust", "past"]);
     this.explain = remembered((request) => this.talk.ask("explain", request), KEPT);
     // A kernel does one thing after the other, so only a server is told that nobody waits.
     const interrupt = () => (model.get("drops") ? this.talk.drop() : undefined);
     this.refresh = latest((stale) => this.follow(stale), interrupt);
     this.typed = paused(() => this.refresh(), TYPING);
-    this.root = make("div", { class: "raison-component" });
-    this.places = {};
-    for (const name of ["asking", "comparing", "status", "maps", "word", "trust", "past"]) this.places[name] = make("div", { class: `place-${name}` });
-    this.places.status.setAttribute("role", "status");
-    this.root.append(...Object.values(this.places));
-    this.root.addEventListener("keydown", (event) => undoKey(event, (count) => this.undo(count)));
-    el.append(this.root);
-    this.listen();
-  }
-
-  listen() {
-    const heard = () => this.outside(this.read());
-    for (const trait of Object.values(TRAITS)) this.model.on(`change:${trait}`, heard);
-    const moved = () => this.open(fromHash(location.hash, Object.keys(TRAITS)));
-    const linked = Boolean(this.model.get("linked"));
-    if (linked) addEventListener("hashchange", moved);
-    this.close = () => {
-      for (const trait of Object.values(TRAITS)) this.model.off(`change:${trait}`, heard);
-      removeEventListener("hashchange", moved);
-      this.talk.close();
-    };
-    this.linked = linked;
-    const state = linked ? fromHash(location.hash, Object.keys(TRAITS)) : undefined;
-    if (state) this.open(state);
+    this.settings = this.read();
+    const found = this.found();
+    if (found) this.open(found);
     else this.start();
   }
 
-  start() {
-    this.showForms();
-    this.refresh();
+  about({ text }) {
+    return text;
   }
 
-  /** A state that an address holds; what it does not name is as before. */
-  open(state) {
-    if (!state) return;
-    this.compared = state.compared;
-    this.write({ ...this.settings, ...state.settings });
-    this.start();
+  stateOf(hash) {
+    return fromHash(hash, Object.keys(TRAITS));
   }
 
-  read() {
-    return Object.fromEntries(Object.entries(TRAITS).map(([name, trait]) => [name, this.model.get(trait) ?? null]));
-  }
-
-  write(settings) {
+  take(settings) {
+    const before = JSON.stringify(this.settings.text);
+    super.take(settings);
     // The bar belongs to a word of the text before.
-    if (JSON.stringify(settings.text) !== JSON.stringify(this.settings.text)) this.places.word.replaceChildren();
-    this.settings = settings;
-    for (const [name, trait] of Object.entries(TRAITS)) this.model.set(trait, settings[name]);
-    this.model.save_changes();
-  }
-
-  /** Settings that were changed elsewhere: in a notebook's cell, or in another view. */
-  outside(settings) {
-    if (JSON.stringify(settings) === JSON.stringify(this.settings)) return;
-    this.settings = settings;
-    this.start();
+    if (JSON.stringify(this.settings.text) !== before) this.places.word.replaceChildren();
+    this.write();
   }
 
   change(settings, typing) {
-    this.write(settings);
+    this.take(settings);
     if (typing) this.typed();
     else this.start();
   }
@@ -140,12 +100,10 @@ class Component {
     if (stale()) return;
     const shown = other ? [other.explanation, explanation] : [explanation];
     await this.show(shown, other ? [other.heading, other.own] : [""], settings);
-    this.shown = shown;
     this.places.maps.removeAttribute("aria-busy");
     this.say("");
-    this.showPast();
+    this.showPast({ hash: toHash(settings, this.compared), said: textSaid, code: code(settings), results: shown });
     this.showTrust(settings, explanation, stale);
-    if (this.linked) history.replaceState(null, "", toHash(settings, this.compared));
   }
 
   async show(explanations, headings, settings) {
@@ -199,40 +157,21 @@ class Component {
     }
   }
 
-  showPast() {
-    const said = ({ text, method }) => `${[text].flat().join(" / ")} (${method})`;
-    const row = pastRow(this.past, said, (count) => this.undo(count));
-    const link = this.linked ? location.href : null;
-    const take = taking(code(this.past.now.settings), this.shown, link, this.talk.ask);
-    exchangeContent(this.places.past, make("section", { class: "raison", "aria-label": "History" }, row, take));
-  }
-
-  undo(count) {
-    const entry = this.past.step(count);
-    if (!entry) return;
-    this.write(entry.settings);
-    this.start();
-  }
-
-  say(message) {
-    this.places.status.replaceChildren(...(message ? [make("p", { class: "raison told" }, message)] : []));
-  }
-
   /** There is no text yet. */
   invite() {
-    this.places.maps.replaceChildren();
-    this.places.trust.replaceChildren();
-    this.places.maps.removeAttribute("aria-busy");
+    this.clear();
     this.say("Type or paste a text.");
   }
 
-  /** Nothing is shown beside an error: the maps are those of another text. */
-  fail(message) {
-    this.places.maps.replaceChildren();
+  clear() {
+    super.clear();
     this.places.trust.replaceChildren();
-    this.places.maps.removeAttribute("aria-busy");
-    this.places.status.replaceChildren(make("p", { class: "raison told warning" }, message));
   }
+}
+
+/** Settings in the history. */
+function textSaid({ text, method }) {
+  return `${[text].flat().join(" / ")} (${method})`;
 }
 
 const FACES = {

@@ -1,98 +1,45 @@
 // What a language model writes: a prompt or a chat in, the answer token by token out, with the prompt's map for each.
 import { choice, exchangeContent, field, make } from "./elements.js";
-import { latest, remembered, talker } from "./talk.js";
-import { Past, beside, comparedIn, pastRow, undoKey } from "./past.js";
+import { latest, remembered } from "./talk.js";
+import { beside, comparedIn } from "./past.js";
 import { painted } from "./map.js";
 import { comparisonForm, methodsOf, names, QUANTITIES } from "./form.js";
 import { area, count, isBlank, promptEditor } from "./messages.js";
 import { paintedOutput } from "./written.js";
-import { call, taking } from "./taking.js";
+import { call } from "./taking.js";
+import { Face } from "./face.js";
 
 const ANSWERS = 20;
 const ANSWERING = { model: "model_name", prompt: "text", method: "method", unit: "unit", of: "of", output: "output", tokens: "max_new_tokens" };
 
-export class Writing {
+export class Writing extends Face {
   constructor(model, el) {
-    this.model = model;
-    this.talk = talker(model);
-    this.past = new Past(({ prompt, output }) => [prompt, output]);
+    super(model, el, ANSWERING, ["asking", "comparing", "status", "maps", "against", "past"]);
     this.explain = remembered((request) => this.talk.ask("explain", request), ANSWERS);
     // A kernel does one thing after the other, so only a server is told that nobody waits.
     this.refresh = latest((stale) => this.follow(stale), () => (model.get("drops") ? this.talk.drop() : undefined));
-    this.root = make("div", { class: "raison-component" });
-    this.places = {};
-    for (const name of ["asking", "comparing", "status", "maps", "against", "past"]) this.places[name] = make("div", { class: `place-${name}` });
-    this.places.status.setAttribute("role", "status");
-    this.root.append(...Object.values(this.places));
-    el.append(this.root);
-    this.root.addEventListener("keydown", (event) => undoKey(event, (count) => this.undo(count)));
-    this.linked = Boolean(model.get("linked"));
-    const found = this.linked ? writingFromHash(location.hash) : undefined;
-    this.settings = { ...this.read(), ...found?.settings };
-    this.compared = found?.compared ?? { with: "before", value: null };
-    this.listen();
-    this.showForm();
+    this.settings = this.read();
+    const found = this.found();
+    if (found) this.open(found);
     // A page waits until it is asked: an answer takes a while.
-    if (found || !this.linked) this.refresh();
+    else if (this.linked) this.showForms();
+    else this.start();
   }
 
-  listen() {
-    const heard = () => this.outside();
-    const moved = () => this.open(writingFromHash(location.hash));
-    for (const trait of Object.values(ANSWERING)) this.model.on(`change:${trait}`, heard);
-    if (this.linked) addEventListener("hashchange", moved);
-    this.close = () => {
-      for (const trait of Object.values(ANSWERING)) this.model.off(`change:${trait}`, heard);
-      removeEventListener("hashchange", moved);
-      this.talk.close();
-    };
+  about({ prompt, output }) {
+    return [prompt, output];
   }
 
-  /** A state that an address holds; what it does not name is as before. */
-  open(state) {
-    if (!state) return;
-    this.compared = state.compared;
-    this.go(state.settings);
+  stateOf(hash) {
+    return writingFromHash(hash);
   }
 
-  /** Other settings at once. */
-  go(settings) {
-    Object.assign(this.settings, structuredClone(settings));
-    this.showForm();
-    this.refresh();
-  }
-
-  undo(count) {
-    const entry = this.past.step(count);
-    if (entry) this.go(entry.settings);
-  }
-
-  read() {
-    return Object.fromEntries(Object.entries(ANSWERING).map(([name, trait]) => [name, structuredClone(this.model.get(trait)) ?? null]));
-  }
-
-  write() {
-    this.writing = true;
-    for (const [name, trait] of Object.entries(ANSWERING)) this.model.set(trait, structuredClone(this.settings[name]));
-    this.writing = false;
-    this.model.save_changes();
-  }
-
-  /** Settings that were changed elsewhere: in a notebook's cell, or in another view. */
-  outside() {
-    const settings = this.read();
-    if (this.writing || JSON.stringify(settings) === JSON.stringify(this.settings)) return;
-    this.settings = settings;
-    this.showForm();
-    this.refresh();
-  }
-
-  showForm() {
+  showForms() {
     const models = this.model.get("models");
     const facts = models.find((one) => one.name === this.settings.model) ?? models[0];
     const set = (changes, typed) => {
       Object.assign(this.settings, changes);
-      if (!typed) this.showForm();
+      if (!typed) this.showForms();
     };
     const { prompt, method, unit, of, output, tokens } = this.settings;
     const chat = typeof prompt !== "string";
@@ -119,12 +66,6 @@ export class Writing {
     });
     exchangeContent(this.places.asking, form);
     exchangeContent(this.places.comparing, comparisonForm(this.compared, this.settings, models, (compared) => this.compare(compared)));
-  }
-
-  compare(compared) {
-    this.compared = compared;
-    this.showForm();
-    if (this.past.now) this.refresh();
   }
 
   async follow(stale) {
@@ -170,15 +111,9 @@ export class Writing {
     this.places.maps.replaceChildren(make("div", { class: "raison-beside" }, ...articles), ...lines);
     this.places.maps.removeAttribute("aria-busy");
     this.say("");
-    this.showPast(request, explanations[last]);
-  }
-
-  showPast(request, explanation) {
-    if (this.linked) history.replaceState(null, "", writingToHash(this.settings, this.compared));
     const { model, text, ...options } = request;
-    const row = pastRow(this.past, writingSaid, (count) => this.undo(count));
-    const take = taking(call("explain", text, options), [explanation], this.linked ? location.href : null, this.talk.ask);
-    exchangeContent(this.places.past, make("section", { class: "raison", "aria-label": "History" }, row, take));
+    const code = call("explain", text, options);
+    this.showPast({ hash: writingToHash(this.settings, this.compared), said: writingSaid, code, results: [explanations[last]] });
   }
 
   /** The bar that asks why this token and not another one. */
@@ -218,20 +153,9 @@ export class Writing {
     }
   }
 
-  say(message) {
-    this.places.status.replaceChildren(...(message ? [make("p", { class: "raison told" }, message)] : []));
-  }
-
-  warn(message) {
-    this.places.status.replaceChildren(make("p", { class: "raison told warning" }, message));
-  }
-
-  /** Nothing is shown beside an error: the map is that of another prompt. */
-  fail(message) {
-    this.places.maps.replaceChildren();
-    this.places.maps.removeAttribute("aria-busy");
+  clear() {
+    super.clear();
     this.places.past.replaceChildren();
-    this.warn(message);
   }
 }
 

@@ -1,0 +1,127 @@
+// What every face of the component does with its settings: goes back, opens a link, compares, and says what happens.
+import { exchangeContent, make } from "./elements.js";
+import { talker } from "./talk.js";
+import { Past, pastRow, undoKey } from "./past.js";
+import { taking } from "./taking.js";
+
+/**
+ * Settings and what is shown of them. A class of its own has `about(settings)`, as `Past` asks for it, `stateOf(hash)`, the
+ * state of an address, `showForms()` and `refresh()`, and sets `settings` in the end.
+ */
+export class Face {
+  /** `traits` are those of the model that are settings, by their names here; `parts` stand below each other. */
+  constructor(model, el, traits, parts) {
+    this.model = model;
+    this.talk = talker(model);
+    this.traits = traits;
+    this.past = new Past((settings) => this.about(settings));
+    this.compared = { with: "before", value: null };
+    this.linked = Boolean(model.get("linked"));
+    this.root = make("div", { class: "raison-component" });
+    this.places = Object.fromEntries(parts.map((name) => [name, make("div", { class: `place-${name}` })]));
+    this.places.status.setAttribute("role", "status");
+    this.root.append(...Object.values(this.places));
+    this.root.addEventListener("keydown", (event) => undoKey(event, (count) => this.undo(count)));
+    el.append(this.root);
+    this.listen();
+  }
+
+  listen() {
+    const heard = () => this.outside();
+    const moved = () => this.open(this.stateOf(location.hash));
+    for (const trait of Object.values(this.traits)) this.model.on(`change:${trait}`, heard);
+    if (this.linked) addEventListener("hashchange", moved);
+    this.close = () => {
+      for (const trait of Object.values(this.traits)) this.model.off(`change:${trait}`, heard);
+      removeEventListener("hashchange", moved);
+      this.talk.close();
+    };
+  }
+
+  /** The settings as the model has them. */
+  read() {
+    return Object.fromEntries(Object.entries(this.traits).map(([name, trait]) => [name, structuredClone(this.model.get(trait)) ?? null]));
+  }
+
+  /** Settings that were changed elsewhere: in a notebook's cell, or in another view. */
+  outside() {
+    const settings = this.read();
+    if (this.writing || JSON.stringify(settings) === JSON.stringify(this.settings)) return;
+    this.settings = settings;
+    this.start();
+  }
+
+  /** The model gets the settings. What it then tells is no change from elsewhere. */
+  write() {
+    this.writing = true;
+    for (const [name, trait] of Object.entries(this.traits)) this.model.set(trait, structuredClone(this.settings[name]));
+    this.writing = false;
+    this.model.save_changes();
+  }
+
+  /** The state that the address holds, nothing where there is none or where addresses are another's. */
+  found() {
+    return this.linked ? this.stateOf(location.hash) : undefined;
+  }
+
+  /** A state that an address holds; what it does not name is as before. */
+  open(state) {
+    if (!state) return;
+    this.compared = state.compared;
+    this.go(state.settings);
+  }
+
+  /** Other settings at once. */
+  go(settings) {
+    this.take(settings);
+    this.start();
+  }
+
+  take(settings) {
+    this.settings = { ...this.settings, ...structuredClone(settings) };
+  }
+
+  start() {
+    this.showForms();
+    this.refresh();
+  }
+
+  undo(count) {
+    const entry = this.past.step(count);
+    if (entry) this.go(entry.settings);
+  }
+
+  compare(compared) {
+    this.compared = compared;
+    this.showForms();
+    if (this.past.now) this.refresh();
+  }
+
+  /** The history, and what can be taken away of the results that are seen; the address holds the state from now on. */
+  showPast({ hash, said, code, results }) {
+    if (this.linked) history.replaceState(null, "", hash);
+    const row = pastRow(this.past, said, (count) => this.undo(count));
+    const take = taking(code, results, this.linked ? location.href : null, this.talk.ask);
+    exchangeContent(this.places.past, make("section", { class: "raison", "aria-label": "History" }, row, take));
+  }
+
+  say(message) {
+    this.places.status.replaceChildren(...(message ? [make("p", { class: "raison told" }, message)] : []));
+  }
+
+  warn(message) {
+    this.places.status.replaceChildren(make("p", { class: "raison told warning" }, message));
+  }
+
+  /** Nothing is shown beside an error: the maps are those of something else. */
+  fail(message) {
+    this.clear();
+    this.warn(message);
+  }
+
+  /** Nothing is seen any more. */
+  clear() {
+    this.places.maps.replaceChildren();
+    this.places.maps.removeAttribute("aria-busy");
+  }
+}
