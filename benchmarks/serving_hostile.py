@@ -14,7 +14,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from common import save
 from server import MODEL, Server, started
 
-from tests.hostile import SECRET, Hostile, asked, post, requests, wrong
+from tests.hostile import Hostile, asked, post, requests, wrong
+from tests.hostile_values import SECRET
 
 AT_ONCE = 16
 SLOW = 60

@@ -6,11 +6,12 @@
 
 The machine has other work to do meanwhile, so that rates are rows per second of this process's own processor time,
 reading the rows for the first time not counted, in stretches of a tenth of the rows after the first thousand. Memory is
-the resident size after so many rows; pyarrow, of about 80 MB, is loaded when the first shard is written. A run that
+the resident size after so many rows; pyarrow, of about 80 MB, is loaded beforehand. A run that
 takes longer than --hours ends there, as explain_file does. Texts repeat the same few words, and so compress well.
 """
 
 import argparse
+import importlib
 import json
 import resource
 import sys
@@ -20,24 +21,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import raison
-from raison.core.inputs.parts import Given, plain
+from raison.core.inputs.parts import plain
 from raison.core.inputs.unit import Unit
-from raison.core.model import LanguageModel
+from raison.core.method import Method
+from raison.core.model import LanguageModel, asked_of
 from raison.core.results.explanation import Explanation
-from raison.data.streams import Reading
+from raison.data import Row
+from raison.data.streams import Item, Reading
 from raison.explaining.attribution import Settings
-from raison.explaining.files.rows import How
-from raison.explaining.files.survey import survey
+from raison.explaining.files.rows import How, row_of
+from raison.explaining.files.survey import Input, survey
+from raison.explaining.files.texts import TextRows
 from raison.explaining.files.work import FileWork
 from raison.jobs.engine import WHOLE, do
 from raison.methods import CATALOGUE
 from raison.runs.files.folder import Folder, read
+from raison.runs.files.rows import Record, record_of
 from raison.text.segment import word_spans
 
 RESULTS = Path(__file__).parent / "results"
@@ -48,15 +54,27 @@ FIRST = 1000
 """Rows after which memory is first looked at, and rates are taken."""
 
 
-@dataclass(frozen=True, slots=True)
-class Nothing(How):
+@dataclass(frozen=True)
+class Nothing(How[LanguageModel]):
     """In place of a method and a model: scores that are there already."""
 
-    def explained(self, model: LanguageModel, texts: Sequence[Given]) -> list[list[Explanation]]:
-        return [[_given_away(str(plain(text)))] for text in texts]
+    explains = "predictions"
+    method: Method
 
-    def check(self, model: LanguageModel, text: Given) -> None:
+    def stated(self) -> dict[str, object]:
+        return {}
+
+    def standing(self, model: LanguageModel) -> LanguageModel:
+        return model
+
+    def check(self, model: LanguageModel, row: Row) -> None:
         pass
+
+    def try_one(self, model: LanguageModel, row: Row) -> None:
+        pass
+
+    def records(self, model: LanguageModel, items: Sequence[Item]) -> list[Record]:
+        return [record_of(item, 0, _given_away(str(plain(row_of(item).given)))) for item in items]
 
 
 def _given_away(text: str) -> Explanation:
@@ -93,13 +111,17 @@ def model_of(what: str) -> LanguageModel:
     return raison.load(*TINY["bert"]())
 
 
-def measure(what: str, rows: int, hours: float) -> dict[str, object]:
+def measure(what: str, rows: int, hours: float) -> dict[str, Any]:
     """Explain so many rows, and what it took at each look."""
     torch.set_num_threads(1)
+    importlib.import_module("pyarrow.parquet")
     with tempfile.TemporaryDirectory() as place:
         path, model = file_of(rows, Path(place)), model_of(what)
-        kind, method = (Nothing, "random") if what == "nothing" else (How, "occlusion")
-        how = kind(CATALOGUE.create(method), Settings())
+        how: How[Any] = (
+            Nothing(CATALOGUE.create("random"))
+            if what == "nothing"
+            else TextRows(CATALOGUE.create("occlusion"), Settings("word", of=asked_of(model, None)))
+        )
         looks, done, started = [], 0, time.process_time()
         until = time.time() + 3600 * hours
 
@@ -109,12 +131,12 @@ def measure(what: str, rows: int, hours: float) -> dict[str, object]:
             if done >= FIRST > before or done * LOOKS // rows > before * LOOKS // rows:
                 looks.append({"rows": done, "seconds": time.process_time() - began, "mb": round(resident(), 1)})
 
-        seen = survey([str(path)], Reading())
+        seen = survey(Input((str(path),), Reading()))
         reading = time.process_time() - started
         work = FileWork(model, seen, how, Folder(Path(place) / "out", "parquet"), until)
         began, wall = time.process_time(), time.time()
         with work.opened(WHOLE) as jobs:
-            do(jobs, progress=advance)
+            do(jobs(), progress=advance)
         written = read(Path(place) / "out")
         return {
             "what": what,
@@ -136,7 +158,7 @@ def rates(looks: Sequence[dict[str, float]]) -> list[float]:
     return [(b["rows"] - a["rows"]) / (b["seconds"] - a["seconds"]) for a, b in pairwise(looks)]
 
 
-def table(found: dict[str, dict[str, object]]) -> str:
+def table(found: dict[str, dict[str, Any]]) -> str:
     lines = ["# Whole files", "", *(__doc__ or "").split("\n\n")[2].split("\n"), ""]
     lines += ["| | " + " | ".join(f"{one['what']}, {one['rows']:,} rows" for one in found.values()) + " |"]
     lines += ["| --- |" + " ---: |" * len(found)]

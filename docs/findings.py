@@ -4,7 +4,7 @@
     python docs/findings.py --all      # of every study: about a minute
     python docs/findings.py --check    # is anything stale?
 
-findings.md and trust.md are written by hand. A number in them stands between two comments; the first says what it is:
+findings.md, trust.md and cite.md are written by hand. A number in them stands between two comments; the first says what it is:
 
     <!-- holds STUDY; CLAIM -->3 of 4<!-- / -->
 
@@ -16,6 +16,7 @@ findings.md and trust.md are written by hand. A number in them stands between tw
     open                        how many texts the undecided claims would take
     tally, pages                a table of all verdicts, by study
     passes                      of STUDY; ROW; RUN: a row's mean passes per text over the runs, a backward one as two
+    share                       of STUDY; ROW; RUN; METRIC: of how many texts a metric is 1 and not 0, with Wilson's interval
 
 `STUDY; CLAIM; RUN; METRIC` are patterns in which * stands for anything; what is left out is anything.
 """
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parent
 TABLE, DIGESTS, PAGE = "findings.csv", "findings.sha256", "findings.md"
-BY_HAND = (PAGE, "trust.md")
+BY_HAND = (PAGE, "trust.md", "cite.md")
 """The pages in which numbers are filled in."""
 FIGURE = "images/findings.svg"
 COLUMNS = (
@@ -178,6 +179,29 @@ def passes(asked: list[str]) -> str:
     return f"{fmean(found):.0f}"
 
 
+def share(asked: Sequence[str]) -> str:
+    """Of how many texts of one run a row has 1 by a metric. Raises StaleError where that cannot be said."""
+    from raison.numerics.statistics.successes import share_interval
+    from raison.runs.run import read_run
+    from raison.runs.table import finished_texts, scores_of
+
+    study, label, name, metric = asked
+    folder = ROOT / "studies" / study / "results" / name
+    if not (folder / "run.json").exists():
+        raise StaleError(f"{study} has no run '{name}'")
+    run = read_run(folder)
+    scores = scores_of(run, label, metric, finished_texts(run))
+    if scores is None or not scores.values or set(scores.values) - {0.0, 1.0}:
+        raise StaleError(f"no share: '{'; '.join(asked)}'")
+    count, total = int(sum(scores.values)), len(scores.values)
+    low, high = share_interval(count, total)
+    return f"{count} of {total} [{low:.2g}, {high:.2g}]"
+
+
+OF_RECORDS = {"passes": passes, "share": share}
+"""Marks that are answered by records in place of claims."""
+
+
 def as_csv(rows: Iterable[Row]) -> str:
     """The table's text."""
     text = StringIO()
@@ -225,7 +249,7 @@ def pages(rows: Sequence[Row], digests: Mapping[str, str]) -> dict[str, str]:
     found = {
         TABLE: as_csv(rows),
         DIGESTS: "".join(f"{value}  {name}\n" for name, value in digests.items()),
-        **{name: filled((FOLDER / name).read_text(encoding="utf-8"), rows, {"passes": passes}) for name in BY_HAND},
+        **{name: filled((FOLDER / name).read_text(encoding="utf-8"), rows, OF_RECORDS) for name in BY_HAND},
         FIGURE: figure(text, rows),
     }
     for name in digests:

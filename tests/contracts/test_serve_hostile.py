@@ -17,7 +17,8 @@ from raison.web.server import guard, running
 from raison.web.server.calls import OUTSIDE, check_call
 from raison.web.server.served import Served
 from raison.web.server.settings import Limits, Shown
-from tests.hostile import SECRET, about, asked, post, requests, wrong
+from tests.hostile import about, asked, post, requests, wrong
+from tests.hostile_values import SECRET
 from tests.integration.test_serve_live import listening
 from tests.serving import BERT, bert, serving
 from tests.tiny import build_language_model

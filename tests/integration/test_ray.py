@@ -45,8 +45,10 @@ def explained(place: Path, out: str, sharing: Sharing, model: str = "model") -> 
 
 def test_without_ray_there_is_one_line(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
+    before = dict(os.environ)
     with pytest.raises(DataError, match=r"pip install 'raison\[ray\]'"):
         explained(place, "out", TWO)
+    assert dict(os.environ) == before
 
 
 def test_what_does_not_go_together() -> None:
@@ -92,11 +94,12 @@ def test_actors_do_what_one_process_does_though_one_is_killed(place: Path) -> No
 def test_a_comparison_by_actors_is_that_of_one_process(place: Path) -> None:
     pytest.importorskip("ray")
     loading = partial(raison.load, place / "model")
-    asked = (TEXTS[:40], ["occlusion"], ["sufficiency"])
+    asked, before = (TEXTS[:40], ["occlusion"], ["sufficiency"]), dict(os.environ)
     alone = raison.compare(loading(), *asked, progress=False)
     shared = raison.compare(loading(), *asked, out=place / "run", progress=False, sharing=TWO, load=loading)
     values = [[[scores.values for scores in row.metrics] for row in one.rows] for one in (alone, shared)]
     assert values[0] == values[1]
+    assert dict(os.environ) == before
 
 
 def test_what_fails_in_an_actor_is_one_line(place: Path) -> None:

@@ -114,9 +114,20 @@ def _handed_out(request: bytes, keys: Sequence[str], sharing: Sharing) -> "Datas
 
 @contextmanager
 def _ray(sharing: Sharing) -> Iterator[None]:
-    """Ray, started here or connected to, and left as it was found. Raises DataError."""
+    """Ray, started here or connected to, and left as it was found, with the environment. Raises DataError."""
     settings = _QUIET | shared.for_started()
-    os.environ.update({name: value for name, value in settings.items() if name not in os.environ})
+    added = [name for name in settings if name not in os.environ]
+    os.environ.update({name: settings[name] for name in added})
+    try:
+        with _started(sharing):
+            yield
+    finally:
+        for name in added:
+            os.environ.pop(name, None)
+
+
+@contextmanager
+def _started(sharing: Sharing) -> Iterator[None]:
     try:
         import ray
         import ray.data

@@ -10,9 +10,9 @@ FOLDER = "RAISON_SHARED"
 
 
 def folder() -> Path:
-    """The folder. The first process makes it, and removes it when it ends."""
+    """The folder. The first process makes it, and removes it when it ends; what outlives it has one of its own."""
     given = os.environ.get(FOLDER)
-    return Path(given) if given else Path(_own().name)
+    return Path(given) if given and Path(given).is_dir() else Path(_own().name)
 
 
 def for_started() -> dict[str, str]:

@@ -44,6 +44,14 @@ RULE = (
 
 
 @dataclass(frozen=True, slots=True)
+class Border:
+    """A value, and the side of it on which a mean is looked for."""
+
+    side: Side
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
 class Learned:
     """A model's accuracy and its task's majority class: shares from 0 to 1, NaN if unknown.
 

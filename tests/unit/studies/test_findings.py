@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from scipy.stats import binomtest
 
 ROOT = Path(__file__).parents[3]
 SAMPLE = ("aml_table_4", "ivra_table_6", "thesis_gradients_blocks")
@@ -100,6 +101,22 @@ def test_the_figure_is_turned_to_the_claims_side() -> None:
     assert first == second
     assert "7. a is better (one)" in findings.figure(page, rows)
     assert "8. a is better (two)" in findings.figure(page, rows)
+
+
+def test_shares_are_those_of_the_records() -> None:
+    folder = ROOT / "studies/cite_sources/results/answers_16--squad_5"
+    place = [info["label"] for info in json.loads((folder / "run.json").read_text())["metrics"]].index("precision_at_top")
+    with gzip.open(folder / "records.jsonl.gz", "rt", encoding="utf-8") as lines:
+        records = map(json.loads, lines)
+        found = [one["scores"][place] for one in records if one["row"] == "context_cite(ablations=8)"]
+    assert len(found) == 20
+    low, high = binomtest(int(sum(found)), 20).proportion_ci(method="wilson")
+    page = "<!-- share cite_sources; context_cite(ablations=8); answers_16--squad_5; precision_at_top -->?<!-- / -->"
+    said = f"{sum(found):.0f} of 20 [{low:.2g}, {high:.2g}]"
+    assert findings.filled(page, ROWS, {"share": findings.share}) == page.replace("?", said)
+    for asked in (page.replace("squad_5", "nowhere"), page.replace("precision_at_top", "log_probability_drop")):
+        with pytest.raises(findings.StaleError):
+            findings.filled(asked, ROWS, {"share": findings.share})
 
 
 def test_the_tally_counts_judged_claims() -> None:

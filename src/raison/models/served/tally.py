@@ -37,7 +37,8 @@ class Tally:
 
     def __init__(self, folder: Path, *name: object) -> None:
         self._name = key_of(*name)
-        try:
+        self._folder = folder
+        with self._said():
             self._file = sqlite3.connect(
                 folder / "tally.sqlite", timeout=60, isolation_level=None, check_same_thread=False
             )
@@ -45,20 +46,34 @@ class Tally:
             # It need not outlast the machine.
             self._file.execute("PRAGMA synchronous=OFF")
             self._file.execute(_TABLE)
-        except sqlite3.Error as error:
-            raise DataError(
-                f"requests cannot be counted in {folder} ({error}): set TMPDIR to another folder."
-            ) from None
 
     @contextmanager
     def held(self) -> Iterator[Count]:
-        """The count so far, for one process at a time; as it is at the end, without an error, it is kept."""
-        self._file.execute("BEGIN IMMEDIATE")
+        """The count so far, for one process at a time; as it is at the end, without an error, it is kept.
+
+        Raises DataError where the file cannot be read or written.
+        """
+        with self._said():
+            self._file.execute("BEGIN IMMEDIATE")
         try:
-            found = Count(*(self._file.execute(_FIND, (self._name,)).fetchone() or ()))
+            with self._said():
+                found = Count(*(self._file.execute(_FIND, (self._name,)).fetchone() or ()))
             yield found
-            self._file.execute(_KEEP, (self._name, *astuple(found)))
+            with self._said():
+                self._file.execute(_KEEP, (self._name, *astuple(found)))
+                self._file.execute("COMMIT")
         except BaseException:
-            self._file.execute("ROLLBACK")
+            # After an error of its own, SQLite may have ended the transaction already.
+            if self._file.in_transaction:
+                self._file.execute("ROLLBACK")
             raise
-        self._file.execute("COMMIT")
+
+    @contextmanager
+    def _said(self) -> Iterator[None]:
+        """Inside, what SQLite refuses is a DataError."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise DataError(
+                f"requests cannot be counted in {self._folder} ({error}): set TMPDIR to another folder."
+            ) from None

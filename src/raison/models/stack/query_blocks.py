@@ -40,16 +40,27 @@ def query_blocks(again: Again) -> Iterator[None]:
         _WANTED.reset(token)
 
 
-def in_blocks(
-    eager: Eager, states: tuple[Tensor, Tensor, Tensor], mask: Tensor | None, kwargs: dict[str, Any]
-) -> Tensor | None:
+@dataclass(frozen=True, slots=True, eq=False)
+class Heads:
+    """What a layer's heads attend with."""
+
+    query: HeadStates
+    key: HeadStates
+    value: HeadStates
+
+
+def in_blocks(eager: Eager, heads: Heads, mask: Tensor | None, kwargs: dict[str, Any]) -> Tensor | None:
     """The output of an eager attention function, of which gradients reach queries, keys and values.
 
     None where nobody wants blocks or one is enough, or where another argument may have an entry for each query.
     """
-    again, rows = _WANTED.get(), rows_of(states[0])
+    again, rows = _WANTED.get(), rows_of(heads.query)
     others = (value for name, value in kwargs.items() if name not in _IGNORED)
-    if again is None or rows >= states[0].shape[2] or any(isinstance(one, Tensor) and one.dim() > 1 for one in others):
+    if (
+        again is None
+        or rows >= heads.query.shape[2]
+        or any(isinstance(one, Tensor) and one.dim() > 1 for one in others)
+    ):
         return None
 
     def part(some: Tensor, key: Tensor, value: Tensor, place: slice) -> Tensor:
@@ -59,7 +70,7 @@ def in_blocks(
 
     # Not every version of torch annotates it.
     apply: Callable[..., Tensor] = _Blocks.apply
-    return apply(*states, _Blocked(part, again, rows))
+    return apply(heads.query, heads.key, heads.value, _Blocked(part, again, rows))
 
 
 def rows_of(query: HeadStates) -> int:

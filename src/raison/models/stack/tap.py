@@ -30,7 +30,7 @@ from raison.core.dims import Attention, HeadStates
 from raison.core.errors import InputError, UnknownNameError, UnsupportedError
 from raison.models.families import family_of
 from raison.models.stack.hooks import Args, Keywords, hooked
-from raison.models.stack.query_blocks import in_blocks
+from raison.models.stack.query_blocks import Heads, in_blocks
 from raison.models.stack.room import check_room
 from raison.models.stack.steps import STEPS, Step, Steps, writes_out
 
@@ -291,7 +291,7 @@ def _attention(
         eager = _eager(module)
         assert eager is not None, "looked for when the tap was opened"
         # A block needs room for itself alone.
-        blocks = in_blocks(partial(eager, module), (query, key, value), attention_mask, kwargs)
+        blocks = in_blocks(partial(eager, module), Heads(query, key, value), attention_mask, kwargs)
         if blocks is not None:
             return blocks, None
     check_room(query, (*query.shape[:3], key.shape[2]), here[0].numbers.layers)

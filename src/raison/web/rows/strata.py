@@ -32,8 +32,8 @@ def strata(lines: Sequence[Line]) -> list[Stratum]:
     return [
         *_named(lines, "label", lambda line: line.label),
         *_named(lines, "prediction", lambda line: line.prediction),
-        *_quarters(lines, "units", ("least", "most"), lambda line: line.units),
-        *_quarters(lines, "confidence", ("surer", "unsurer"), lambda line: line.confidence),
+        *_quarters(lines, "units", "least", "most", lambda line: line.units),
+        *_quarters(lines, "confidence", "surer", "unsurer", lambda line: line.confidence),
     ]
 
 
@@ -45,7 +45,7 @@ def _named(lines: Sequence[Line], by: By, value: Callable[[Line], str | None]) -
 
 
 def _quarters(
-    lines: Sequence[Line], by: By, ends: tuple[str, str], value: Callable[[Line], float | None]
+    lines: Sequence[Line], by: By, least: str, most: str, value: Callable[[Line], float | None]
 ) -> Iterator[Stratum]:
     """About a quarter of the texts each; equal values stay together, and each slice ends with values that occur."""
     known = sorted({found for line in lines if (found := value(line)) is not None})
@@ -58,5 +58,5 @@ def _quarters(
         inside = [one for one in known if start <= one <= edge]
         if inside:
             own = [line for line in lines if (found := value(line)) is not None and start <= found <= edge]
-            yield Stratum(by, {ends[0]: inside[0], ends[1]: inside[-1]}, len(own), accuracy_of(own))
+            yield Stratum(by, {least: inside[0], most: inside[-1]}, len(own), accuracy_of(own))
         start = next((one for one in known if one > edge), float("inf"))

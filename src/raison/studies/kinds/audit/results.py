@@ -29,7 +29,7 @@ from raison.report.style import phrases
 from raison.runs.agreement import PairAgreement, agreement_of
 from raison.runs.checked import check_schema
 from raison.runs.heads import Count, ModelHead
-from raison.runs.judging import FEWEST, Side, finding_of
+from raison.runs.judging import FEWEST, Border, finding_of
 from raison.runs.run import SCHEMA, read_run
 from raison.runs.statistics import cost, subtract
 from raison.runs.table import comparison
@@ -277,7 +277,7 @@ def _parameters(trust: TrustRun, method: str) -> Finding:
     value = summary(curves)
     if not value.count:
         return Finding("parameters", "grey", None, "No text has a whole curve yet.")
-    light = _light(curves, ("below", HALF), ("above", HALF))
+    light = _light(curves, Border("below", HALF), Border("above", HALF))
     end = summary(at_blocks(trust, method, ORDER, trust.blocks, "spearman").values())
     says = (
         f"With all {trust.blocks} blocks randomised the scores still correlate by "
@@ -292,7 +292,7 @@ def _changes(changes: Comparison | None, method: str) -> Finding:
     value = rows[0][HARMLESS].summary if rows else None
     if value is None or not value.count:
         return Finding("changes", "grey", None, "No harmless change could be measured.")
-    light = _light(rows[0][HARMLESS].values, ("above", STEADY), ("below", HALF))
+    light = _light(rows[0][HARMLESS].values, Border("above", STEADY), Border("below", HALF))
     says = (
         f"Rank correlation {phrases.with_interval(value, '.2f')} between a text and the same text changed so that "
         f"the prediction stays, over {value.count} texts.{_few(light)}"
@@ -313,7 +313,7 @@ def _attacks(trust: TrustRun, method: str, number: str) -> Finding:
         return Finding("attacks", "grey", None, f"Not attacked: {_why(trust, 'attacks', method)}.")
     worst = max(known, key=lambda variant: values[variant].mean)
     value = values[worst]
-    light = _light(list(by_variant[worst].values()), ("below", HARD), ("above", HALF))
+    light = _light(list(by_variant[worst].values()), Border("below", HARD), Border("above", HALF))
     told = [f"{_HOW[variant.attack]} {phrases.with_interval(values[variant], '.0%')}" for variant in known]
     moved = summary(effects(trust, method, worst, "absolute_probability_change").values())
     what, digits = f"score ({number})" if number else "probability", phrases.places(10 * moved.mean)
@@ -324,10 +324,10 @@ def _attacks(trust: TrustRun, method: str, number: str) -> Finding:
     return Finding("attacks", light, value, says)
 
 
-def _light(values: Sequence[float], green: tuple[Side, float], red: tuple[Side, float]) -> Light:
+def _light(values: Sequence[float], green: Border, red: Border) -> Light:
     """By the rule of claims: the mean lies beyond a border or it does not; grey where the values are too few."""
     parts = np.array(values, dtype=np.float64).reshape(-1, 1)
-    good, bad = (finding_of(against(parts, border), side) for side, border in (green, red))
+    good, bad = (finding_of(against(parts, border.at), border.side) for border in (green, red))
     return "grey" if good == "too few" else "green" if good == "holds" else "red" if bad == "holds" else "amber"
 
 

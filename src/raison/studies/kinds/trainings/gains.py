@@ -42,7 +42,7 @@ def mixed(study: TrainingRuns) -> list[GainTable]:
         where = places(study)
         gains = [
             tuple(
-                NONE if row == alone[a] else _gain(study, study.header.gains[a], where, (row, alone[a]))
+                NONE if row == alone[a] else _gain(study, study.header.gains[a], where, row, alone[a])
                 for row in columns
             )
             for a in criteria
@@ -65,7 +65,7 @@ def transferred(study: TrainingRuns) -> list[GainTable]:
             continue
         home = Place(place.test, place.test)
         gains = [
-            tuple(_moved(study, study.header.gains[criterion], name, (home, place)) for name in there)
+            tuple(_moved(study, study.header.gains[criterion], name, home, place) for name in there)
             for criterion in criteria
         ]
         tables.append(GainTable(place.title, *_named(study, criteria), tuple(there), tuple(gains)))
@@ -76,14 +76,16 @@ def _named(study: TrainingRuns, criteria: Sequence[str]) -> tuple[tuple[str, ...
     return tuple(criteria), tuple(study.header.gains[criterion] for criterion in criteria)
 
 
-def _gain(study: TrainingRuns, metric: str, where: Sequence[Place], pair: tuple[str, str]) -> Gain:
-    """Of the pair's first row over its second, on every place."""
-    return _average(study, metric, [tuple(of_seeds(study, row, place, metric) for row in pair) for place in where])
+def _gain(study: TrainingRuns, metric: str, where: Sequence[Place], row: str, alone: str) -> Gain:
+    """Of a row over another one, on every place."""
+    return _average(
+        study, metric, [tuple(of_seeds(study, name, place, metric) for name in (row, alone)) for place in where]
+    )
 
 
-def _moved(study: TrainingRuns, metric: str, row: str, pair: tuple[Place, Place]) -> Gain:
-    """Of one row in the pair's first place over itself in the second."""
-    return _average(study, metric, [tuple(of_seeds(study, row, place, metric) for place in pair)])
+def _moved(study: TrainingRuns, metric: str, row: str, home: Place, away: Place) -> Gain:
+    """Of one row at home over itself elsewhere."""
+    return _average(study, metric, [tuple(of_seeds(study, row, place, metric) for place in (home, away))])
 
 
 def _average(study: TrainingRuns, metric: str, pairs: Sequence[tuple[dict[int, float], ...]]) -> Gain:

@@ -141,7 +141,7 @@ def attack_tables(results: TrustRuns) -> list[Table]:
     head = ("method, attack", *results.runs)
     tables = []
     for measure in EFFECTS:
-        cells = tuple((label, _effects(results, row, measure)) for label, row in rows)
+        cells = tuple((label, _effects(results, *row, measure)) for label, row in rows)
         tables.append(Table(EFFECT_NAMES[measure], head, cells, f"{_EFFECTS[measure]} {_reading()}"))
     counts = tuple((label, tuple(_held(run, *row) for run in results.runs.values())) for label, row in rows)
     return [*tables, Table("Texts with a change that keeps the prediction", head, counts, _HELD)]
@@ -232,8 +232,8 @@ def _named(variant: Variant) -> str:
     return variant.objective if variant.attack == "embedding" else f"random noise, {variant.objective}"
 
 
-def _effects(results: TrustRuns, row: tuple[str, Variant], measure: Effect) -> tuple[Cell, ...]:
-    summaries = [summary(effects(run, *row, measure).values()) for run in results.runs.values()]
+def _effects(results: TrustRuns, method: str, variant: Variant, measure: Effect) -> tuple[Cell, ...]:
+    summaries = [summary(effects(run, method, variant, measure).values()) for run in results.runs.values()]
     places = _places(summaries)
     return tuple(_cell(one, places) for one in summaries)
 
