@@ -4,7 +4,8 @@
     python docs/findings.py --all      # of every study: about a minute
     python docs/findings.py --check    # is anything stale?
 
-findings.md, trust.md and cite.md are written by hand. A number in them stands between two comments; the first says what it is:
+findings.md, trust.md and cite.md are written by hand. A number in them stands between two comments; the first says what
+it is:
 
     <!-- holds STUDY; CLAIM -->3 of 4<!-- / -->
 
@@ -16,7 +17,7 @@ findings.md, trust.md and cite.md are written by hand. A number in them stands b
     open                        how many texts the undecided claims would take
     tally, pages                a table of all verdicts, by study
     passes                      of STUDY; ROW; RUN: a row's mean passes per text over the runs, a backward one as two
-    share                       of STUDY; ROW; RUN; METRIC: of how many texts a metric is 1 and not 0, with Wilson's interval
+    share                       of STUDY; ROW; RUN; METRIC: in how many texts a metric is 1, not 0 (Wilson's interval)
 
 `STUDY; CLAIM; RUN; METRIC` are patterns in which * stands for anything; what is left out is anything.
 """

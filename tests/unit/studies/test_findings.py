@@ -105,7 +105,8 @@ def test_the_figure_is_turned_to_the_claims_side() -> None:
 
 def test_shares_are_those_of_the_records() -> None:
     folder = ROOT / "studies/cite_sources/results/answers_16--squad_5"
-    place = [info["label"] for info in json.loads((folder / "run.json").read_text())["metrics"]].index("precision_at_top")
+    metrics = json.loads((folder / "run.json").read_text())["metrics"]
+    place = [info["label"] for info in metrics].index("precision_at_top")
     with gzip.open(folder / "records.jsonl.gz", "rt", encoding="utf-8") as lines:
         records = map(json.loads, lines)
         found = [one["scores"][place] for one in records if one["row"] == "context_cite(ablations=8)"]
