@@ -1,13 +1,18 @@
 """A list of explanations: its table in a notebook, and as plain HTML where no kernel runs."""
 
 import json
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 import raison
+from raison.report.explanations.html import beside
 from raison.report.explanations.html import page as static_page
 from raison.report.pages.listing import listing
+from raison.report.pages.saving import save as raison_save
 from tests.browser.conftest import models
 from tests.browser.stage import ADDRESS, place
 from tests.browser.test_look import NARROW, WIDE, axe
@@ -22,6 +27,7 @@ pytest.importorskip("anywidget", reason="no anywidget: pip install 'raison[noteb
 TEXTS = [*["a modest film", "dull film with ease", "ease of a film", "كان ممل جدا"] * 9, "dull <b> & <i>"]
 LABELS = [*["positive", "negative", "negative", "negative"] * 9, "positive"]
 LOOKS = [{"color_scheme": scheme, "viewport": viewport} for scheme, viewport in (("light", WIDE), ("dark", NARROW))]
+WIDTHS = "all => all.map((one) => one.getBoundingClientRect().width / one.parentElement.offsetWidth)"
 READ = "all => all.map((one) => [one.textContent, one.ariaLabel, getComputedStyle(one).backgroundColor])"
 
 
@@ -57,6 +63,24 @@ def static(browser: "Browser", request: pytest.FixtureRequest) -> "Iterator[Page
     page.set_content(f"<!DOCTYPE html><html lang='en'><title>a notebook</title><main><h1>One</h1>{parts}{parts}</main>")
     yield page
     page.context.close()
+
+
+@pytest.fixture
+def several(browser: "Browser", request: pytest.FixtureRequest, tmp_path: Path) -> "Iterator[Page]":
+    """A page of its own with three explanations, opened from its file."""
+    page, problems = browser.new_context(**getattr(request, "param", {})).new_page(), []
+    page.on("console", lambda said: problems.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    raison_save(three(), tmp_path / "e.html")
+    page.goto((tmp_path / "e.html").as_uri())
+    yield page
+    page.context.close()
+    assert not problems
+
+
+def three() -> list[raison.Explanation]:
+    texts = ["a modest film", "dull </script><!--<script> film", "ease of كان ممل"]
+    return raison.explain(models()["words"], texts, "occlusion", progress=False)
 
 
 def shown(page: "Page") -> list[str]:
@@ -108,6 +132,57 @@ def test_plain_html_sorts_filters_and_opens_maps(static: "Page") -> None:
     assert rows.first.locator(".unit").evaluate_all(READ) == other.locator("article .unit").evaluate_all(READ)
     # The second list of a notebook has a field and an order of its own.
     assert static.locator("article.listing").last.locator("tbody tr:visible").count() == len(TEXTS)
+
+
+def test_a_page_of_several_sorts_filters_and_puts_maps_beside_each_other(several: "Page") -> None:
+    rows = several.locator("nav tbody tr:visible")
+    own = several.locator("article").nth(1).locator(".unit").evaluate_all(READ)
+    bars = several.locator(".bar").evaluate_all(WIDTHS)
+    several.get_by_role("button", name="probability").click()
+    several.get_by_role("button", name="probability").click()
+    assert "dull" in rows.first.inner_text()
+    several.get_by_label("Show explanations with").fill("film")
+    assert rows.count() == 2
+    several.get_by_label("Show explanations with").fill("")
+    for number in (1, 2, 3):
+        several.get_by_label(f"Beside others: No. {number}").check()
+    assert several.locator("article:visible").count() == 3
+    assert several.get_by_role("status").inner_text().startswith("3 explanations beside each other, on the scale")
+    other = several.context.new_page()
+    other.set_content(beside(three()))
+    # A palette has shades, a page of one scale any colour.
+    assert near(several.locator("article .unit").evaluate_all(READ), other.locator("article .unit").evaluate_all(READ))
+    assert several.locator(".bar").evaluate_all(WIDTHS) == other.locator(".bar").evaluate_all(WIDTHS)
+    assert several.locator(".legend").all_inner_texts() == other.locator(".legend").all_inner_texts()
+    several.get_by_label("Beside others: No. 3").uncheck()
+    assert several.locator("article:visible").count() == 2
+    # A link leads to its map, whatever is ticked.
+    several.get_by_role("link", name="ease of").click()
+    assert several.locator("article:visible").count() == 3
+    assert several.locator("article").nth(1).locator(".unit").evaluate_all(READ) == own
+    assert several.locator(".bar").evaluate_all(WIDTHS) == bars
+
+
+def near(ours: list[list[str]], theirs: list[list[str]]) -> bool:
+    """The same words, and colours that differ by no more than a shade."""
+    channels = [[[int(one) for one in re.findall(r"\d+", colour)] for *_, colour in these] for these in (ours, theirs)]
+    apart = np.abs(np.array(channels[0]) - np.array(channels[1])).max()
+    return [one[0] for one in ours] == [one[0] for one in theirs] and bool(apart <= 12)
+
+
+def test_the_arrow_keys_follow_the_direction_of_a_text(several: "Page") -> None:
+    units = several.locator("article").nth(2).locator(".unit")
+    units.first.focus()
+    several.keyboard.press("ArrowRight")
+    assert several.evaluate("() => document.activeElement.textContent") == "of"
+    assert several.locator("article").nth(2).locator(".unit[tabindex='0']").count() == 1
+
+
+@pytest.mark.parametrize("several", LOOKS, indirect=True, ids=["wide", "narrow"])
+def test_a_page_of_several_is_for_everyone(several: "Page") -> None:
+    several.get_by_label("Beside others: No. 1").check()
+    several.get_by_label("Beside others: No. 3").check()
+    fits(several)
 
 
 @pytest.mark.parametrize("page", LOOKS, indirect=True, ids=["wide", "narrow"])

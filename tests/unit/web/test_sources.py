@@ -5,15 +5,32 @@ from importlib.resources import files
 
 import pytest
 
-from raison.web.component.sources import MODULES, imports, module, style
+from raison.report.style.modules import imports
+from raison.web.component.sources import module, read, style
 
 ASSETS = files("raison.web.component").joinpath("assets")
+SHARED = files("raison.report").joinpath("assets")
+OWN = sorted(file.name for file in ASSETS.iterdir() if file.name.endswith(".js"))
+PAGES = sorted(file.name for file in SHARED.iterdir() if file.name.endswith(".js"))
 
 
-def test_every_file_is_a_part_and_imports_from_earlier_ones_only() -> None:
-    assert sorted(MODULES) == sorted(file.name for file in ASSETS.iterdir() if file.name.endswith(".js"))
-    for place, name in enumerate(MODULES):
-        assert set(imports(name)) <= set(MODULES[:place])
+def _needed(name: str) -> set[str]:
+    return {name}.union(*map(_needed, imports(read(name))))
+
+
+def test_every_file_is_a_part_and_has_a_name_of_its_own() -> None:
+    needed = _needed("component.js")
+    assert set(OWN) <= needed
+    assert {"units.js", "output.js", "cited.js"} <= needed & set(PAGES)
+    assert set(OWN).isdisjoint(PAGES)
+
+
+@pytest.mark.parametrize("name", [*OWN, *PAGES])
+def test_an_import_leads_to_a_file(name: str) -> None:
+    folder = ASSETS if name in OWN else SHARED
+    for path in re.findall(r"from \"(.*?)\"", read(name)):
+        assert folder.joinpath(path).is_file()
+    assert len(imports(read(name))) == read(name).count(' from "')
 
 
 def test_the_whole_has_no_import_and_one_name_for_one_thing() -> None:
@@ -24,9 +41,9 @@ def test_the_whole_has_no_import_and_one_name_for_one_thing() -> None:
     assert re.findall(r"^export .*", text, re.M) == ["export default { render, renderRows };"]
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", [*OWN, *PAGES])
 def test_texts_never_become_markup_and_nothing_is_loaded(name: str) -> None:
-    text = ASSETS.joinpath(name).read_text("utf-8")
+    text = read(name)
     assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|srcdoc", text)
     assert not re.search(r"https?:|fetch\(|XMLHttpRequest|WebSocket", text)
     assert text.count("\n") <= 400

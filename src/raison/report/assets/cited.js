@@ -2,7 +2,7 @@
  * A statement under the pointer or the focus colours the sources and their sentences, a source the statements; a click
  * or tap holds one. `data` has a palette, and for each statement the shades of sources and sentences and what is said.
  */
-function liveCitations(article, data) {
+export function liveCitations(article, data) {
   const statements = [...article.querySelectorAll(".statement")];
   const sources = [...article.querySelectorAll(".source")];
   const sentences = [...article.querySelectorAll("[data-sentence]")];

@@ -4,7 +4,7 @@
  * `data` has a palette and the state of each token, and of "all". `changed` is told which tokens are held. What is given
  * back holds other tokens with a state of theirs.
  */
-function liveOutput(article, data, changed = () => {}) {
+export function liveOutput(article, data, changed = () => {}) {
   const units = [...article.querySelectorAll(".text .unit")];
   const buttons = [...article.querySelectorAll("button[data-token]")];
   const rows = [...article.querySelectorAll("tr[data-token]")];

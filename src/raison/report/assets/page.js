@@ -1,6 +1,7 @@
-"use strict";
-// Without this script every unit is a tab stop with a plain tooltip; with it, one text is one tab stop,
-// the arrow keys walk through its units, and units and their bars light up together.
+// Without this script every unit is a tab stop with a plain tooltip; with it, one text is one tab stop, the arrow keys
+// walk through its units, and units and their bars light up together.
+import { liveUnits } from "./units.js";
+
 const tip = document.getElementById("tip");
 
 function show(unit) {
@@ -18,31 +19,12 @@ function hide() {
 }
 
 for (const article of document.querySelectorAll("article.raison")) {
-  const units = [...article.querySelectorAll(".unit")];
-  units.forEach((unit, place) => {
+  for (const unit of liveUnits(article)) {
     unit.dataset.tip = unit.title;
     unit.removeAttribute("title");
-    unit.tabIndex = place ? -1 : 0;
-    unit.addEventListener("mouseenter", () => show(unit));
-    unit.addEventListener("focus", () => show(unit));
-    unit.addEventListener("mouseleave", hide);
-    unit.addEventListener("blur", hide);
-    unit.addEventListener("keydown", (event) => {
-      const steps = { ArrowRight: place + 1, ArrowLeft: place - 1, Home: 0, End: units.length - 1 };
-      const next = units[steps[event.key]];
-      if (event.key === "Escape") hide();
-      if (!next) return;
-      event.preventDefault();
-      unit.tabIndex = -1;
-      next.tabIndex = 0;
-      next.focus();
-    });
-  });
-  for (const row of article.querySelectorAll("table.top tr")) {
-    const unit = units.find((found) => found.dataset.units.split(" ").includes(row.dataset.unit));
-    if (!unit) continue;
-    row.addEventListener("mouseenter", () => unit.classList.add("lit"));
-    row.addEventListener("mouseleave", () => unit.classList.remove("lit"));
+    for (const sign of ["mouseenter", "focus"]) unit.addEventListener(sign, () => show(unit));
+    for (const sign of ["mouseleave", "blur"]) unit.addEventListener(sign, hide);
+    unit.addEventListener("keydown", (event) => event.key === "Escape" && hide());
   }
 }
 addEventListener("scroll", hide, { passive: true });

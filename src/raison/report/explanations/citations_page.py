@@ -71,7 +71,7 @@ def page(citations: Citations | Sequence[Citations]) -> str:
     title = one if len(shown) == 1 else f"{len(shown)} answers and their sources"
     versions = " ".join(["raison", *sorted({c.version for c in shown if c.version})])
     values = {"heading": "Answer and sources", "articles": [*map(article, shown)], "versions": versions}
-    return document(title, rendered("citations.html", values), (*STYLES, "page.css"), ("cited.js", "citations.js"))
+    return document(title, rendered("citations.html", values), (*STYLES, "page.css"), ("citations.js",))
 
 
 def fragment(c: Citations) -> str:

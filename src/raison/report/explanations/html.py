@@ -6,8 +6,9 @@ from dataclasses import asdict, dataclass
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
 from raison.report.explanations.layout import Layout, largest, layout
+from raison.report.explanations.listed import Listed, excerpt, heads_of, listed
 from raison.report.explanations.output_layout import OutputLayout, output_layout, states
-from raison.report.explanations.several import are_targets, targets_layout
+from raison.report.explanations.several import are_targets, targets_layout, together
 from raison.report.style import phrases
 from raison.report.style.markup import assets, document, rendered
 from raison.report.style.phrases import Explained
@@ -17,8 +18,7 @@ from raison.report.style.phrases import Explained
 class Article:
     """An explanation on a page of several: how the list of them tells it, and its layout."""
 
-    excerpt: str
-    told: str
+    told: Listed
     explanation: Layout | None = None
     output: OutputLayout | None = None
 
@@ -29,6 +29,10 @@ class Article:
             return {}
         named = {name: asdict(state) for name, state in states(self.output).items()}
         return {"palette": self.output.scale.palette(), "states": named}
+
+
+LISTS = ("texts.css", "listing.css")
+"""Styles of a page with a list of what is on it."""
 
 
 def page(explanations: Explained | Sequence[Explained]) -> str:
@@ -44,9 +48,18 @@ def page(explanations: Explained | Sequence[Explained]) -> str:
         title = heading = _title(shown[0])
         heading = title if outputs else "Explanation"
     versions = " ".join(["raison", *sorted({e.version for e in shown if e.version})])
-    values = {"heading": heading, "articles": [*map(_article, shown)], "targets": targets, "versions": versions}
-    scripts = ("page.js", *(("output.js", "generation.js") * _has_output(shown)), *(("tabs.js",) * bool(targets)))
-    return document(title, rendered("explanations.html", values), (*_styles(shown), "page.css"), scripts)
+    many = len(shown) > 1 and not targets
+    values = {
+        "heading": heading,
+        "articles": [_article(number, e) for number, e in enumerate(shown)],
+        "targets": targets,
+        "heads": heads_of(shown) if many else None,
+        "together": asdict(found) if many and (found := together(shown)) else None,
+        "versions": versions,
+    }
+    styles = (*_styles(shown), "page.css", *(LISTS * many))
+    live = {"generation.js": _has_output(shown), "tabs.js": targets, "listing.js": many, "several.js": many}
+    return document(title, rendered("explanations.html", values), styles, ["page.js", *filter(live.get, live)])
 
 
 def fragment(e: Explained) -> str:
@@ -59,13 +72,8 @@ def beside(explanations: Sequence[Explanation]) -> str:
     return _fragment(explanations, max(map(largest, explanations)))
 
 
-def excerpt(e: Explanation, width: int = 60) -> str:
-    """The first words of the text, or of both texts of a pair."""
-    return phrases.shorten(e.text if isinstance(e.text, str) else " / ".join(e.text), width)
-
-
 def _fragment(explanations: Sequence[Explained], shared: float | None = None) -> str:
-    articles = [_article(e, shared) for e in explanations]
+    articles = [_article(number, e, shared) for number, e in enumerate(explanations)]
     styles = assets((*_styles(explanations), "fragment.css"))
     return str(rendered("fragment.html", {"styles": styles, "articles": articles}))
 
@@ -79,10 +87,10 @@ def _styles(shown: Sequence[Explained]) -> tuple[str, ...]:
     return ("explanation.css", "generation.css") if has_matrix else ("explanation.css",)
 
 
-def _article(e: Explained, shared: float | None = None) -> Article:
+def _article(number: int, e: Explained, shared: float | None = None) -> Article:
     if isinstance(e, GenerationExplanation):
-        return Article(phrases.shorten(e.output, 60), e.method, output=output_layout(e))
-    return Article(excerpt(e), f"{phrases.verdict(e).line}, {e.method}", layout(e, shared))
+        return Article(listed(number, e), output=output_layout(e))
+    return Article(listed(number, e), layout(e, shared))
 
 
 def _title(e: Explained) -> str:

@@ -121,6 +121,10 @@ class Layout:
         """How it was computed."""
         return facts(self.e)
 
+    def width(self, bar: Bar) -> str:
+        """How long a bar is, as a style has it."""
+        return f"{(50 if self.scale.signed else 100) * abs(bar.level):.1f}%"
+
 
 def layout(e: Explanation, shared: float | None = None) -> Layout:
     """How the explanation is shown; `shared` is the end of the scale that it has in common with others."""

@@ -1,12 +1,13 @@
-"""Explanations of several targets of one text, as target="each" gives them: a matrix of targets and units."""
+"""Several explanations on one scale; and several targets of one text, as target="each" gives them, as a matrix."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from raison.core.results.explanation import Explanation
-from raison.report.explanations.layout import Ends, MatrixRow, bar, ends, largest
+from raison.report.explanations.layout import Ends, Layout, MatrixRow, bar, ends, largest, layout
 from raison.report.style import phrases
 from raison.report.style.colours import Scale, scale_of
+from raison.report.style.markup import minus
 
 TOP = 30
 """Units of a matrix in the terminal, the strongest of the text."""
@@ -24,6 +25,53 @@ class TargetsLayout:
     rows: tuple[MatrixRow, ...]
     strong: tuple[int, ...]
     cautions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OnScale:
+    """An explanation on a scale of several: places in the palette, lengths of the bars, and the ends of the scale."""
+
+    shades: tuple[int | None, ...]
+    widths: tuple[str, ...]
+    low: str
+    high: str
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """What a page's script shows of explanations on one scale."""
+
+    palette: list[str]
+    shown: tuple[OnScale, ...]
+
+
+def together(explanations: Sequence[phrases.Explained]) -> Together | None:
+    """Explanations on the scale of the largest score among them; None where they have no common scale."""
+    own = [e for e in explanations if isinstance(e, Explanation)]
+    if len(own) < len(explanations) or len(own) < 2 or apart(own):
+        return None
+    scale = max(map(largest, own))
+    return Together(scale_of(own[0].signed).palette(), tuple(_on_scale(layout(e, scale)) for e in own))
+
+
+def apart(explanations: Sequence[Explanation]) -> str:
+    """Why explanations have no common scale; nothing where they have one."""
+    quantities = list(dict.fromkeys(phrases.quantity(e.of) for e in explanations))
+    if len(quantities) > 1:
+        return f"{' and '.join(quantities)} have no common scale: each map has its own"
+    if len({e.signed for e in explanations}) > 1:
+        return "scores with a sign and scores without have no common scale: each map has its own"
+    return ""
+
+
+def _on_scale(shown: Layout) -> OnScale:
+    units = [span for passage in shown.passages for span in passage.spans if span.is_unit]
+    return OnScale(
+        shades=tuple(None if span.level is None else shown.scale.place(span.level) for span in units),
+        widths=tuple(shown.width(bar) for bar in shown.bars if bar.level),
+        low=minus(shown.ends.low),
+        high=minus(shown.ends.high),
+    )
 
 
 def are_targets(explanations: Sequence[phrases.Explained]) -> bool:

@@ -1,51 +1,58 @@
-"""Many explanations as one table of their texts, whose maps are folded: what a notebook shows where no kernel runs."""
+"""Many results as one table of their texts, whose maps are folded: what a notebook shows where no kernel runs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from raison.core.results.citations import Citations
 from raison.core.results.explanation import Explanation
-from raison.report.explanations.layout import Bar, Layout, layout
-from raison.report.pages.texts import HEADS, ListedText, listed
-from raison.report.style import phrases
-from raison.report.style.markup import assets, rendered
+from raison.core.results.generation import GenerationExplanation
+from raison.report.explanations.citations_page import STYLES as CITED
+from raison.report.explanations.citations_page import Article as Cited
+from raison.report.explanations.citations_page import article as cited
+from raison.report.explanations.layout import Layout, layout
+from raison.report.explanations.listed import Listable, Listed, Strong, heads_of, listed, strongest_of
+from raison.report.explanations.output_layout import OutputLayout, output_layout
+from raison.report.style.markup import assets, rendered, scripts
 
 MOST = 100
 """Texts of a table: each has its map, and all lie in the notebook's file."""
-STRONGEST = 3
-"""Units that are named beside a text."""
-STYLES = ("explanation.css", "fragment.css", "listing.css", "texts.css")
+STYLES = ("explanation.css", "generation.css", "citations.css", "fragment.css", "listing.css", "texts.css")
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A text of the table: what is said of it, its own label (None if not known), and its map."""
+    """A text of the table: what is said of it, its own label (None if not known), and what it folds, one of three."""
 
-    told: ListedText
+    told: Listed
+    strongest: tuple[Strong, ...]
     label: str | None
     wrong: bool
-    shown: Layout
-
-    @property
-    def strongest(self) -> tuple[tuple[str, Bar], ...]:
-        """The strongest units, by their names."""
-        bars = self.shown.bars[:STRONGEST]
-        return tuple((phrases.named(self.shown.e.units[bar.unit], 24), bar) for bar in bars)
+    shown: Layout | None = None
+    output: OutputLayout | None = None
+    cited: Cited | None = None
 
 
-def listing(explanations: Sequence[Explanation], labels: Sequence[str | None]) -> str:
+def listing(results: Sequence[Listable], labels: Sequence[str | None]) -> str:
     """The first hundred as a fragment for notebooks; a small script sorts and filters where scripts run."""
-    entries = [
-        Entry(listed(number, e), label, label is not None and label != e.prediction, layout(e))
-        for number, (e, label) in enumerate(zip(explanations[:MOST], labels, strict=False))
-    ]
-    first = explanations[0]
+    pairs = enumerate(zip(results[:MOST], labels, strict=False))
+    units = {"source" if isinstance(one, Citations) else one.unit for one in results}
+    written = any(not isinstance(one, Explanation) for one in results)
     values = {
-        "styles": assets(STYLES),
-        "script": assets(["texts.js"]),
-        "entries": entries,
-        "count": len(explanations),
-        "heads": HEADS[first.outputs],
+        "styles": assets(STYLES if written else [name for name in STYLES if name not in CITED[1:]]),
+        "script": scripts(["listing.js"]),
+        "entries": [_entry(number, one, label) for number, (one, label) in pairs],
+        "count": len(results),
+        "heads": heads_of(results),
         "labelled": any(label is not None for label in labels),
-        "unit": first.unit,
+        "unit": units.pop() if len(units) == 1 else "unit",
     }
     return str(rendered("listing.html", values))
+
+
+def _entry(number: int, one: Listable, label: str | None) -> Entry:
+    told, strongest = listed(number, one), strongest_of(one)
+    if isinstance(one, Citations):
+        return Entry(told, strongest, label, False, cited=cited(one))
+    if isinstance(one, GenerationExplanation):
+        return Entry(told, strongest, label, False, output=output_layout(one))
+    return Entry(told, strongest, label, label is not None and label != one.prediction, layout(one))

@@ -2,16 +2,14 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from raison.core.results.explanation import Explanation
 from raison.jobs.store import write_whole
 from raison.numerics.statistics.bootstrap import pool_of
-from raison.report.explanations.html import excerpt
 from raison.report.explanations.layout import layout
+from raison.report.explanations.listed import HEADS, listed
 from raison.report.pages.shown import Shown
 from raison.report.style import phrases
 from raison.report.style.markup import document, rendered
@@ -20,27 +18,6 @@ from raison.runs.run import Run
 from raison.runs.summary import MetricInfo, Value
 
 STYLES = ("explanation.css", "page.css", "study.css")
-HEADS = {
-    "classes": ("predicted", "probability"),
-    "labels": ("labels", "highest"),
-    "number": ("output", "score"),
-    "statement": ("written", "probability"),
-}
-"""Columns of what the model says, by what it gives."""
-
-
-@dataclass(frozen=True, slots=True)
-class ListedText:
-    """A text in the list of all: what the model says of it, and the number by which `share` is sorted."""
-
-    file: str
-    number: int
-    said: str
-    share: str
-    sure: float
-    explained: str
-    units: int
-    begins: str
 
 
 def write_texts(run: Run, texts: Mapping[int, Sequence[Shown]], title: str, folder: Path) -> bool:
@@ -52,10 +29,10 @@ def write_texts(run: Run, texts: Mapping[int, Sequence[Shown]], title: str, fold
         write_whole(folder / file_of(number), _page(shown, metrics, values))
     if texts:
         first = next(iter(texts.values()))[0].explanation
-        rows = [listed(number, shown[0].explanation) for number, shown in texts.items()]
+        rows = [(file_of(number), listed(number, shown[0].explanation)) for number, shown in texts.items()]
         heads = ("text", *HEADS[first.outputs], "explained", "units", "begins")
         body = rendered("texts.html", {"title": title, "heads": heads, "texts": rows})
-        write_whole(folder / "index.html", document(title, body, (*STYLES, "texts.css"), ("texts.js",)))
+        write_whole(folder / "index.html", document(title, body, (*STYLES, "texts.css"), ("listing.js",)))
     return bool(texts)
 
 
@@ -96,20 +73,3 @@ def _scores(one: Shown, metrics: Sequence[MetricInfo]) -> Iterator[str]:
     for metric, told in zip(metrics, one.record.scores, strict=True):
         value = value_of(metric, told)
         yield phrases.number(value, 3 if math.isfinite(value) and abs(value) < 100 else 1)
-
-
-def listed(number: int, e: Explanation) -> ListedText:
-    """A text as the list tells it."""
-    explained = phrases.target(e) if e.against is None else f"{phrases.target(e)} over {e.against}"
-    said, share, sure = _said(e)
-    return ListedText(file_of(number), number + 1, said, share, sure, explained, len(e.units), excerpt(e, 100))
-
-
-def _said(e: Explanation) -> tuple[str, str, float]:
-    """What the model says, its share, and the number by which that is sorted."""
-    told = phrases.verdict(e)
-    if e.outputs == "number":
-        return e.target, told.said, e.value_full
-    if e.outputs == "labels":
-        return ", ".join(e.decided) or "none", phrases.percent(max(e.probabilities)), max(e.probabilities)
-    return told.said, told.rest, max(e.probabilities) if e.answer is None else e.probabilities[0]

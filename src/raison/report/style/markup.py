@@ -18,8 +18,9 @@ from markupsafe import Markup
 
 from raison.report.style import phrases
 from raison.report.style.colours import SIGNED
+from raison.report.style.modules import joined
 
-__all__ = ["Markup", "assets", "breakable", "document", "drawing", "escaped", "minus", "rendered"]
+__all__ = ["Markup", "asset", "assets", "breakable", "document", "drawing", "escaped", "minus", "rendered", "scripts"]
 
 _UNPRINTABLE = dict.fromkeys([0, *range(0xD800, 0xE000)], "\ufffd")
 # HTML reads a carriage return as a line feed unless it is written as a reference.
@@ -71,19 +72,29 @@ def drawing(svg: str) -> Markup:
 
 
 def assets(names: Iterable[str]) -> Markup:
-    """Files of assets/, one after the other: styles or scripts."""
-    folder = files("raison.report").joinpath("assets")
-    return Markup().join(Markup(folder.joinpath(name).read_text("utf-8")) for name in names)
+    """Style sheets of assets/, one after the other."""
+    return Markup().join(Markup(asset(name)) for name in names)
 
 
-def document(title: str, body: Markup, styles: Iterable[str], scripts: Iterable[str] = ()) -> str:
+def scripts(names: Iterable[str]) -> Markup:
+    """Scripts of assets/ with all that they import, as one; nothing for none."""
+    text = joined(names, asset)
+    return Markup(text and f'"use strict";\n{text}')
+
+
+def asset(name: str) -> str:
+    """A file of assets/."""
+    return files("raison.report").joinpath("assets", name).read_text("utf-8")
+
+
+def document(title: str, body: Markup, styles: Iterable[str], run: Iterable[str] = ()) -> str:
     """A standalone HTML page.
 
-    Its policy keeps it from loading anything, and from any script and any style but its own, told by their hashes,
-    whatever the texts hold.
+    `run` are its scripts. Its policy keeps it from loading anything, and from any script and any style but its own,
+    told by their hashes, whatever the texts hold.
     """
     body, rules = _without_styles(body)
-    sheet, script = Markup("\n").join([assets(styles), rules]), assets(scripts)
+    sheet, script = Markup("\n").join([assets(styles), rules]), scripts(run)
     values = {"title": title, "body": body, "sheet": sheet, "script": script}
     hashes = {"sheet_hash": _hash(sheet), "script_hash": _hash(script)}
     return str(rendered("page.html", values | hashes)) + "\n"

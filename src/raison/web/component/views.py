@@ -10,6 +10,7 @@ from raison.core.results.explanation import Explanation
 from raison.core.settings.reading import plain_values
 from raison.numerics.measures.agreement import spearman
 from raison.report.explanations.layout import AnswerPart, Bar, Ends, Layout, Passage, Span, largest, layout
+from raison.report.explanations.several import apart
 from raison.report.style import phrases
 from raison.report.style.markup import minus
 
@@ -87,10 +88,10 @@ class Seen:
 
 def seen(explanations: Sequence[Explanation]) -> dict[str, object]:
     """The explanations as plain JSON values for the component."""
-    apart = _apart(explanations)
-    shared = None if apart or not explanations else max(map(largest, explanations))
+    told_apart = apart(explanations)
+    shared = None if told_apart or not explanations else max(map(largest, explanations))
     of_two = (change, agreement, _targets) if len(explanations) == 2 else ()
-    remarks = [*(said(*explanations) for said in of_two), apart]
+    remarks = [*(said(*explanations) for said in of_two), told_apart]
     told = Seen(tuple(_painted(layout(e, shared)) for e in explanations), tuple(filter(None, remarks)))
     values: dict[str, object] = plain_values(asdict(told))
     return values
@@ -157,16 +158,6 @@ def _alike(ours: Sequence[tuple[int, str]], theirs: Sequence[tuple[int, str]]) -
     """How many units they have in common from the beginning."""
     pairs = enumerate(zip(ours, theirs, strict=False))
     return next((place for place, (own, other) in pairs if own != other), min(len(ours), len(theirs)))
-
-
-def _apart(explanations: Sequence[Explanation]) -> str:
-    """Why explanations have no common scale; nothing where they have one."""
-    quantities = list(dict.fromkeys(phrases.quantity(e.of) for e in explanations))
-    if len(quantities) > 1:
-        return f"{' and '.join(quantities)} have no common scale: each map has its own"
-    if len({e.signed for e in explanations}) > 1:
-        return "scores with a sign and scores without have no common scale: each map has its own"
-    return ""
 
 
 def _painted(shown: Layout) -> Painted:

@@ -1,6 +1,5 @@
 """What is shown of a run: its facts, and its texts as lines of a table."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -8,17 +7,11 @@ from raison.core.errors import InputError
 from raison.core.results.explanation import Explanation
 from raison.data.dataset import Dataset, Row
 from raison.data.rows import typed_labels
-from raison.report.explanations.layout import largest, strongest
-from raison.report.style.markup import minus
-from raison.report.style.phrases import decimals, named, score
+from raison.report.explanations.listed import Strong, strongest_of
 from raison.runs.words import deciding
 
 OVERVIEW = 20_000
 """Texts of which the words are told; of more, the first ones."""
-STRONGEST = 3
-"""Units that are named beside a text."""
-WIDTH = 24
-"""Characters of a unit's name."""
 
 
 class AbsentError(Exception):
@@ -32,15 +25,6 @@ class Place:
     run: str
     row: str
     seed: int
-
-
-@dataclass(frozen=True, slots=True)
-class StrongUnit:
-    """A unit with its score, None for one that is no number, and how that is said."""
-
-    text: str
-    score: float | None
-    said: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +49,7 @@ class Line:
     gradients: float
     seconds: float
     scores: Mapping[str, object] = field(default_factory=dict)
-    strongest: tuple[StrongUnit, ...] = ()
+    strongest: tuple[Strong, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,16 +98,6 @@ def top_of(e: Explanation) -> str | None:
     """The unit that decides, as its text."""
     place = deciding(e)
     return None if place is None else e.units[place].text
-
-
-def strongest_of(e: Explanation) -> tuple[StrongUnit, ...]:
-    """The units with the largest scores by size."""
-    found = [(e.units[unit], e.scores[unit]) for unit in strongest(e, STRONGEST)]
-    places = decimals(largest(e))
-    return tuple(
-        StrongUnit(named(unit, WIDTH), one if math.isfinite(one) else None, minus(score(e, one, places)))
-        for unit, one in found
-    )
 
 
 def line_of(number: int, e: Explanation, name: str = "", label: str | None = None) -> Line:

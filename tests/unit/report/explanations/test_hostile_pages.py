@@ -29,6 +29,8 @@ HOSTILE = (
     "javascript:alert(1)",
     "&lt;script&gt;<!-- --><b>",
     "]]><a href='javascript:alert(1)'>",
+    "<!--<script>",
+    "--></script>\u2028",
 )
 PLAIN = "harmless"
 

@@ -222,7 +222,7 @@ def test_a_page_of_a_number_says_a_score() -> None:
                 target="reward", value_full=19.62, value_empty=-3.5)  # fmt: skip
     markup = page([e, e])
     assert '<p class="verdict">Score <b>19.6</b> (reward)</p>' in markup
-    assert "score 19.6 (reward), occlusion</li>" in markup
+    assert 'data-said="score" data-value="19.62">19.6</td>' in markup
     assert "raises the score" in markup
     assert "Probabilities" not in markup
     assert "redicted" not in markup

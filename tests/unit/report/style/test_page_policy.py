@@ -15,7 +15,12 @@ from tests.unit.core.settings.test_reading import written
 from tests.unit.report.explanations.test_html import explain
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-PAGES = {"explanation": page(explain("a modest pleasure")), "output": page(written())}
+NASTY = "</script><!--<script> \u2028 & ]]>"
+PAGES = {
+    "explanation": page(explain("a modest pleasure")),
+    "output": page(written()),
+    "several": page([explain("a modest pleasure"), explain(NASTY)]),
+}
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -1,10 +1,11 @@
 // A map: an explanation painted from its view, in the same elements as every other page of explanations.
+import { liveUnits, stopAt } from "../../../report/assets/units.js";
 import { make } from "./elements.js";
 
 /** The article of a view. `choose(span, element)` is called for a unit that is clicked or entered; null for none. */
 export function painted(view, heading, choose) {
   const told = view.verdict;
-  return make(
+  const article = make(
     "article",
     { class: "raison", "aria-label": heading || "Explanation" },
     heading ? make("p", { class: "heading" }, heading) : null,
@@ -17,11 +18,13 @@ export function painted(view, heading, choose) {
     view.rest ? make("p", { class: "rest" }, view.rest) : null,
     computed(view.facts),
   );
+  liveUnits(article);
+  return article;
 }
 
 /** The texts of a view; `choose` as in `painted`. */
 export function passages(view, choose) {
-  const parts = view.passages.flatMap((passage, segment) => {
+  return view.passages.flatMap((passage, segment) => {
     const text = make("div", { class: `text ${view.unit}`, dir: "auto", lang: "", translate: "no" });
     for (const span of passage.spans) {
       if (span.units.length) text.append(unit({ ...span, segment }, choose));
@@ -29,10 +32,6 @@ export function passages(view, choose) {
     }
     return [passage.label ? make("p", { class: "label" }, passage.label) : null, text];
   });
-  const units = parts.flatMap((part) => (part ? [...part.querySelectorAll(".unit")] : []));
-  units.forEach((one, place) => one.setAttribute("tabindex", place ? "-1" : "0"));
-  for (const one of units) one.addEventListener("keydown", (event) => walk(event, units));
-  return parts;
 }
 
 function unit(span, choose) {
@@ -66,22 +65,6 @@ function boxed(parts) {
     const ends = `${part.opens ? " opens" : ""}${part.closes ? " closes" : ""}`;
     return make("span", { class: `answer${ends}` }, part.text);
   });
-}
-
-/** The arrow keys go through the units of a text as it is read; one of them is the tab stop. */
-export function walk(event, units) {
-  const place = units.indexOf(event.currentTarget);
-  const onward = getComputedStyle(event.currentTarget).direction === "rtl" ? -1 : 1;
-  const steps = { ArrowRight: place + onward, ArrowLeft: place - onward, Home: 0, End: units.length - 1 };
-  const next = units[steps[event.key]];
-  if (!next) return;
-  event.preventDefault();
-  stopAt(next, units);
-  next.focus();
-}
-
-function stopAt(unit, units) {
-  for (const one of units) one.setAttribute("tabindex", one === unit ? "0" : "-1");
 }
 
 /** Give the focus to a unit of an article by its number, or to the last one. */

@@ -1,4 +1,5 @@
 // Citations, painted from their view in the same elements as their page of its own: the answer beside its sources.
+import { liveCitations } from "../../../report/assets/cited.js";
 import { make } from "./elements.js";
 import { computed, legend } from "./map.js";
 

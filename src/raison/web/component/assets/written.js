@@ -1,6 +1,8 @@
 // An explained output, painted from its view in the same elements as its page of its own.
 import { make } from "./elements.js";
-import { computed, legend, passages, walk } from "./map.js";
+import { liveOutput } from "../../../report/assets/output.js";
+import { liveUnits, walk } from "../../../report/assets/units.js";
+import { computed, legend, passages } from "./map.js";
 
 /**
  * The article of a view under a heading. `on.span(first, last)` is asked for the state of several tokens, and `on.held(number)` is told
@@ -24,6 +26,7 @@ export function paintedOutput(view, heading, on) {
     matrix(view, heading),
     computed(view.facts),
   );
+  liveUnits(article);
   const live = liveOutput(article, view, (held) => on.held(held.length === 1 && held[0] !== "all" ? Number(held[0]) : undefined));
   spans(tokens, live, view, on.span);
   [whole, ...tokens].forEach((one, place, all) => {

@@ -11,6 +11,7 @@ from raison.core.errors import DataError
 from raison.core.results.explanation import Explanation
 from raison.jobs.folder import EXPLANATIONS
 from raison.jobs.identity import IDENTITY, Identity
+from raison.report.explanations.listed import strongest_of
 from raison.runs.files import folder as files
 from raison.runs.files.rows import Record as FileRecord
 from raison.runs.files.rows import explanation_of
@@ -27,7 +28,6 @@ from raison.web.rows.lines import (
     as_classes,
     line_of,
     shown_text,
-    strongest_of,
     top_of,
 )
 

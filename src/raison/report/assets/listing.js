@@ -1,4 +1,3 @@
-"use strict";
 // Without this script the list is whole and in the data's order; with it, it can be filtered, and sorted by a heading.
 // A notebook may hold several lists, each of which brings the script.
 for (const table of document.querySelectorAll("table.texts:not([data-live])")) liveTexts(table);
@@ -6,9 +5,9 @@ for (const table of document.querySelectorAll("table.texts:not([data-live])")) l
 function liveTexts(table) {
   table.dataset.live = "";
   const rows = [...table.tBodies[0].rows];
-  const field = table.closest("article").querySelector(".filter");
+  const field = table.closest("article, nav").querySelector(".filter");
   // Of a cell that holds a map, what is seen while it is folded.
-  const said = (cell) => cell.dataset.said ?? cell.textContent;
+  const said = (cell) => cell.dataset.folded ?? cell.textContent;
 
   field.hidden = false;
   field.querySelector("input").addEventListener("input", (event) => {

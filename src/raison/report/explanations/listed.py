@@ -1,0 +1,127 @@
+"""A result as one row of a list: how its text begins, what the model says of it, and what is explained."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from raison.core.results.citations import Citations
+from raison.core.results.explanation import Explanation
+from raison.core.results.generation import GenerationExplanation
+from raison.report.explanations.citations_terminal import goal, score
+from raison.report.explanations.layout import largest, strongest
+from raison.report.style import phrases
+from raison.report.style.markup import minus
+from raison.report.style.phrases import Explained
+
+Listable = Explained | Citations
+BEGINS = 100
+"""Characters of a text that a list has."""
+STRONGEST = 3
+"""Units that are named beside a text."""
+WIDTH = 24
+"""Characters of a unit's name."""
+HEADS: Mapping[str, tuple[str, str]] = {
+    "classes": ("predicted", "probability"),
+    "labels": ("labels", "highest"),
+    "number": ("output", "score"),
+    "statement": ("written", "probability"),
+    "output": ("written", "tokens"),
+    "answer": ("answer", "statements"),
+}
+"""Columns of what the model says, by what it gives."""
+OTHER = ("said", "size")
+"""The same where one list has several sorts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A result in a list: what the model says, and the number `sure` by which `share` is sorted."""
+
+    number: int
+    said: str
+    share: str
+    sure: float
+    explained: str
+    method: str
+    units: int
+    begins: str
+
+
+@dataclass(frozen=True, slots=True)
+class Strong:
+    """A unit or a source with its score, None for one that is no number, and how that is said."""
+
+    text: str
+    score: float | None
+    said: str
+
+
+def listed(number: int, one: Listable) -> Listed:
+    """A result as a list tells it; the first has the number 0."""
+    said, share, sure = _said(one)
+    units = len(one.sources) if isinstance(one, Citations) else len(one.units)
+    return Listed(number + 1, said, share, sure, _explained(one), one.method, units, excerpt(one, BEGINS))
+
+
+def heads_of(results: Sequence[Listable]) -> tuple[str, str]:
+    """The columns of what the model says."""
+    kinds = {kind_of(one) for one in results}
+    return HEADS[kinds.pop()] if len(kinds) == 1 else OTHER
+
+
+def kind_of(one: Listable) -> str:
+    """What the model gives: what a prediction is, an output, or an answer from sources."""
+    if isinstance(one, Explanation):
+        return one.outputs
+    return "output" if isinstance(one, GenerationExplanation) else "answer"
+
+
+def excerpt(one: Listable, width: int = 60) -> str:
+    """The first words of the text, of both texts of a pair, of a prompt or of a question."""
+    if isinstance(one, Citations):
+        return phrases.shorten(one.question or one.prompt, width)
+    if isinstance(one, GenerationExplanation):
+        return phrases.shorten(one.prompt, width)
+    return phrases.shorten(one.text if isinstance(one.text, str) else " / ".join(one.text), width)
+
+
+def strongest_of(one: Listable) -> tuple[Strong, ...]:
+    """The units with the largest scores by size; of an answer the sources that its statements rest on most."""
+    if isinstance(one, Citations):
+        return _top_sources(one)
+    e = one if isinstance(one, Explanation) else one.whole()
+    found = [(e.units[unit], e.scores[unit]) for unit in strongest(e, STRONGEST)]
+    places = phrases.decimals(largest(e))
+    return tuple(
+        Strong(phrases.named(unit, WIDTH), one if math.isfinite(one) else None, minus(phrases.score(e, one, places)))
+        for unit, one in found
+    )
+
+
+def _top_sources(c: Citations) -> tuple[Strong, ...]:
+    best = {name: max(row[place] for row in c.scores) for place, name in enumerate(c.ids)}
+    named = dict.fromkeys(c.top(number) for number in range(len(c.statements)))
+    ranked = sorted(named, key=lambda name: -best[name])[:STRONGEST]
+    return tuple(Strong(phrases.shorten(name, WIDTH), best[name], score(c, best[name])) for name in ranked)
+
+
+def _explained(one: Listable) -> str:
+    if isinstance(one, Citations):
+        return goal(one)
+    if isinstance(one, GenerationExplanation):
+        return f"{phrases.quantity(one.of)} of each token"
+    return phrases.target(one) if one.against is None else f"{phrases.target(one)} over {one.against}"
+
+
+def _said(one: Listable) -> tuple[str, str, float]:
+    """What the model says, its share or its size, and the number by which that is sorted."""
+    if isinstance(one, Citations):
+        return phrases.shorten(one.answer, BEGINS), str(len(one.statements)), len(one.statements)
+    if isinstance(one, GenerationExplanation):
+        return phrases.shorten(one.output, BEGINS), str(len(one.tokens)), len(one.tokens)
+    told = phrases.verdict(one)
+    if one.outputs == "number":
+        return one.target, told.said, one.value_full
+    if one.outputs == "labels":
+        return ", ".join(one.decided) or "none", phrases.percent(max(one.probabilities)), max(one.probabilities)
+    return told.said, told.rest, max(one.probabilities) if one.answer is None else one.probabilities[0]

@@ -1,0 +1,34 @@
+"""Scripts as files that import each other, joined to one text: a page of its own and a notebook follow no import."""
+
+import re
+from collections.abc import Callable, Iterable
+
+_IMPORT = re.compile(r"^import \{[^}]*\} from \"[./\w]*?(\w+\.js)\";\n", re.M)
+_EXPORT = re.compile(r"^export (?=(?:async )?function |const |class )", re.M)
+
+
+def imports(text: str) -> tuple[str, ...]:
+    """The names of the files that a script imports."""
+    return tuple(_IMPORT.findall(text))
+
+
+def alone(text: str) -> str:
+    """A script without the lines by which files import each other."""
+    return _EXPORT.sub("", _IMPORT.sub("", text))
+
+
+def joined(names: Iterable[str], read: Callable[[str], str]) -> str:
+    """The files and all that they import, each once and after what it imports, without these lines."""
+    found: dict[str, str] = {}
+
+    def add(name: str) -> None:
+        if name in found:
+            return
+        text = read(name)
+        for one in imports(text):
+            add(one)
+        found[name] = alone(text)
+
+    for name in names:
+        add(name)
+    return "".join(found.values())
