@@ -42,11 +42,11 @@ def query_blocks(again: Again) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Heads:
-    """What a layer's heads attend with."""
+    """What a layer's heads attend with: (texts, heads, tokens, features). Several queries may share a key and value."""
 
-    query: HeadStates
-    key: HeadStates
-    value: HeadStates
+    query: Tensor
+    key: Tensor
+    value: Tensor
 
 
 def in_blocks(eager: Eager, heads: Heads, mask: Tensor | None, kwargs: dict[str, Any]) -> Tensor | None:
