@@ -16,9 +16,12 @@ from raison.explaining.attribution import Settings, prepare
 from raison.masking.substitutes import masking_name
 from raison.methods.aml import Aml
 from raison.models.adapters.classifier import Classifier
+from raison.models.adapters.writing.writer import Writer
 from raison.models.derived import explainers
 from raison.models.derived.attributor import FIXED
 from raison.models.derived.explainers import Card, Goal, new_attributor
+from raison.models.derived.trained_heads import card_of
+from raison.models.derived.trained_heads import write as write_heads
 from tests.tiny import TINY
 from tests.toys import generators
 
@@ -100,3 +103,8 @@ def maps_of(problem: Problem, method: Aml) -> list[Tensor]:
     for text, count in enumerate(counts):
         assert not found[:, text, count:].any()
     return [found[:, text, :count] for text, count in enumerate(counts)]
+
+
+def trained_heads(writer: Writer, folder: Path, weights: Tensor) -> None:
+    """Weights of a writer's attention heads, given and not learned."""
+    write_heads(folder, card_of(writer, weights.double(), {}))

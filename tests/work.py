@@ -29,6 +29,8 @@ from raison.training.recipes.aml import train_aml
 from raison.training.recipes.aml_settings import AmlSettings
 from raison.training.recipes.answers import train_answers
 from raison.training.recipes.answers_settings import AnswersSettings
+from raison.training.recipes.at2 import squad_rows, train_at2
+from raison.training.recipes.at2_settings import At2Settings
 from raison.training.recipes.classifier import ClassifierSettings, Splits, train_classifier
 from raison.training.recipes.ivra import fine_tune, train_ivra
 from raison.training.recipes.ivra_settings import FineTuneSettings, IvraSettings
@@ -237,6 +239,14 @@ def aml(place: Path, out: Path) -> None:
     train_aml(raison.load(place / "tiny"), data_of(place), out, settings)
 
 
+def at2(place: Path, out: Path) -> None:
+    settings = At2Settings(questions=12, held_out=4, ablations=2, steps=asked(place, "epochs"), progress=False)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("RAISON_DATA", str(place / "data"))
+        rows = [replace(row, answer="a captain") for row in squad_rows(settings)]
+    train_at2(raison.load(place / "writer"), rows, out, settings)
+
+
 def ivra(place: Path, out: Path) -> None:
     settings = IvraSettings(
         criteria=("comp",), epochs=asked(place, "epochs"), batch_size=6, texts=6, validation=3, progress=False
@@ -256,6 +266,7 @@ WORKS: Mapping[WorkKind, Work] = {
     kinds.SCRATCH: scratch,
     kinds.FINE_TUNING: fine_tuned,
     kinds.AML: aml,
+    kinds.AT2: at2,
     kinds.IVRA: ivra,
 }
 

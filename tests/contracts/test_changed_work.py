@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 from safetensors.torch import load_file, save_file
 
 import raison
@@ -18,7 +19,7 @@ from raison.metrics import CATALOGUE as METRICS
 from raison.models.derived.attention_explainer import Design
 from raison.models.derived.identity import files_identity
 from tests.attention_explainers import untrained_attention
-from tests.explainers import saved_encoder, untrained
+from tests.explainers import saved_encoder, trained_heads, untrained
 from tests.interruptions import Cut, Interruption
 from tests.tiny import TINY
 from tests.work import CHANGES, TEXTS, WORKS, changed, prepare, tree
@@ -81,19 +82,26 @@ def test_what_is_the_same_again_goes_on(place: Path, begun: dict[WorkKind, Path]
 def test_another_explainer_under_the_same_name(tmp_path: Path, name: str) -> None:
     """Beside the model, where it is found without being named."""
     place, out = prepare(tmp_path), tmp_path / "out"
-    model = raison.load(place / "tiny")
-    explainer = place / "tiny" / name
-    if name == "aml":
+    model = raison.load(place / ("writer" if name == "at2" else "tiny"))
+    texts: list[str] | list[dict[str, object]] = list(TEXTS[:2])
+    explainer = Path(model.name) / name
+    if name == "at2":
+        trained_heads(model, explainer, torch.ones(3, 4))
+        texts = [{"question": "what?", "sources": {"a": "the sea.", "b": "an owl."}, "answer": "the sea."}]
+    elif name == "aml":
         untrained(model, explainer)
     else:
         untrained_attention(model, explainer, Design(form=name))
-    raison.compare(model, TEXTS[:2], [name], ["gini"], out=out, progress=False)
-    raison.compare(model, TEXTS[:2], [name], ["gini"], out=out, progress=False)
+    raison.compare(model, texts, [name], ["gini"], out=out, progress=False)
+    raison.compare(model, texts, [name], ["gini"], out=out, progress=False)
     before = tree(out)
-    [path] = explainer.glob("*.safetensors")
-    save_file({key: -value for key, value in load_file(path).items()}, path)
+    if name == "at2":
+        trained_heads(model, explainer, -torch.ones(3, 4))
+    else:
+        [path] = explainer.glob("*.safetensors")
+        save_file({key: -value for key, value in load_file(path).items()}, path)
     with pytest.raises(DataError, match=f"it differs in files of {name}"):
-        raison.compare(model, TEXTS[:2], [name], ["gini"], out=out, progress=False)
+        raison.compare(model, texts, [name], ["gini"], out=out, progress=False)
     assert tree(out) == before
 
 

@@ -14,6 +14,7 @@ import raison
 from raison.core.model import LanguageModel
 from raison.data.sourced import KnownSources
 from raison.models.derived.explainers import read_card
+from raison.models.derived.trained_heads import read_card as read_heads
 from raison.models.loading import zoo
 from raison.text.answers import same_answer
 
@@ -83,9 +84,15 @@ def test_predictions(name: str, text: str, label: str) -> None:
 
 def test_the_answering_model_copies_from_the_source_that_is_found() -> None:
     known = KnownSources.from_dict(_fact())
-    c = raison.cite(raison.load("demo/smollm2-answers"), known.question, known.sources, draws=0, within="source")
+    writer = raison.load("demo/smollm2-answers")
+    c = raison.cite(writer, known.question, known.sources, draws=0, within="source")
     assert same_answer(c.answer, known.answer)
     assert (c.top(0),) == known.gold
+    # Its trained heads find it in one pass.
+    c = raison.cite(writer, known.question, known.sources, answer=c.answer, method="at2", draws=0)
+    assert (c.top(0),) == known.gold
+    command = read_heads(zoo.folder_of("demo/smollm2-answers") / "at2", "").provenance["command"]
+    assert command.startswith("raison train at2 --model demo/smollm2-answers")
 
 
 def _fact() -> dict[str, Any]:

@@ -5,11 +5,12 @@ import typer
 from raison.cli.interruption import interruptible
 from raison.cli.train.aml import aml
 from raison.cli.train.answers import answers
+from raison.cli.train.at2 import at2
 from raison.cli.train.classifier import classifier
 from raison.cli.train.ivra import ivra
 from raison.cli.train.scratch import scratch
 
 app = typer.Typer(help="Train a classifier, or an explainer of one.", no_args_is_help=True)
 
-for command in (aml, answers, ivra, scratch, classifier):
+for command in (aml, answers, at2, ivra, scratch, classifier):
     app.command()(interruptible("folder")(command))

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from raison.core.capabilities.answer_attention import AnswerAttention
 from raison.core.capabilities.answer_lengths import AnswerLengths
 from raison.core.capabilities.asked_again import AskedAgain
 from raison.core.capabilities.attention import ReadableAttention
@@ -92,7 +93,7 @@ def _of_reads(model: PreTrainedModel, head: Head) -> dict[type[Capability], str]
 def _not_in_architecture(model: PreTrainedModel, use: Use) -> dict[type[Capability], str]:
     readout, head = use.readout, use.head
     found: dict[type[Capability], str] = dict.fromkeys(
-        (AnswerLengths, TokenPredictions), "what it predicts is no statement of several tokens"
+        (AnswerAttention, AnswerLengths, TokenPredictions), "what it predicts is no statement of several tokens"
     )
     found[AskedAgain] = "it gives equal answers to equal questions"
     found[OtherWordings] = "it was prepared for no texts, and reads any"
@@ -100,6 +101,7 @@ def _not_in_architecture(model: PreTrainedModel, use: Use) -> dict[type[Capabili
         found[StepLogits] = "only causal models predict after each part of a text"
     if use.border is not None:
         found[HiddenStates] = "its text and what it writes are read by two stacks, whose states are not one space"
+        found[AnswerAttention] = "its text and what it writes are read by two stacks, whose attention is not one row"
     try:
         attention_modules(model)
         if model.config.is_encoder_decoder:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from raison.core.capabilities.answer_lengths import AnswerLengths
 from raison.core.capabilities.asked_again import AskedAgain, Price
+from raison.core.capabilities.attention import ReadableAttention
 from raison.core.capabilities.other_wordings import OtherWordings, Worded
 from raison.core.capabilities.token_predictions import TokenPredictions, TokenRows
 from raison.core.capability import Capability
@@ -25,8 +26,10 @@ from raison.core.targets.choices import TargetSpec
 from raison.core.targets.choosing import Choosing, PlaceTarget, Settled
 from raison.core.targets.outputs import Outputs
 from raison.core.targets.place import Place
+from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.writing.edited_answer import edited_answer
 from raison.models.adapters.writing.forced_answer import ForcedAnswer, Level, Reading, joint
+from raison.models.adapters.writing.statement_attention import StatementAttention
 from raison.models.adapters.writing.writer import Writer
 from raison.models.tokens.answered import Answered
 from raison.models.tokens.continuation import ContinuationEncoder
@@ -151,6 +154,8 @@ class Statements(LanguageModel):
         self.removals, self.unknown_id = self.reader.removals, self.reader.unknown_id
         if self.reader.offers(AskedAgain):
             self.capabilities = (*self.capabilities, _Again(self))
+        if isinstance(self.reader, Classifier) and self.reader.offers(ReadableAttention):
+            self.capabilities = (*self.capabilities, StatementAttention(self.reader, self.answers))
 
     @property
     def outputs(self) -> Outputs:

@@ -1,0 +1,26 @@
+"""The attention of an answer to what stands before it."""
+
+from abc import abstractmethod
+from typing import ClassVar
+
+from jaxtyping import Float
+from torch import Tensor
+
+from raison.core.capability import Capability
+from raison.core.inputs.encoding import Encoding
+
+
+class AnswerAttention(Capability):
+    """Says how much each attention head looked at each token while the model wrote a statement."""
+
+    name: ClassVar[str] = "answer_attention"
+    absence: ClassVar[str] = "writes no answer whose attention to the prompt can be read"
+    way_out: ClassVar[str] = "Cite what a causal language model writes (raison.cite), or use occlusion."
+
+    @abstractmethod
+    def answer_attention(self, encoding: Encoding) -> list[Float[Tensor, "layers heads _tokens"]]:
+        """For each text, the mean attention of the rows that predict the statement's tokens to each token.
+
+        In double precision on the CPU; later tokens of the answer get none. Each different text takes one pass, and
+        memory for a few rows of each layer's attention.
+        """

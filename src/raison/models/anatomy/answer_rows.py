@@ -1,0 +1,58 @@
+"""Rows of a causal model's attention: those of an answer's tokens alone, to all tokens before them."""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from transformers import DynamicCache, PreTrainedModel
+
+from raison.models.passes.prefixes.prefix import compute_prefix
+from raison.models.stack.modes import evaluating
+from raison.models.stack.tap import tap
+
+TOGETHER = 16
+"""Rows whose attention is in memory at once."""
+
+
+def mean_rows(
+    model: PreTrainedModel, ids: Sequence[int], groups: Sequence[range]
+) -> Float[Tensor, "groups layers heads tokens"]:
+    """Each head's attention to each token, averaged over the rows of each group; rows of a group follow each other.
+
+    One pass: the tokens before the first row are read without the tap, and then a few rows at a time behind their keys
+    and values, so that no attention but that of these rows is held.
+    """
+    base: PreTrainedModel = model.base_model  # type: ignore[assignment]
+    table = torch.tensor(ids, device=base.device)
+    first, last = min(rows.start for rows in groups), max(rows.stop for rows in groups)
+    found: Tensor | None = None
+    with torch.no_grad(), evaluating(model):
+        # Before the first row of a prompt of one token stands nothing.
+        cache = compute_prefix(base, table[:first]).cache(1) if first else DynamicCache()
+        for start in range(first, last, TOGETHER):
+            places = range(start, min(start + TOGETHER, last))
+            seen = _rows(base, table, places, cache)
+            if found is None:
+                found = torch.zeros(len(groups), *seen.shape[:2], len(ids), dtype=torch.float64)
+            for group, rows in enumerate(groups):
+                inside = [row - start for row in rows if row in places]
+                found[group, :, :, : places.stop] += seen[:, :, inside].sum(2) / len(rows)
+    assert found is not None, "every group has a row"
+    return found
+
+
+def _rows(
+    base: PreTrainedModel, table: Int[Tensor, " tokens"], places: range, cache: DynamicCache
+) -> Float[Tensor, "layers heads query key"]:
+    """The attention of the tokens at these places, whose keys and values go into the cache."""
+    position = torch.tensor([[*places]], device=base.device)
+    with tap(base) as record:
+        base(
+            input_ids=table[position],
+            attention_mask=torch.ones(1, places.stop, dtype=torch.long, device=base.device),
+            position_ids=position,
+            past_key_values=cache,
+            use_cache=True,
+        )
+    return torch.stack([record.probabilities[layer][0].cpu().double() for layer in sorted(record.probabilities)])

@@ -1,0 +1,133 @@
+"""Trained weights of a writer's attention heads (AT2), saved beside it: one small file."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from raison.core.capabilities.answer_attention import AnswerAttention
+from raison.core.errors import DataError, LoadError, UnsupportedError
+from raison.core.model import LanguageModel
+from raison.core.settings.reading import Fields
+from raison.jobs import disk
+from raison.jobs.identity import digest_of
+from raison.models.adapters.writing.forced_answer import ForcedAnswer
+from raison.models.adapters.writing.statements import Statements
+from raison.models.adapters.writing.writer import Writer
+from raison.models.derived.explainers import FILE, TOLERANCE, usual_folder
+from raison.models.tokens.answered import Answered
+from raison.models.tokens.sourced import Sourced
+
+KIND = "at2"
+SCHEMA = 1
+PROBE = ("The old house stood by the river. In the evening the children went", " down to the water with their father.")
+"""A prompt and what follows it: what a model says of the latter tells it from others."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeadsCard:
+    """The weight of each attention head of a model, by layers.
+
+    `vocabulary` (a digest of PROBE's tokens) and `said` (the probabilities of its second part's tokens) identify the
+    model.
+    """
+
+    model: str
+    vocabulary: str
+    said: tuple[float, ...]
+    weights: tuple[tuple[float, ...], ...]
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+
+def write(folder: Path, card: HeadsCard) -> None:
+    """Save the weights."""
+    content = {"schema": SCHEMA, **asdict(card)}
+    disk.write_whole(folder / FILE, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+
+
+def card_of(writer: Writer, weights: Float[Tensor, "layers heads"], provenance: Mapping[str, Any]) -> HeadsCard:
+    """The card of weights that were learned for a writer."""
+    rows = tuple(tuple(round(value, 6) for value in row) for row in weights.tolist())
+    return HeadsCard(writer.name, *_identified(writer), rows, provenance)
+
+
+def find(model: LanguageModel, checkpoint: str | None) -> Float[Tensor, "layers heads"]:
+    """The weights in a folder, or those beside the model, checked against it once.
+
+    Raises LoadError if they are missing or broken, UnsupportedError if they are another model's.
+    """
+    if not isinstance(model, Statements):
+        model.ask(AnswerAttention)
+        raise UnsupportedError(f"at2 does not explain {model.name}", ["it is no language model that writes"])
+    folder = usual_folder(model.name, KIND) if checkpoint is None else Path(checkpoint)
+    card = read_card(folder, model.name)
+    known = _KNOWN.setdefault(model.writer, set())
+    if card.weights not in known:
+        _check_fits(card, model.writer, folder)
+        known.add(card.weights)
+    return torch.tensor(card.weights, dtype=torch.float64)
+
+
+def read_card(folder: Path, model: str) -> HeadsCard:
+    """Raises LoadError for missing weights, with the way to train them, or for broken ones."""
+    path = folder / FILE
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if content.pop("schema") > SCHEMA:
+            raise LoadError(f"{path} was written by a newer version of raison: upgrade raison.")
+        fields = Fields(content, "a card of at2")
+        for name in ("model", "vocabulary"):
+            fields.string(name)
+        fields.numbers("said", None, 0.0, 1.0)
+        fields.mapping("provenance")
+        layers = list(fields.items("weights"))
+        for row in layers:
+            Fields({"weights": row}, fields.what).numbers("weights", len(layers[0]))
+        weights = tuple(tuple(map(float, row)) for row in layers)
+        return HeadsCard(**content | {"weights": weights, "said": tuple(map(float, content["said"]))})
+    except FileNotFoundError:
+        raise LoadError(
+            f"there are no trained heads for at2 in {folder}: train them (raison train at2 --model {model}), or name "
+            "their folder (at2(checkpoint='FOLDER'))."
+        ) from None
+    except (DataError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise LoadError(f"cannot read {path}: {str(error).rstrip('.')}. Train the heads again.") from error
+
+
+_KNOWN: WeakKeyDictionary[Writer, set[tuple[tuple[float, ...], ...]]] = WeakKeyDictionary()
+"""Weights that were found to fit, as long as their writers are in use."""
+
+
+def _check_fits(card: HeadsCard, writer: Writer, folder: Path) -> None:
+    vocabulary, said = _identified(writer)
+    reasons = []
+    if card.vocabulary != vocabulary or len(card.said) != len(said):
+        reasons.append("they were trained with another tokenizer")
+    else:
+        gap = max(abs(before - now) for before, now in zip(card.said, said, strict=True))
+        if gap > TOLERANCE:
+            reasons.append(f"after {PROBE[0]!r:.40} the two models' probabilities differ by {gap:.2f}")
+    if reasons:
+        raise UnsupportedError(
+            f"the heads in {folder} were trained for {card.model} and do not explain {writer.name}",
+            reasons,
+            f"Train them: raison train at2 --model {writer.name}.",
+        )
+
+
+def _identified(writer: Writer) -> tuple[str, tuple[float, ...]]:
+    """A digest of the tokens of PROBE, and the probability of each token of its second part: one pass."""
+    prompt = writer.prompt(PROBE[0])
+    output = writer.output(prompt, PROBE[1])[0]
+    answered = Answered(Sourced(prompt, (), (), (), ()), output, ((0, len(PROBE[1].strip())),))
+    whole = np.ones((1, len(prompt.units("word")[0])), dtype=bool)
+    odds = torch.from_numpy(ForcedAnswer(writer, answered, "word").log_odds(whole, "delete")[0])
+    said = tuple(round(share, 4) for share in odds.sigmoid().tolist())
+    return digest_of([*prompt.ids, *output.ids]), said

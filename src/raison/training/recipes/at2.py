@@ -1,0 +1,155 @@
+"""Learning the weights of a writer's attention heads from random removals of sources (AT2)."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from raison.core.capabilities.answer_attention import AnswerAttention
+from raison.core.errors import InputError
+from raison.core.inputs.unit import PART
+from raison.core.targets.choices import One
+from raison.data.asked import AskedRow
+from raison.data.sourced import Passages, known_sources
+from raison.explaining.answers import answers_of, standing_for
+from raison.jobs import disk
+from raison.jobs.folder import AT2
+from raison.jobs.identity import DATA, SETTINGS, digest_of, training_in
+from raison.jobs.store import RecordStore
+from raison.models.adapters.writing.writer import Writer
+from raison.models.derived.identity import identity_of
+from raison.models.derived.trained_heads import HeadsCard, card_of, write
+from raison.numerics.attention.head_weights import Ablated, correlations, learned_weights
+from raison.progress import progress_bar
+from raison.training.recipes.at2_settings import At2Settings as At2Settings
+from raison.training.recipes.card import Call, run_notes
+
+JOURNAL = "ablations.jsonl"
+KEEP = 0.5
+"""The probability with which a removal keeps a source."""
+SQUAD = "squad, the training part"
+
+
+def squad_rows(settings: At2Settings) -> list[AskedRow]:
+    """Questions of SQuAD's training part, whose answers the model writes. Raises DataError."""
+    how = Passages(settings.others, settings.sentences)
+    known = known_sources("squad", settings.questions, how, part="train", seed=settings.seed)
+    return [AskedRow(number, one.question, one.sources) for number, one in enumerate(known)]
+
+
+def train_at2(
+    writer: Writer, rows: Sequence[AskedRow], out: Path, settings: At2Settings, data: str = SQUAD, command: str = ""
+) -> HeadsCard:
+    """Learn the weights from the first questions of `rows` and save them to `out`; returns their card.
+
+    The card has the mean correlation with the log-odds on the questions that were learned from and on the held-out
+    ones, and there that of equal weights. Questions after which the model writes nothing, or has no room to, are left
+    out and counted. A killed run goes on behind its last question when started again.
+
+    Raises InputError for too few questions, UnsupportedError for a model whose attention cannot be read.
+    """
+    call, asked = Call.now(command), rows[: settings.questions]
+    model = standing_for(writer)
+    model.ask(AnswerAttention)
+    noted = {name: value for name, value in asdict(settings).items() if name != "progress"}
+    identity = {
+        **identity_of(model),
+        DATA: digest_of([asdict(row) for row in asked]),
+        SETTINGS: digest_of(noted),
+    }
+    with training_in(out, AT2, identity):
+        found = _collected(writer, asked, out / JOURNAL, settings)
+        border = len(asked) - settings.held_out
+        learned, held_out = list(chain(*found[: max(0, border)])), list(chain(*found[max(0, border) :]))
+        if not learned or not held_out:
+            raise InputError(
+                f"{len(asked)} questions, of which the last {settings.held_out} are held out, give {len(learned)} "
+                f"statements to learn from and {len(held_out)} to judge on: give more questions."
+            )
+        weights = learned_weights(learned, settings.steps, settings.learning_rate)
+        provenance = {
+            "data": {"name": data, "questions": len(asked), "left_out": found.count([])},
+            "settings": noted,
+            "statements": {"learned": len(learned), "held_out": len(held_out)},
+            "correlation": _correlated(weights, learned, held_out),
+            **run_notes(call),
+        }
+        card = card_of(writer, weights, provenance)
+        write(out, card)
+        disk.remove(out / JOURNAL)
+    return card
+
+
+def _collected(writer: Writer, rows: Sequence[AskedRow], path: Path, settings: At2Settings) -> list[list[Ablated]]:
+    """The statements of each question's answer; those of the journal are not computed again."""
+    journal = RecordStore(path)
+    found = [_read(record) for record in journal.read().records]
+    with progress_bar("ablations", len(rows), settings.progress, len(found)) as advance:
+        for number in range(len(found), len(rows)):
+            rng = np.random.default_rng([settings.seed, number])
+            statements = _ablated(writer, rows[number], settings.ablations, rng)
+            record = {"question": number, "statements": [_written(one) for one in statements]}
+            journal.append([record])
+            # As it is read, so that a training that goes on learns from the same numbers.
+            found.append(_read(record))
+            advance(1)
+    return found
+
+
+def _ablated(writer: Writer, row: AskedRow, ablations: int, rng: np.random.Generator) -> list[Ablated]:
+    """The statements of one answer under random removals; none where the model can write no answer."""
+    try:
+        answers = answers_of(writer, [row])
+    except InputError:
+        if row.answer is not None:
+            raise
+        return []
+    [answered], model = answers.answers, answers.of(writer)
+    spans: list[One] = [*answered.statements]
+    encoding = model.choosing.settled(model.encode([answered.texts] * len(spans), PART), spans).encoding
+    keeps = torch.from_numpy(rng.random((ablations, len(answered.source.sources))) < KEEP)
+    logits = model.masked_logits(encoding, [keeps] * len(spans), "delete")
+    attention = model.ask(AnswerAttention).answer_attention(encoding)
+    # The first column is of tokens that belong to no source.
+    owners = torch.nn.functional.one_hot(encoding.unit_ids[0] + 1, keeps.shape[1] + 1)[:, 1:].double()
+    return [
+        Ablated(torch.einsum("lht,ts->slh", heads, owners), keeps, (own[:, 0] - own[:, 1]).double())
+        for heads, own in zip(attention, logits, strict=True)
+    ]
+
+
+def _written(statement: Ablated) -> dict[str, Any]:
+    return {
+        "attention": [
+            [[round(share, 7) for share in row] for row in layers] for layers in statement.attention.tolist()
+        ],
+        "keeps": statement.keeps.int().tolist(),
+        "log_odds": statement.log_odds.tolist(),
+    }
+
+
+def _read(record: dict[str, Any]) -> list[Ablated]:
+    return [
+        Ablated(
+            torch.tensor(one["attention"], dtype=torch.float64),
+            torch.tensor(one["keeps"], dtype=torch.bool),
+            torch.tensor(one["log_odds"], dtype=torch.float64),
+        )
+        for one in record["statements"]
+    ]
+
+
+def _correlated(weights: Tensor, learned: Sequence[Ablated], held_out: Sequence[Ablated]) -> dict[str, float]:
+    """Mean correlations with the effects of removals."""
+    equal = torch.full_like(weights, 1 / len(weights))
+    means = {
+        "learned": correlations(weights, learned),
+        "held_out": correlations(weights, held_out),
+        "held_out_equal_weights": correlations(equal, held_out),
+    }
+    return {name: round(float(values.mean()), 4) for name, values in means.items()}
