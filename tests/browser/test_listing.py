@@ -16,6 +16,8 @@ from raison.report.pages.saving import save as raison_save
 from tests.browser.conftest import models
 from tests.browser.stage import ADDRESS, place
 from tests.browser.test_look import NARROW, WIDE, axe
+from tests.browser.written import writer
+from tests.unit.explaining.test_cite import cite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,19 +40,25 @@ def explained() -> list[raison.Explanation]:
 @pytest.fixture
 def page(browser: "Browser", request: pytest.FixtureRequest) -> "Iterator[Page]":
     """The widget's table, answered by the widget; in the end without a complaint in its console."""
+    yield from table(browser, explained(), LABELS, getattr(request, "param", {}))
+
+
+def table(
+    browser: "Browser", results: list[Any], labels: list[str] | None, options: dict[str, Any]
+) -> "Iterator[Page]":
     from raison.web.component.listing import Listing
 
-    widget, problems, sent = Listing(explained(), LABELS), [], []
+    widget, problems, sent = Listing(results, labels), [], []
     widget.send = sent.append
 
     def answer(message: dict[str, Any]) -> dict[str, Any]:
         widget._handle_custom_msg(message, [])
         return sent.pop()
 
-    page = browser.new_context(**getattr(request, "param", {})).new_page()
+    page = browser.new_context(**options).new_page()
     place(page, {"face": widget.face}, answer, problems)
     page.goto(ADDRESS)
-    page.get_by_label("Wrong only").wait_for()
+    page.locator(".place-filter form").wait_for()
     yield page
     page.context.close()
     assert not problems
@@ -183,6 +191,30 @@ def test_a_page_of_several_is_for_everyone(several: "Page") -> None:
     several.get_by_label("Beside others: No. 1").check()
     several.get_by_label("Beside others: No. 3").check()
     fits(several)
+
+
+def test_what_was_written_is_listed_with_its_maps(browser: "Browser") -> None:
+    chat = [{"role": "user", "content": "the film is"}]
+    options = {"max_new_tokens": 2, "progress": False}
+    outputs = [raison.explain(writer(), prompt, "saliency", **options) for prompt in ("the film is", "not good", chat)]
+    for page in table(browser, outputs, None, LOOKS[1]):
+        says(page, "3 of 3")
+        assert "Tokens" in page.locator("th").all_inner_texts()
+        assert not page.get_by_label("Prediction").count()
+        page.locator(".text-out").first.click()
+        page.locator("article.generation button[data-token='1']").click()
+        page.keyboard.press("Shift+ArrowLeft")
+        page.get_by_text("(tokens 1 to 2)").wait_for()
+        page.get_by_text("Take away").click()
+        assert "output=" in page.get_by_role("region", name="Code").inner_text()
+        fits(page)
+    for page in table(browser, [cite(draws=2), cite(answer="sells tea .")], None, LOOKS[0]):
+        says(page, "2 of 2")
+        assert page.locator("td[data-said='Statements']").all_inner_texts() == ["2", "1"]
+        page.locator(".text-out").first.click()
+        page.locator("article.citations .statement").last.click()
+        assert page.locator("article.citations code").text_content().startswith("raison.cite(model, ")
+        fits(page)
 
 
 @pytest.mark.parametrize("page", LOOKS, indirect=True, ids=["wide", "narrow"])

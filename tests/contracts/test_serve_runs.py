@@ -11,12 +11,18 @@ from scipy.stats import binomtest
 from starlette.testclient import TestClient
 
 import raison
+from raison.core.results.citations import Citations
 from raison.core.results.explanation import Explanation
+from raison.core.results.generation import GenerationExplanation
 from raison.core.settings.reading import dump
+from raison.explaining.generation import Writing
+from raison.models.adapters.writing.generator import Generator
 from raison.runs.overview import overview
 from raison.web.server.settings import Shown
 from tests.functions import CLASSES, TEXTS
 from tests.serving import served_words, serving, words
+from tests.tiny import build_language_model
+from tests.unit.explaining.test_cite import ANSWER, QUESTION, SOURCES, TEMPLATE, WRITER
 
 MODEL = words()
 FILED = ["a good film", "a bad film", "not a film", "quiet film of it", "good or bad"] * 6
@@ -101,6 +107,34 @@ def test_explained_files_are_a_run_of_one_row(folder: Path) -> None:
         words = client.get("/api/runs/words", params=row).json()
         assert words == json.loads(dump(asdict(overview(predicted))))
         assert {one["word"] for one in words["shortcuts"]} == {"bad", "not"}
+
+
+def test_what_was_written_is_a_line_with_all_that_was_said_of_it(tmp_path: Path) -> None:
+    asked = {"question": QUESTION, "sources": SOURCES, "answer": ANSWER}
+    (tmp_path / "asked.jsonl").write_text("\n".join([json.dumps(asked)] * 3))
+    (tmp_path / "prompts.txt").write_text("the film is\nnot good for\n")
+    runs = tmp_path / "runs"
+    of_files = {"format": "jsonl", "progress": False}
+    two = Writing(max_new_tokens=2)
+    raison.cite_file(WRITER, tmp_path / "asked.jsonl", runs / "cited", template=TEMPLATE, draws=0, **of_files)
+    generator = Generator(*build_language_model("llama"), "tiny")
+    raison.explain_file(generator, tmp_path / "prompts.txt", runs / "out", "saliency", writing=two, **of_files)
+    with serving(served_words(shown=Shown(runs=runs))) as client:
+        told = client.get("/api/runs").json()["runs"]
+        assert [(run["gives"], run["texts"], run["labelled"]) for run in told] == [
+            ("answer", 3, False),
+            ("output", 2, False),
+        ]
+        for run, kind in zip(told, (Citations, GenerationExplanation), strict=True):
+            row = {"run": run["run"], "row": run["rows"][0]["label"]}
+            lines = client.get("/api/runs/texts", params=row).json()["rows"]
+            assert [line["size"] for line in lines] == [2] * run["texts"]
+            last = {**row, "number": run["texts"] - 1}
+            found = kind.from_json(client.get("/api/runs/explanation", params=last).text)
+            assert (found.question if isinstance(found, Citations) else found.prompt) == lines[-1]["text"]
+            assert client.get("/api/runs/explanation", params={**row, "number": run["texts"]}).status_code == 404
+            refused = client.get("/api/runs/trust", params=last)
+            assert (refused.status_code, "what a model wrote" in refused.json()["error"]) == (422, True)
 
 
 @pytest.mark.parametrize("run", ["files", "deep/words"])

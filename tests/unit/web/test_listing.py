@@ -15,6 +15,9 @@ from raison.core.errors import RaisonError
 from raison.report.pages.listing import MOST, listing
 from raison.web.component import showing
 from raison.web.rows.listed import Listed
+from tests.unit.core.settings.test_reading import written
+from tests.unit.explaining.test_cite import cite
+from tests.unit.report.explanations.test_html import explain
 
 pytest.importorskip("anywidget", reason="no anywidget: pip install 'raison[notebook]'")
 
@@ -31,6 +34,10 @@ def by_words(texts: list[str]) -> np.ndarray:
 MODEL = raison.load(by_words, classes=["no", "yes"])
 EXPLAINED = raison.explain(MODEL, TEXTS, "occlusion", progress=False)
 OTHERS = raison.explain(MODEL, TEXTS, "random", progress=False)
+
+
+WRITTEN = [replace(written(), seed=number) for number in range(5)]
+CITED = [cite(seed=number, draws=2) for number in range(5)]
 
 
 @pytest.fixture
@@ -78,6 +85,40 @@ def test_labels_of_something_else_are_refused(displayed: list[Any], labels: list
     with pytest.raises(RaisonError, match=said):
         raison.show(EXPLAINED, labels=labels)
     assert not displayed
+
+
+@pytest.mark.parametrize(("results", "said"), [(WRITTEN, "sea"), (CITED, "who founded it")], ids=["out", "cited"])
+def test_what_was_written_is_a_table_too(displayed: list[Any], results: list[Any], said: str) -> None:
+    raison.show(pd.DataFrame({"found": results, "label": ["x"] * len(results)}))
+    listed = displayed.pop()._listed
+    [run] = listed.answer("runs", {})["runs"]
+    assert (run["gives"], run["texts"], run["labelled"]) == ("answer" if results is CITED else "output", 5, False)
+    [line, *_] = listed.answer("runs/texts", {"row": run["rows"][0]["label"], "sort": "size"})["rows"]
+    first = results[0]
+    assert line["size"] == len(first.statements if results is CITED else first.tokens)
+    assert said in (line["text"], line["prediction"])
+    # The source with the highest score of any statement, or the only unit.
+    assert line["strongest"][0]["text"] == ("owl" if results is CITED else "the")
+    found = listed.answer("runs/explanation", {"row": first.method, "number": "4"})
+    assert type(first).from_dict(found) == results[4]
+    slices = listed.answer("runs/slices", {"row": first.method})["slices"]
+    assert not [one for one in slices if one["by"] == "prediction"]
+    with pytest.raises(RaisonError, match="words are told of predictions"):
+        listed.answer("runs/words", {"row": first.method})
+    html = listing(results, [None] * 5)
+    assert html.count("<details><summary>") == 5 + html.count("How this was computed")
+    assert html.count(said) >= 5
+
+
+def test_numbers_are_sorted_and_filtered_by_their_value() -> None:
+    values = (0.5, -2.0, 3.25)
+    numbers = [explain("so good", (0.1, 4.0), classes=("stars",), outputs="number", probabilities=(), of="logit",
+                       target="stars", value_full=value) for value in values]  # fmt: skip
+    listed = Listed(numbers)
+    found = texts(listed, sort="value", descending="true")
+    assert [line["value"] for line in found["rows"]] == sorted(values, reverse=True)
+    assert [line["value"] for line in texts(listed, above="-2", below="0.5")["rows"]] == [0.5, -2.0]
+    assert texts(Listed(EXPLAINED), above="0")["matching"] == 0
 
 
 def test_without_anywidget_the_table_is_plain_html(displayed: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:

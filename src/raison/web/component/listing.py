@@ -1,4 +1,4 @@
-"""A list of explanations in a notebook: its table over messages to the kernel, and plain HTML for where none runs."""
+"""A list of results in a notebook: its table over messages to the kernel, and plain HTML for where none runs."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,16 +6,21 @@ from typing import Any
 import anywidget
 import traitlets
 
-from raison.core.errors import UnknownNameError
+from raison.core.errors import InputError, UnknownNameError
 from raison.core.results.explanation import Explanation
+from raison.report.explanations.listed import Listable
 from raison.report.pages.listing import listing
 from raison.web.component.asked import read_explanations
+from raison.web.component.asked_writing import VIEWS as WRITTEN
+from raison.web.component.cited import citations_seen
 from raison.web.component.messages import reply
 from raison.web.component.sources import module, style
-from raison.web.component.taken import taken
 from raison.web.component.trusted import trusted
 from raison.web.component.views import seen
 from raison.web.rows.listed import Listed
+
+VIEWS = {**WRITTEN, "view/citations": citations_seen}
+"""What is asked of what a model wrote, by the names of the questions."""
 
 
 class Listing(anywidget.AnyWidget):
@@ -29,7 +34,7 @@ class Listing(anywidget.AnyWidget):
 
     face = traitlets.Unicode("rows").tag(sync=True)
 
-    def __init__(self, explanations: Sequence[Explanation], labels: Sequence[str | None] | None = None) -> None:
+    def __init__(self, explanations: Sequence[Listable], labels: Sequence[str | None] | None = None) -> None:
         """`labels` are the texts' own, None where one is not known."""
         self._listed = Listed(explanations, labels)
         super().__init__()
@@ -41,15 +46,18 @@ class Listing(anywidget.AnyWidget):
 
     def _answer(self, ask: str, body: Mapping[str, Any]) -> dict[str, object]:
         if ask == "runs/trust":
+            e = self._listed.at(body)
+            if not isinstance(e, Explanation):
+                raise InputError("trust is told of predictions, and this explains what a model wrote.")
             # The list knows no model.
-            return {**trusted(self._listed.at(body), None, None), "model": None}
+            return {**trusted(e, None, None), "model": None}
         if ask.startswith("runs"):
             return self._listed.answer(ask, body)
         if ask == "view":
             return seen(read_explanations(body))
-        if ask == "view/file":
-            return taken(body)
-        raise UnknownNameError("question", ask, ["runs", "view", "view/file"])
+        if ask in VIEWS:
+            return VIEWS[ask](body)
+        raise UnknownNameError("question", ask, ["runs", "view", *VIEWS])
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         """The live table, and plain HTML for where nothing runs: nbviewer, GitHub, an exported page."""

@@ -7,7 +7,10 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
 from raison.core.errors import InputError
+from raison.core.results.citations import Citations
 from raison.core.results.explanation import Explanation
+from raison.core.results.generation import GenerationExplanation
+from raison.report.explanations.listed import Listable
 from raison.report.pages import showing
 from raison.report.pages.listing import listing
 from raison.report.pages.showing import Shown
@@ -33,9 +36,10 @@ class Many:
 def show(result: "Shown | Iterable[Shown] | DataFrame", labels: Sequence[str | int] | None = None) -> None:
     """Show a result, or several: explanations side by side on one scale, others below each other.
 
-    In a notebook more than four explanations are a table of their texts, which is sorted and filtered and opens the map
-    of each text. `labels` are the texts' own labels, which the table shows beside the predictions. A pandas frame with
-    explanations in one of its columns is such a table, too; its column `label` has the labels.
+    In a notebook more than four explanations of one sort (predictions, outputs, citations) are a table of their texts,
+    which is sorted and filtered and opens the map of each text. `labels` are the texts' own labels, which the table
+    shows beside the predictions. A pandas frame with explanations in one of its columns is such a table, too; its
+    column `label` has the labels.
 
     Outside of a notebook everything is printed in the terminal. Raises InputError for what is no result, for
     explanations of different quantities side by side, which have no common scale, and for labels of other things.
@@ -45,14 +49,22 @@ def show(result: "Shown | Iterable[Shown] | DataFrame", labels: Sequence[str | i
     count = len(explanations)
     if many.labels is not None and len(many.labels) != count:
         raise InputError(f"there are {len(many.labels)} labels for {count} explanations: give one for each.")
-    alike = count == len(many.shown)
-    if showing.in_notebook() and alike and (count > BESIDE or many.labels is not None):
-        _display(explanations, _as_classes(explanations, many.labels))
+    table = _alike(many.shown)
+    if showing.in_notebook() and table and (len(table) > BESIDE or many.labels is not None):
+        _display(table, _as_classes(explanations, many.labels) if explanations else [None] * len(table))
     else:
         showing.show(many.shown)
 
 
-def _display(explanations: Sequence[Explanation], labels: Sequence[str | None]) -> None:
+def _alike(shown: Sequence[object]) -> list[Listable]:
+    """Results of one sort, which can be rows of one table; none where they are of several."""
+    for kind in (Explanation, GenerationExplanation, Citations):
+        if all(isinstance(one, kind) for one in shown):
+            return [one for one in shown if isinstance(one, kind)]
+    return []
+
+
+def _display(explanations: Sequence[Listable], labels: Sequence[str | None]) -> None:
     if find_spec("anywidget") is None:
         showing.display([listing(explanations, labels)])
         return
@@ -89,8 +101,9 @@ def _is_frame(result: object) -> bool:
 def _framed(frame: Any) -> Many:
     """The explanations of a frame and its labels. Raises InputError unless one column holds explanations."""
     columns = {str(name): list(frame[name]) for name in frame.columns}
-    found = [name for name, cells in columns.items() if cells and all(isinstance(one, Explanation) for one in cells)]
+    found = [name for name, cells in columns.items() if cells and _alike(cells)]
     if len(found) != 1:
         told = f"explanations in {' and '.join(found)}" if found else "no column of explanations"
         raise InputError(f"the frame has {told}: show one column, raison.show(frame[name]).")
-    return Many(columns[found[0]], columns.get(LABEL))
+    own = _alike(columns[found[0]])
+    return Many(own, columns.get(LABEL) if isinstance(own[0], Explanation) else None)

@@ -4,10 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from raison.core.errors import InputError
+from raison.core.results.citations import Citations
 from raison.core.results.explanation import Explanation
+from raison.core.results.generation import GenerationExplanation
 from raison.data.dataset import Dataset, Row
 from raison.data.rows import typed_labels
-from raison.report.explanations.listed import Strong, strongest_of
+from raison.report.explanations.listed import Listable, Strong, listed, strongest_of
 from raison.runs.words import deciding
 
 OVERVIEW = 20_000
@@ -33,7 +35,8 @@ class Line:
 
     `id` is "" where the data name none. `text`, `confidence` and `top`, the unit that decides, are None where the run
     holds records only, and `strongest`, the units with the largest scores by size, is empty; `label` is None where the
-    text's own is not known.
+    text's own is not known. `value` is the number that a model gives, None for any other output. `size` counts the
+    tokens or the statements that were written, None where none were.
     """
 
     number: int
@@ -48,6 +51,8 @@ class Line:
     evaluations: float
     gradients: float
     seconds: float
+    value: float | None = None
+    size: int | None = None
     scores: Mapping[str, object] = field(default_factory=dict)
     strongest: tuple[Strong, ...] = ()
 
@@ -74,7 +79,8 @@ class MetricFacts:
 class RunFacts:
     """A run: a comparison, or the explanations of files, which are one row without metrics.
 
-    `explained` says whether it holds explanations, `labelled` whether the texts' own labels are known.
+    `gives` is what the model gives, as lists call it ("" for several sorts); `explained` says whether it holds
+    explanations, `labelled` whether the texts' own labels are known.
     """
 
     run: str
@@ -83,6 +89,7 @@ class RunFacts:
     texts: int
     unit: str
     of: str
+    gives: str
     rows: tuple[RowFacts, ...]
     metrics: tuple[MetricFacts, ...]
     explained: bool
@@ -100,8 +107,10 @@ def top_of(e: Explanation) -> str | None:
     return None if place is None else e.units[place].text
 
 
-def line_of(number: int, e: Explanation, name: str = "", label: str | None = None) -> Line:
-    """An explanation as a line; `name` is what the data call its text."""
+def line_of(number: int, e: Listable, name: str = "", label: str | None = None) -> Line:
+    """A result as a line; `name` is what the data call its text."""
+    if not isinstance(e, Explanation):
+        return _written(number, e, name)
     return Line(
         number=number,
         id=name,
@@ -115,7 +124,28 @@ def line_of(number: int, e: Explanation, name: str = "", label: str | None = Non
         evaluations=e.evaluations,
         gradients=e.gradients,
         seconds=e.seconds,
+        value=e.value_full if e.outputs == "number" else None,
         strongest=strongest_of(e),
+    )
+
+
+def _written(number: int, found: GenerationExplanation | Citations, name: str) -> Line:
+    told = listed(number, found)
+    return Line(
+        number=number,
+        id=name,
+        text=(found.question or found.prompt) if isinstance(found, Citations) else found.prompt,
+        label=None,
+        prediction=told.said,
+        target=told.explained,
+        confidence=None,
+        units=told.units,
+        top=None,
+        evaluations=found.evaluations,
+        gradients=0 if isinstance(found, Citations) else found.gradients,
+        seconds=found.seconds,
+        size=len(found.statements if isinstance(found, Citations) else found.tokens),
+        strongest=strongest_of(found),
     )
 
 

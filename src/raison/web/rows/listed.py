@@ -6,8 +6,10 @@ from functools import cached_property
 from typing import Any
 
 from raison.core.errors import InputError, UnknownNameError
+from raison.core.results.citations import Citations
 from raison.core.results.explanation import Explanation
 from raison.core.settings.reading import plain_values
+from raison.report.explanations.listed import Listable, kind_of
 from raison.runs.overview import overview
 from raison.web.rows.lines import OVERVIEW, Line, RowFacts, RunFacts, line_of
 from raison.web.rows.slices import LONGEST, Cut, Wanted, slice_of
@@ -16,7 +18,7 @@ from raison.web.rows.strata import strata
 _PLACE = ("run", "row", "seed")
 _READ: Mapping[str, Callable[[str], object]] = {
     **dict.fromkeys(("start", "count", "least", "most", "number"), int),
-    **dict.fromkeys(("surer", "unsurer"), float),
+    **dict.fromkeys(("surer", "unsurer", "above", "below"), float),
     **dict.fromkeys(("descending", "wrong"), lambda value: {"true": True, "false": False}[value]),
 }
 """How values are read that are no strings: all are sent as those of an address."""
@@ -28,7 +30,7 @@ class Listed:
     A text's number is its place in the list.
     """
 
-    def __init__(self, explanations: Sequence[Explanation], labels: Sequence[str | None] | None = None) -> None:
+    def __init__(self, explanations: Sequence[Listable], labels: Sequence[str | None] | None = None) -> None:
         self.explanations = tuple(explanations)
         self.labels = (None,) * len(self.explanations) if labels is None else tuple(labels)
         self._rows = _by_method(self.explanations)
@@ -36,7 +38,9 @@ class Listed:
     @cached_property
     def facts(self) -> RunFacts:
         """What is known of the whole list."""
-        models, units, quantities = ({getattr(e, name) for e in self.explanations} for name in ("model", "unit", "of"))
+        models, quantities = ({getattr(e, name) for e in self.explanations} for name in ("model", "of"))
+        units = {"source" if isinstance(e, Citations) else e.unit for e in self.explanations}
+        kinds = {kind_of(e) for e in self.explanations}
         return RunFacts(
             run="",
             model=" ".join(sorted(models)),
@@ -44,6 +48,7 @@ class Listed:
             texts=len(self.explanations),
             unit=units.pop() if len(units) == 1 else "unit",
             of=quantities.pop() if len(quantities) == 1 else "",
+            gives=kinds.pop() if len(kinds) == 1 else "",
             rows=tuple(RowFacts(row, self.explanations[own[0]].method, (0,), None) for row, own in self._rows.items()),
             metrics=(),
             explained=True,
@@ -81,14 +86,18 @@ class Listed:
         return _plain({"slices": [asdict(one) for one in strata(self._lines(body))]})
 
     def words(self, body: Mapping[str, object]) -> dict[str, object]:
-        """The words of a row."""
-        return _plain(asdict(overview([self.explanations[number] for number in self._row(body)[:OVERVIEW]])))
+        """The words of a row. Raises InputError for what was written: it has no classes."""
+        own = [self.explanations[number] for number in self._row(body)[:OVERVIEW]]
+        explanations = [e for e in own if isinstance(e, Explanation)]
+        if len(explanations) < len(own):
+            raise InputError("words are told of predictions, and these explain what a model wrote.")
+        return _plain(asdict(overview(explanations)))
 
     def explanation(self, body: Mapping[str, object]) -> dict[str, object]:
         """One explanation by its number."""
         return self.at(body).to_dict()
 
-    def at(self, body: Mapping[str, object]) -> Explanation:
+    def at(self, body: Mapping[str, object]) -> Listable:
         """The same. Raises InputError for a number that there is not."""
         number = _value("number", body.get("number", ""))
         if not isinstance(number, int) or not 0 <= number < len(self.explanations):
@@ -114,7 +123,7 @@ _ANSWERS: Mapping[str, Callable[[Listed, Mapping[str, object]], dict[str, object
 }
 
 
-def _by_method(explanations: Sequence[Explanation]) -> dict[str, list[int]]:
+def _by_method(explanations: Sequence[Listable]) -> dict[str, list[int]]:
     """Places in the list by methods; settings are named where one method has several."""
     settings: dict[str, set[str]] = {}
     for e in explanations:
@@ -126,7 +135,7 @@ def _by_method(explanations: Sequence[Explanation]) -> dict[str, list[int]]:
     return rows
 
 
-def _settings(e: Explanation) -> str:
+def _settings(e: Listable) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in sorted(e.config.items()))
 
 

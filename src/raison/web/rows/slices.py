@@ -17,6 +17,8 @@ ORDERS: Mapping[str, Callable[[Line], object]] = {
     "label": lambda line: line.label,
     "target": lambda line: line.target,
     "confidence": lambda line: line.confidence,
+    "value": lambda line: line.value,
+    "size": lambda line: line.size,
     "top": lambda line: None if line.top is None else line.top.casefold(),
 }
 """What lines are sorted by, besides metrics."""
@@ -38,6 +40,8 @@ class Wanted:
     most: int | None = None
     surer: float = 0.0
     unsurer: float = 1.0
+    above: float | None = None
+    below: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +121,10 @@ def _tests(wanted: Wanted) -> Iterator[Callable[[Line], bool]]:
     yield lambda line: wanted.least <= line.units <= (math.inf if wanted.most is None else wanted.most)
     if (wanted.surer, wanted.unsurer) != (0.0, 1.0):
         yield lambda line: line.confidence is not None and wanted.surer <= line.confidence <= wanted.unsurer
+    if wanted.above is not None:
+        yield lambda line: line.value is not None and line.value >= (wanted.above or 0.0)
+    if wanted.below is not None:
+        yield lambda line: line.value is not None and line.value <= (wanted.below or 0.0)
 
 
 def _strings(line: Line) -> list[str]:

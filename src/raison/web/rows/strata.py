@@ -31,7 +31,8 @@ def strata(lines: Sequence[Line]) -> list[Stratum]:
     """By label, by prediction, and by quarters of length and of confidence."""
     return [
         *_named(lines, "label", lambda line: line.label),
-        *_named(lines, "prediction", lambda line: line.prediction),
+        # Nearly every answer that was written is one of its own.
+        *_named(lines, "prediction", lambda line: line.prediction if line.size is None else None),
         *_quarters(lines, "units", "least", "most", lambda line: line.units),
         *_quarters(lines, "confidence", "surer", "unsurer", lambda line: line.confidence),
     ]

@@ -5,7 +5,7 @@ import { beside, comparedIn } from "./past.js";
 import { comparisonForm, methodsOf, names } from "./form.js";
 import { area, count } from "./messages.js";
 import { paintedCitations } from "./statements.js";
-import { call } from "./taking.js";
+import { call } from "./again.js";
 import { Face } from "./face.js";
 
 const QUESTIONS = 20;

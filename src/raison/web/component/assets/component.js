@@ -6,7 +6,7 @@ import { focusUnit, painted } from "./map.js";
 import { wordBar } from "./words.js";
 import { withoutSpan } from "./texts.js";
 import { comparisonForm, settingsForm } from "./form.js";
-import { code } from "./taking.js";
+import { code } from "./again.js";
 import { Face } from "./face.js";
 import { Writing } from "./writing.js";
 import { Citing } from "./citing.js";

@@ -2,15 +2,24 @@
 import { button, exchangeContent, make } from "./elements.js";
 import { latest, paused, talker } from "./talk.js";
 import { painted } from "./map.js";
-import { codeOf, requestOf, taking } from "./taking.js";
+import { codeOf, editLink, requestOf } from "./again.js";
+import { paintedCitations } from "./statements.js";
+import { taking } from "./taking.js";
 import { trustView } from "./trust.js";
 import { dataTable, decimal, upper } from "./tables.js";
-import { FILTERS, filterForm, firstOf, runForm } from "./rowsfilter.js";
+import { FILTERS, filterForm, firstOf, isWritten, runForm } from "./rowsfilter.js";
 import { accuracyOf, slicesTable, wordsView } from "./rowswords.js";
+import { paintedOutput } from "./written.js";
 
 const COUNT = 25;
 const PAUSE = 250;
 const SHOWN = 160;
+/** What stands over the columns, by what the model gives. */
+const SAID = {
+  number: { prediction: "Output" },
+  output: { text: "Prompt", prediction: "Written", size: "Tokens" },
+  answer: { text: "Question", prediction: "Answer", size: "Statements" },
+};
 const PLACES = ["run", "filter", "status", "table", "map", "trust", "slices", "words"];
 
 class Rows {
@@ -106,7 +115,7 @@ class Rows {
     const look = (filters) => this.look(filters);
     const fold = (said, content) => make("details", { class: "raison" }, make("summary", {}, said), content);
     if (this.run.labelled) exchangeContent(this.places.slices, fold("Slices", slicesTable(slices, look)));
-    if (!this.run.explained) return;
+    if (!this.run.explained || isWritten(this.run)) return;
     const words = make("p", { role: "status" }, "Reading all texts");
     const view = fold("Words", words);
     view.addEventListener("toggle", () => this.showWords(words, look), { once: true });
@@ -144,7 +153,7 @@ class Rows {
     this.say(`${slice.matching.toLocaleString("en")} of ${first} texts${right}`);
     const { sort = "number", descending } = this.state;
     const choose = (by, down) => this.change({ sort: by, descending: String(down) });
-    const table = dataTable("Texts", this.columns(), slice.rows, { by: sort, descending: descending === "true", choose });
+    const table = dataTable("Texts", this.columns(slice.rows), slice.rows, { by: sort, descending: descending === "true", choose });
     const steps = [this.step("Previous", slice.start - COUNT, slice.start > 0), this.step("Next", slice.start + COUNT, slice.start + COUNT < slice.matching)];
     const last = Math.min(slice.start + COUNT, slice.matching);
     const shown = make("span", {}, slice.matching ? `${slice.start + 1} to ${last}` : "none");
@@ -156,21 +165,28 @@ class Rows {
     return button(said, go, { "aria-disabled": String(!able) });
   }
 
-  columns() {
-    const text = { said: "Text", cell: (line) => this.textCell(line) };
+  columns(lines) {
+    const { text = "Text", prediction = "Prediction", size = "Size" } = SAID[this.run.gives] ?? {};
     const columns = [
       { said: "No.", order: "number", cell: (line) => line.id || String(line.number + 1) },
-      text,
+      { said: text, main: true, cell: (line) => this.textCell(line) },
       { said: "Label", order: "label", cell: (line) => line.label },
-      { said: "Prediction", order: "prediction", cell: (line) => this.predictionCell(line) },
+      { said: prediction, order: "prediction", cell: (line) => this.predictionCell(line) },
       { said: "Explained", order: "target", cell: (line) => line.target },
+      { said: "Value", order: "value", number: true, cell: (line) => decimal(line.value) },
+      { said: size, order: "size", number: true, cell: (line) => line.size && String(line.size) },
       { said: "Confidence", order: "confidence", number: true, cell: (line) => decimal(line.confidence) },
       { said: `Top ${this.run.unit}s`, cell: (line) => strongest(line.strongest) },
       { said: "Decided by", order: "top", cell: (line) => line.top && make("bdi", {}, line.top) },
       { said: `${upper(this.run.unit)}s`, order: "units", number: true, cell: (line) => String(line.units) },
       ...this.run.metrics.map(({ label }) => ({ said: label, order: label, number: true, cell: (line) => decimal([line.scores[label]].flat()[0]) })),
     ];
-    const missing = [this.run.labelled ? "" : "Label", ...(this.run.explained ? [] : ["Text", "Confidence", `Top ${this.run.unit}s`, "Decided by"])];
+    const missing = [this.run.labelled ? "" : "Label", ...(this.run.explained ? [] : [text, "Confidence", `Top ${this.run.unit}s`, "Decided by"])];
+    const has = (name) => lines.some((line) => line[name] !== null);
+    if (!has("value")) missing.push("Value");
+    else missing.push("Confidence");
+    if (isWritten(this.run)) missing.push("Confidence", "Decided by");
+    else missing.push(size);
     return columns.filter((column) => !missing.includes(column.said));
   }
 
@@ -185,7 +201,7 @@ class Rows {
   /** Wrong predictions are marked by more than a colour. */
   predictionCell(line) {
     const wrong = line.label !== null && line.label !== line.prediction;
-    return wrong ? make("b", {}, `${line.prediction} ✗`) : line.prediction;
+    return wrong ? make("b", {}, `${line.prediction} ✗`) : make("bdi", {}, line.prediction);
   }
 
   async openMap(number) {
@@ -198,20 +214,29 @@ class Rows {
     this.places.trust.replaceChildren();
     if (number === undefined) return this.places.map.replaceChildren();
     const explanation = await this.ask("runs/explanation", { ...this.place, number });
-    const { views } = await this.ask("view", { explanations: [explanation] });
+    const article = await this.article(explanation, `Text ${Number(number) + 1}`);
     if (stale()) return;
-    const article = painted(views[0], `Text ${Number(number) + 1}`, null);
     article.append(taking(codeOf(explanation), [explanation], this.linked ? location.href : null, this.ask));
-    if (this.linked) {
-      const texts = [explanation.text].flat().map((text) => ["text", text]);
-      article.append(make("p", {}, make("a", { href: `/#${new URLSearchParams(texts)}` }, "Edit this text")));
-    }
+    if (this.linked) article.append(make("p", {}, make("a", { href: editLink(explanation) }, "Edit this text")));
     exchangeContent(this.places.map, article);
+    if (isWritten(this.run)) return;
     const told = await this.ask("runs/trust", { ...this.place, number });
     // Of parts that were named only the texts are known here.
     const checks = told.model !== null && explanation.unit !== "part";
     const check = () => this.ask("check", { model: told.model, ...requestOf(explanation) });
     if (!stale()) this.places.trust.replaceChildren(trustView(told, checks ? check : null));
+  }
+
+  /** The map of a prediction, of what was written, or of what an answer rests on. */
+  async article(explanation, heading) {
+    if (explanation.statements) return paintedCitations(await this.ask("view/citations", { citations: explanation }), heading);
+    if (explanation.tokens) {
+      const view = await this.ask("view/output", { explanation });
+      const span = (first, last) => this.ask("view/span", { explanation, first, last }).catch((error) => this.say(error.message));
+      return paintedOutput(view, heading, { span, held: () => {} });
+    }
+    const { views } = await this.ask("view", { explanations: [explanation] });
+    return painted(views[0], heading, null);
   }
 
   say(message) {

@@ -3,7 +3,7 @@ import { choice, field, make } from "./elements.js";
 import { upper } from "./tables.js";
 
 /** What a filter may name, beside the run and its row; the server's parameters have the same names. */
-export const FILTERS = ["label", "prediction", "wrong", "word", "top", "least", "most", "surer", "unsurer"];
+export const FILTERS = ["label", "prediction", "wrong", "word", "top", "least", "most", "surer", "unsurer", "above", "below"];
 
 /** The lists by which a run and a row of its table are chosen. `change(state)` is told what becomes of them. */
 export function runForm(runs, state, change) {
@@ -27,6 +27,11 @@ export function firstOf(run) {
   return { run: run.run, row: row.label, seed: String(row.seeds[0]) };
 }
 
+/** Whether the model wrote what is explained. */
+export function isWritten(run) {
+  return ["output", "answer"].includes(run.gives);
+}
+
 /** The form of the filters. `names` are {label, prediction}: the values that occur. `change(filters, typed)`. */
 export function filterForm(run, state, names, change) {
   const form = quiet(make("form", { class: "raison row filter", "aria-label": "Which texts" }));
@@ -43,12 +48,13 @@ export function filterForm(run, state, names, change) {
     wrong.addEventListener("change", () => set("wrong", wrong.checked ? "true" : ""));
     form.append(field("Wrong only", wrong, { class: "field check" }), among("label", "Label"));
   }
-  form.append(among("prediction", "Prediction"));
-  if (run.explained) {
-    form.append(typing("word", "With the word", { type: "text", autocapitalize: "off" }));
+  if (!isWritten(run)) form.append(among("prediction", run.gives === "number" ? "Output" : "Prediction"));
+  if (run.explained) form.append(typing("word", "With the word", { type: "text", autocapitalize: "off" }));
+  if (run.explained && !isWritten(run)) {
+    const [from, to] = run.gives === "number" ? [["above", "Value from"], ["below", "Value to"]] : [["surer", "Confidence from"], ["unsurer", "Confidence to"]];
+    const ends = run.gives === "number" ? {} : { min: "0", max: "1" };
     form.append(typing("top", "Decided by", { type: "text", autocapitalize: "off" }));
-    form.append(typing("surer", "Confidence from", { type: "number", min: "0", max: "1", step: "any" }));
-    form.append(typing("unsurer", "Confidence to", { type: "number", min: "0", max: "1", step: "any" }));
+    form.append(typing(...from, { type: "number", ...ends, step: "any" }), typing(...to, { type: "number", ...ends, step: "any" }));
   }
   form.append(typing("least", `${upper(run.unit)}s from`, { type: "number", min: "0" }));
   form.append(typing("most", `${upper(run.unit)}s to`, { type: "number", min: "0" }));

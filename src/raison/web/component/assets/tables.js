@@ -1,7 +1,7 @@
 // Tables that sort: a heading is a button, and on a narrow screen each row becomes a list of its cells.
 import { make } from "./elements.js";
 
-/** A table. `columns` are {key, said, number, order, cell}: `cell(row)` gives text or an element, `order` what it is
+/** A table. `columns` are {said, number, main, order, cell}: `cell(row)` gives text or an element, `order` what it is
  * sorted by. `sorting` is {by, descending, choose} or null. The rows keep their roles when they are shown as lists. */
 export function dataTable(caption, columns, rows, sorting = null) {
   const head = make("tr", { role: "row" }, ...columns.map((column) => heading(column, sorting)));
@@ -29,7 +29,7 @@ function heading(column, sorting) {
 
 function cell(column, row) {
   const content = column.cell(row);
-  return make("td", { role: "cell", class: column.number ? "number" : null, "data-said": column.said }, content ?? "–");
+  return make("td", { role: "cell", class: column.number ? "number" : column.main ? "main" : null, "data-said": column.said }, content ?? "–");
 }
 
 /** A number with so many decimals, with a true minus; a dash for none. */

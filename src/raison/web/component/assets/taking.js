@@ -1,41 +1,6 @@
 // What can be taken away: the call that makes what is seen, and what is seen as a file.
 import { button, make } from "./elements.js";
 
-/** The Python call that makes the explanation of these settings. */
-export function code({ text, method, unit, target, of }) {
-  return call("explain", text, { method, unit, target, of });
-}
-
-/** The Python call of a function: what it is about, and the options that are given. */
-export function call(name, about, options) {
-  const given = Object.entries(options).filter(([, value]) => value !== null && value !== undefined);
-  return `raison.${name}(model, ${[python(about), ...given.map(([key, value]) => `${key}=${python(value)}`)].join(", ")})`;
-}
-
-/** The Python call that made an explanation. */
-export function codeOf(explanation) {
-  const { text, ...options } = requestOf(explanation);
-  return call("explain", text, options);
-}
-
-/** What was asked for an explanation; the places of named parts are not among it. */
-export function requestOf({ text, method, config, unit, target, against, of, removal, seed, outputs }) {
-  const settings = Object.entries(config).map(([name, value]) => `${name}=${python(value)}`);
-  const whole = settings.length ? `${method}(${settings.join(", ")})` : method;
-  const named = unit === "part" ? null : unit;
-  // A number is no choice of one thing among others.
-  const why = outputs === "number" ? null : against ? [target, against] : target;
-  return { text, method: whole, unit: named, target: why, of, removal, seed };
-}
-
-/** A value as Python writes it: JSON's form, which Python reads alike, its own constants, and strings as a tuple. */
-function python(value) {
-  const constant = { true: "True", false: "False", null: "None" }[String(value)];
-  if (constant && typeof value !== "string") return constant;
-  const strings = Array.isArray(value) && value.every((one) => typeof one === "string");
-  return strings ? `(${value.map(python).join(", ")})` : JSON.stringify(value);
-}
-
 const FILES = { PNG: "png", SVG: "svg", HTML: "html", LaTeX: "tex", JSON: "json" };
 const PAGES = ["html", "json"];
 

@@ -6,7 +6,7 @@ import { painted } from "./map.js";
 import { comparisonForm, methodsOf, names, QUANTITIES } from "./form.js";
 import { area, count, isBlank, promptEditor } from "./messages.js";
 import { paintedOutput } from "./written.js";
-import { call } from "./taking.js";
+import { call } from "./again.js";
 import { Face } from "./face.js";
 
 const ANSWERS = 20;

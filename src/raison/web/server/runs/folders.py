@@ -7,8 +7,8 @@ from itertools import islice
 from pathlib import Path
 
 from raison.core.errors import RaisonError, UnknownNameError
-from raison.core.results.explanation import Explanation
 from raison.jobs.identity import Identity
+from raison.report.explanations.listed import Listable
 from raison.runs.overview import Overview, overview
 from raison.web.rows.folders import MOST, State, below, inside, state_of
 from raison.web.rows.lines import OVERVIEW, AbsentError, Line, Place, RunFacts
@@ -56,7 +56,7 @@ class Runs:
         with self._reads:
             return self._told(folder, _state(folder), place)
 
-    def explanation(self, place: Place, number: int) -> Explanation:
+    def explanation(self, place: Place, number: int) -> Listable:
         """One explanation of a row. Raises AbsentError, DataError."""
         folder = self._folder(place.run)
         with self._reads:

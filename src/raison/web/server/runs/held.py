@@ -11,10 +11,10 @@ from raison.core.errors import DataError
 from raison.core.results.explanation import Explanation
 from raison.jobs.folder import EXPLANATIONS
 from raison.jobs.identity import IDENTITY, Identity
-from raison.report.explanations.listed import strongest_of
+from raison.report.explanations.listed import Listable, strongest_of
 from raison.runs.files import folder as files
 from raison.runs.files.rows import Record as FileRecord
-from raison.runs.files.rows import explanation_of
+from raison.runs.files.rows import explanation_of, result_of
 from raison.runs.record import Record
 from raison.runs.record import plain as plain_value
 from raison.runs.run import HEADER, Run, read_header, read_run
@@ -35,6 +35,8 @@ MARKERS = (HEADER, EXPLANATIONS.marker)
 """Files by which a folder is known."""
 PARTS = (files.SHARDS, files.RECEIPTS)
 """Folders in it whose files belong to it."""
+GIVES = {"outputs": "output", "citations": "answer"}
+"""What models that write give, by what the rows of a file are about."""
 TEXTS = 50_000
 """Texts of a run that can be shown; of explained files the first ones."""
 
@@ -65,8 +67,8 @@ class Held(ABC):
         """Those of the same texts. Raises AbsentError, DataError."""
 
     @abstractmethod
-    def explanation(self, place: Place, number: int) -> Explanation:
-        """That of one text. Raises AbsentError, DataError."""
+    def explanation(self, place: Place, number: int) -> Listable:
+        """That of one text, or of what was written after it. Raises AbsentError, DataError."""
 
     def _absent(self, what: str) -> AbsentError:
         return AbsentError(f"{self.name} has no {what}.")
@@ -91,6 +93,7 @@ class Compared(Held):
             texts=head.texts,
             unit=head.settings.unit,
             of=head.settings.of,
+            gives="",
             rows=tuple(RowFacts(row.label, row.method, row.seeds, row.selected_by) for row in head.rows),
             metrics=tuple(MetricFacts(metric.label, metric.higher_is_better) for metric in head.single),
             explained=any(self.folder.glob("explanations*.jsonl*")),
@@ -141,6 +144,7 @@ class Compared(Held):
             prediction=record.prediction,
             target=record.target,
             confidence=None if e is None else max(e.probabilities, default=None),
+            value=e.value_full if e is not None and e.outputs == "number" else None,
             units=record.units,
             top=None if e is None else top_of(e),
             evaluations=record.costs.evaluations,
@@ -165,13 +169,14 @@ class Filed(Held):
             run=self.name,
             model=manifest.model,
             data=", ".join(Path(source).name for source in manifest.sources[:3]),
-            texts=sum(receipt.explanations for receipt in written.receipts.values()),
+            texts=self._count(written),
             unit=str(settings.get("unit")),
             of="" if first is None else first["of"],
+            gives=GIVES.get(manifest.explains, manifest.outputs),
             rows=(RowFacts(manifest.method, manifest.method, (0,), None),),
             metrics=(),
             explained=True,
-            labelled=first is not None and bool(first.get("label")) and manifest.outputs == "classes",
+            labelled=first is not None and bool(first.get("label")) and self._has_classes(manifest),
         )
 
     @property
@@ -183,10 +188,10 @@ class Filed(Held):
         lines, labels = [], []
         classes: tuple[str, ...] = ()
         for number, record in enumerate(self._records()):
-            e = explanation_of(record)
+            e = result_of(record)
             lines.append(line_of(number, e, record["id"]))
             labels.append(record.get("label") or "")
-            classes = e.classes if e.outputs == "classes" else ()
+            classes = e.classes if isinstance(e, Explanation) and e.outputs == "classes" else ()
         own = as_classes(labels, classes)
         return tuple(replace(line, label=label) for line, label in zip(lines, own, strict=True))
 
@@ -194,17 +199,36 @@ class Filed(Held):
         self._check(place)
         return map(explanation_of, self._records())
 
-    def explanation(self, place: Place, number: int) -> Explanation:
+    def explanation(self, place: Place, number: int) -> Listable:
         self._check(place)
         written, start = files.read(self.folder), 0
+        if written.manifest.explains == "citations":
+            # An answer has a row for each statement, so that no receipt says where it stands.
+            found = next(islice(self._records(), number, None), None)
+            if found is None:
+                raise self._absent(f"answer {number}")
+            return result_of(found)
         for shard, receipt in written.receipts.items():
             if number < start + receipt.explanations:
-                return explanation_of(next(islice(written.of_shard(shard), number - start, None)))
+                return result_of(next(islice(written.of_shard(shard), number - start, None)))
             start += receipt.explanations
         raise self._absent(f"text {number}")
 
     def _records(self) -> Iterator[FileRecord]:
-        return islice(files.read(self.folder).rows(), TEXTS)
+        """The rows that are lines: of an answer the first, which has all of it."""
+        written = files.read(self.folder)
+        rows = written.rows()
+        if written.manifest.explains == "citations":
+            rows = (row for row in rows if row["number"] == 0)
+        return islice(rows, TEXTS)
+
+    def _has_classes(self, manifest: files.Manifest) -> bool:
+        return manifest.explains == "predictions" and manifest.outputs == "classes"
+
+    def _count(self, written: files.Written) -> int:
+        if written.manifest.explains == "citations":
+            return sum(row["number"] == 0 for row in written.rows(["number"]))
+        return sum(receipt.explanations for receipt in written.receipts.values())
 
     def _check(self, place: Place) -> None:
         if (place.row, place.seed) != (self.facts.rows[0].label, 0):

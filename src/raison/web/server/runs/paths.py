@@ -8,7 +8,9 @@ from fastapi.responses import Response
 from pydantic import BaseModel
 
 from raison.core.errors import InputError
+from raison.core.results.citations import Citations
 from raison.core.results.explanation import Explanation
+from raison.core.results.generation import GenerationExplanation
 from raison.core.settings.reading import dump
 from raison.runs.overview import Overview
 from raison.web.component.audits import Trusts
@@ -72,6 +74,8 @@ class SomeTexts(Row):
     most: Whole | None = None
     surer: Share = 0.0
     unsurer: Share = 1.0
+    above: float | None = None
+    below: float | None = None
 
 
 def runs_paths(app: FastAPI, runs: Runs, trusts: Trusts) -> None:
@@ -100,13 +104,15 @@ def runs_paths(app: FastAPI, runs: Runs, trusts: Trusts) -> None:
         """The words that matter for each class, where the scores are, and the words that decide."""
         return runs.overview(query.place)
 
-    @app.get("/api/runs/explanation", responses={200: {"model": Explanation}})
+    @app.get("/api/runs/explanation", responses={200: {"model": Explanation | GenerationExplanation | Citations}})
     def explanation(query: Annotated[OneText, Query()]) -> Response:
-        """One explanation of a run."""
+        """One explanation of a run, or all that was said of an output or an answer."""
         return Response(runs.explanation(query.place, query.number).to_json(), media_type="application/json")
 
     @app.get("/api/runs/trust")
     def trust(query: Annotated[OneText, Query()]) -> Response:
         """How far one map of a run can be trusted, and the name of its model if this very one is served."""
         e = runs.explanation(query.place, query.number)
+        if not isinstance(e, Explanation):
+            raise InputError("trust is told of predictions, and this explains what a model wrote.")
         return Response(dump(trusts.of_run(runs.identity(query.run), e)), media_type="application/json")
