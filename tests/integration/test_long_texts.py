@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from transformers import (
@@ -28,6 +27,8 @@ from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capabilities.passes import Passes
 from raison.core.errors import OutOfMemoryError
 from raison.core.model import LanguageModel
+from raison.judging.citing import estimate_cite
+from raison.models.adapters.checks.alive import Alive
 from raison.models.adapters.checks.forecast import forecast
 from raison.models.adapters.writing.generator import Generator
 from raison.models.gradients.rules import ruled_gradients
@@ -81,25 +82,6 @@ class Largest(TorchDispatchMode):
         found = func(*args, **(kwargs or {}))
         sizes = [leaf.untyped_storage().nbytes() // 4 for leaf in tree_leaves(found) if isinstance(leaf, Tensor)]
         self.numbers = max(self.numbers, *sizes, 0)
-        return found
-
-
-class Alive(TorchDispatchMode):
-    """The most bytes of tensors that a computation has made and that are there at one time."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.peak = 0
-        self._known: dict[int, tuple[StorageWeakRef, int]] = {}
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        found = func(*args, **(kwargs or {}))
-        for leaf in tree_leaves(found):
-            if isinstance(leaf, Tensor):
-                storage = leaf.untyped_storage()
-                self._known[storage._cdata] = StorageWeakRef(storage), storage.nbytes()
-        self._known = {key: own for key, own in self._known.items() if not own[0].expired()}
-        self.peak = max(self.peak, sum(size for _, size in self._known.values()))
         return found
 
 
@@ -256,6 +238,20 @@ def test_memory_of_rules_does_not_grow_with_the_square_of_a_prompt(monkeypatch: 
         assert np.ptp(e.scores) > 0
         peaks.append(alive.peak)
     assert peaks[1] < 5 * peaks[0]
+
+
+@pytest.mark.parametrize("tokens", [60, 300])
+def test_memory_of_rules_is_said_before(tokens: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer than 256 tokens are kept whole."""
+    monkeypatch.setattr(query_blocks, "NUMBERS", 1 << 18)
+    writer, sentence = writer_of_many_heads(), "The old sailor told a modest story about the sea. "
+    each = len(writer.prompt(sentence * 2).ids) - len(writer.prompt(sentence).ids)
+    given = {"answer": "a", "template": "plain", "method": "deep_lift", "within": "source", "draws": 0}
+    sources = {"one": sentence * (tokens // each), "two": sentence}
+    said = estimate_cite(writer, "what is it?", sources, **given)
+    with Alive(writer.core.parameters()) as alive:
+        raison.cite(writer, "what is it?", sources, **given)
+    assert alive.peak <= said.batch_bytes <= 4 * alive.peak
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from raison.core.results.printable import printable
 from raison.explaining.attribution import check_model
 from raison.methods import CATALOGUE, Auto
 from raison.models.adapters.blackbox.function import BlackBox
-from raison.models.adapters.checks.forecast import Forecast, Sample, expected, forecast, repeated, sized
+from raison.models.adapters.checks.forecast import Forecast, expected, forecast, prompted, reading, repeated
 from raison.models.adapters.checks.function_check import check_function
 from raison.models.adapters.checks.selfcheck import TEXT, Finding, disproved, same_again, selfcheck
 from raison.models.adapters.classifier import Classifier
@@ -125,23 +125,10 @@ def _of_writer(model: Generator, text: str, tokens: int | None) -> Diagnosis:
         "with earlier=True also the tokens written before",
     }
     length = tokens or model.max_tokens or USUAL
-    facts |= {f"{length:,} tokens": _told(reader, expected(partial(_prompted, model), model.max_tokens, length))}
-    facts |= _choices(reader, lambda words: _reading(model, repeated(words)).text)
+    facts |= {f"{length:,} tokens": _told(reader, expected(partial(prompted, model), model.max_tokens, length))}
+    facts |= _choices(reader, lambda words: reading(model, repeated(words)).text)
     encoding = reader.encode([text], "word")
     return _diagnosis(reader, facts | _warnings(reader, encoding), [same_again(reader, encoding)])
-
-
-def _reading(model: Generator, text: str) -> Sample:
-    """A prompt, read for the first token of an output."""
-    prompt = model.prompt(text)
-    rows = ContinuationEncoder(prompt, model.output(prompt, " film")[0], earlier=False)
-    reader = model.reader(rows, rows.output.ids)
-    return Sample(reader, reader.encode(rows.texts, "word").select([0]))
-
-
-def _prompted(model: Generator, tokens: int) -> Sample:
-    """The same of a prompt of about so many tokens."""
-    return sized(lambda words: _reading(model, repeated(words)), tokens)
 
 
 def _diagnosis(model: LanguageModel, facts: dict[str, object], findings: Sequence[Finding]) -> Diagnosis:

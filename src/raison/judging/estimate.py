@@ -9,6 +9,7 @@ from statistics import median
 from raison.core.capabilities.answer_lengths import AnswerLengths
 from raison.core.capabilities.asked_again import AskedAgain, Price
 from raison.core.capabilities.other_wordings import OtherWordings
+from raison.core.capabilities.rules import BackwardRules
 from raison.core.inputs.encoding import Encoding
 from raison.core.inputs.unit import Unit
 from raison.core.method import Cost, Method, Property
@@ -25,6 +26,7 @@ from raison.explaining.wordings import worded
 from raison.judging.evaluate import default_metrics
 from raison.judging.plan import Plan, PlannedRow, plan_rows
 from raison.methods import CATALOGUE
+from raison.models.adapters.checks.inside import inside
 from raison.models.adapters.checks.throughput import Speed, measure_speed
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.writing.statements import Statements
@@ -134,11 +136,20 @@ def speed_of(plan: Plan, encoding: Encoding) -> Speed:
     if model.offers(AskedAgain):
         return Speed(0.0, 0.0, 0, 0)
     speed = measure_speed(model, encoding.select(probes(encoding)))  # type: ignore[arg-type]
-    if not isinstance(model, Statements) or not any(looks_inside(model, row.method) for row in plan.rows):
+    looking = dict.fromkeys(row.method for row in plan.rows if looks_inside(model, row.method))
+    if not isinstance(model, Statements) or not looking:
         return speed
     assert isinstance(model.reader, Classifier), "only models behind a server have another reader"
-    inside = measure_speed(model.reader, model.probe)
-    return replace(speed, backward=inside.backward, batch_bytes=max(speed.batch_bytes, inside.batch_bytes))
+    ruled = [method for method in looking if BackwardRules in method.needs]
+    longest, written = max(encoding.lengths), max(Tokens.read(plan, encoding).lengths)
+    found = [inside(model, method, longest, written) for method in ruled]
+    if len(ruled) < len(looking):
+        found.append(measure_speed(model.reader, model.probe))
+    return replace(
+        speed,
+        backward=max(one.backward for one in found),
+        batch_bytes=max(speed.batch_bytes, *(one.batch_bytes for one in found)),
+    )
 
 
 def _prices(model: LanguageModel, encoding: Encoding, costs: Sequence[Cost]) -> list[Price]:

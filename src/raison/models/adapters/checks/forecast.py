@@ -15,6 +15,8 @@ from raison.core.errors import TextTooLongError
 from raison.core.inputs.encoding import Encoding
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.uses import QUESTION
+from raison.models.adapters.writing.generator import Generator
+from raison.models.tokens.continuation import ContinuationEncoder
 
 SHORT, LONG = 64, 256
 """Lengths of the two texts in tokens, if the model reads that many."""
@@ -69,7 +71,7 @@ def expected(sampled: Callable[[int], Sample], longest: int | None, tokens: int)
         work(samples[0])
         (few, less), (many, more) = ((sample.tokens, _effort(work, sample)) for sample in samples)
         seconds, kept = (
-            _extended(_Measured(few, float(one)), _Measured(many, float(other)), tokens)
+            Curve.through(Measured(few, float(one)), Measured(many, float(other))).at(tokens)
             for one, other in ((less.seconds, more.seconds), (less.kept, more.kept))
         )
         return Effort(seconds, int(kept))
@@ -93,6 +95,19 @@ def _of_texts(model: Classifier, tokens: int) -> Sample:
         return Sample(model, model.encode([read], truncate=True))
 
     return sized(encode, tokens)
+
+
+def reading(model: Generator, text: str) -> Sample:
+    """A prompt, read for the first token of an output."""
+    prompt = model.prompt(text)
+    rows = ContinuationEncoder(prompt, model.output(prompt, " film")[0], earlier=False)
+    reader = model.reader(rows, rows.output.ids)
+    return Sample(reader, reader.encode(rows.texts, "word").select([0]))
+
+
+def prompted(model: Generator, tokens: int) -> Sample:
+    """The same of a prompt of about so many tokens."""
+    return sized(lambda words: reading(model, repeated(words)), tokens)
 
 
 def repeated(words: int) -> str:
@@ -147,7 +162,7 @@ def _effort(work: Callable[[Sample], None], sample: Sample) -> Effort:
 
 
 @dataclass(frozen=True, slots=True)
-class _Measured:
+class Measured:
     """What a text of so many tokens took."""
 
     tokens: int
@@ -159,10 +174,20 @@ class _Measured:
         return self.took / self.tokens
 
 
-def _extended(short: _Measured, long: _Measured, tokens: int) -> float:
-    """c n + d n^2 through two measurements, both parts at least 0."""
-    if short.tokens == long.tokens:
-        return long.each * tokens
-    square = max(0.0, (long.each - short.each) / (long.tokens - short.tokens))
-    linear = max(0.0, long.each - square * long.tokens)
-    return linear * tokens + square * tokens**2
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """c n + d n^2 of n tokens."""
+
+    linear: float
+    square: float
+
+    @classmethod
+    def through(cls, short: Measured, long: Measured) -> "Curve":
+        """Through two measurements, both parts at least 0; a straight line where these are of equal length."""
+        if short.tokens == long.tokens:
+            return cls(long.each, 0.0)
+        square = max(0.0, (long.each - short.each) / (long.tokens - short.tokens))
+        return cls(max(0.0, long.each - square * long.tokens), square)
+
+    def at(self, tokens: int) -> float:
+        return self.linear * tokens + self.square * tokens**2

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from raison.core.capabilities.embeddings import WordEmbeddings
-from raison.core.capabilities.passes import Passes
 from raison.core.inputs.encoding import Encoding
 from raison.core.method import Cost
 from raison.core.targets.target import Target
 from raison.models.adapters.blackbox.function import BlackBox
+from raison.models.adapters.checks.alive import HELD, Alive
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.writing.statements import Statements
 
@@ -23,7 +23,8 @@ REPEATS = 8
 class Speed:
     """Seconds per token of a forward pass, and of a forward and backward pass; bytes of the weights and of a batch.
 
-    `batch_bytes` is what a full batch keeps for its backward pass, the peak of memory.
+    `batch_bytes` is what a full batch keeps for its backward pass, the peak of memory; of statements, what a process
+    holds for one.
     """
 
     forward: float
@@ -66,16 +67,14 @@ def measure_speed(model: Classifier | BlackBox | Statements, encoding: Encoding)
 def _of_statements(model: Statements, encoding: Encoding) -> Speed:
     keeps = [torch.arange(REPEATS)[:, None] % (torch.arange(count) + 2) > 0 for count in encoding.unit_counts]
     model.fresh().masked_logits(encoding.select([0]), keeps[:1], model.removals[0])
-    fresh, reader, probe = model.fresh(), model.reader, model.probe
+    fresh, reader = model.fresh(), model.reader
     assert isinstance(reader, Classifier), "a server's time is not measured"
-    seconds = _seconds(lambda: fresh.masked_logits(encoding, keeps, model.removals[0]))
+    with Alive(reader.model.parameters()) as alive:
+        seconds = _seconds(lambda: fresh.masked_logits(encoding, keeps, model.removals[0]))
     # Equal keeps are run once.
     tokens = sum(length * len(rows.unique(dim=0)) for length, rows in zip(encoding.lengths, keeps, strict=True))
-    with torch.enable_grad():
-        # What a pass keeps for a backward pass is more than it needs without one.
-        kept = _kept(reader, lambda: reader.ask(Passes).logits(probe))
-    batch = max(reader.budget.tokens, *encoding.lengths)
-    return Speed(seconds / tokens, 0.0, _weights(reader), int(kept / probe.lengths[0] * batch))
+    full = max(1.0, reader.budget.tokens / tokens)
+    return Speed(seconds / tokens, 0.0, _weights(reader), int(HELD * full * alive.peak))
 
 
 def _kept(model: Classifier, work: Callable[[], object]) -> int:

@@ -1,6 +1,8 @@
 """Passes whose way back follows rules, over many texts, in batches of bounded size."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
 
@@ -24,6 +26,17 @@ from raison.models.stack.tap import tap
 
 LONG = 256
 """Tokens from which a causal model's layers are computed again on the way back, and attention in blocks."""
+_LENGTH: ContextVar[int] = ContextVar("raison_ruled_length", default=0)
+
+
+@contextmanager
+def computed_as(tokens: int) -> Iterator[None]:
+    """Inside, this thread computes shorter texts the way it computes those of so many tokens."""
+    token = _LENGTH.set(tokens)
+    try:
+        yield
+    finally:
+        _LENGTH.reset(token)
 
 
 class RuledPasses(BackwardRules):
@@ -35,6 +48,10 @@ class RuledPasses(BackwardRules):
         self._core = network.core
         # Of a causal model nothing but the last layer's states is read.
         self._layers = stack_of(self._core) if network.readout is not None and network.stacks is None else []
+
+    def again(self, tokens: int) -> bool:
+        """Whether the layers are computed again for texts of so many tokens."""
+        return bool(self._layers) and tokens >= LONG
 
     def ruled_gradients(
         self, encoding: Encoding, embeds: Embeddings, rules: Rules, target: Target
@@ -70,7 +87,7 @@ class RuledPasses(BackwardRules):
             book = relevance_rules(rules)
         embeds = embeds.detach().requires_grad_()
         batch, repeated = _batch(part, texts), target.rows(torch.as_tensor(texts))
-        long = bool(self._layers) and batch.ids.shape[1] >= LONG
+        long = self.again(max(batch.ids.shape[1], _LENGTH.get()))
         if long:
             # A layer that is computed again would add to a stored prompt once more.
             batch = replace(batch, prefix=0)
