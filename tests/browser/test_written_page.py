@@ -191,6 +191,23 @@ def test_what_is_refused_is_one_line_and_leaves_no_old_map(served: ServedPage) -
     assert page.locator(".place-status .warning").inner_text().count("\n") == 0
 
 
+def test_writing_is_stopped(served: ServedPage) -> None:
+    page = served("#face=write")
+    aborted: list[str] = []
+    page.on("requestfailed", lambda request: aborted.append(request.url.rpartition("/")[2]))
+    # An answer that never comes.
+    page.route("**/api/predict", lambda route: None)
+    page.get_by_label("Prompt").fill("the film is")
+    page.get_by_role("button", name="Explain").click()
+    page.get_by_role("button", name="Stop").press("Enter")
+    page.locator(".place-status .warning", has_text="Stopped.").wait_for()
+    assert aborted == ["predict"]
+    page.unroute("**/api/predict")
+    page.get_by_role("button", name="Explain").click()
+    page.locator("article.generation").wait_for()
+    assert page.locator(".place-status").inner_text() == ""
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("viewport", [WIDE, NARROW], ids=["wide", "narrow"])
 def test_axe_finds_no_violation_and_nothing_is_cut_off(

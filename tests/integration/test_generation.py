@@ -19,6 +19,7 @@ from raison.models.adapters.writing.generator import Generator
 from raison.models.loading import weights
 from raison.models.tokens.chats import chat_prompt
 from raison.models.tokens.continuation import ContinuationEncoder, plain_prompt, spell
+from raison.progress import hearing
 from tests.tiny import LANGUAGE_MODELS, TINY, build_language_model
 
 PROMPT, OUTPUT = "the old sailor told", " a modest story"
@@ -170,6 +171,30 @@ def test_nothing_is_left_changed():
     assert all(torch.equal(value, weights_before[name]) for name, value in model.state_dict().items())
     assert all(parameter.grad is None for parameter in model.parameters())
     assert not any(module._forward_hooks for module in model.modules())
+
+
+def test_writing_ends_between_two_tokens_when_nobody_waits(generator, monkeypatch):
+    class LeftError(Exception):
+        pass
+
+    told, passes = [], []
+
+    def go_on(count):
+        told.append(count)
+        if len(told) == 3:
+            raise LeftError
+
+    prompt = generator.prompt(PROMPT)
+    whole = generator.continuation(prompt, 12)
+    assert len(whole.ids) == 12
+    hook = generator.core.register_forward_hook(lambda *_: passes.append(1))
+    with hearing(go_on), pytest.raises(LeftError):
+        generator.continuation(prompt, 12)
+    hook.remove()
+    assert told == [1, 1, 1]
+    # One pass more looks whether the prompt gives numbers at all.
+    assert len(passes) <= 4
+    assert generator.continuation(prompt, 12).ids == whole.ids
 
 
 def test_chat_scores_only_what_the_messages_say():

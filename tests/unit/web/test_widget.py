@@ -61,6 +61,20 @@ def test_settings_go_both_ways_and_the_explanation_follows() -> None:
     assert [unit.text for unit in widget.explanation.units] == ["typed"]
 
 
+def test_an_interrupted_kernel_is_told_to_the_page() -> None:
+    def stopped(texts: list[str]) -> np.ndarray:
+        if any("stop" in text for text in texts):
+            raise KeyboardInterrupt
+        return by_length(texts)
+
+    widget = raison.Widget(raison.load(stopped, classes=["long", "short"]), "one", method="occlusion")
+    heard = Heard(widget)
+    told = asked(widget, heard, "explain", {"model": widget.model_name, "text": "now stop", "method": "occlusion"})
+    assert told["error"].startswith("The kernel was interrupted.")
+    again = asked(widget, heard, "explain", {"model": widget.model_name, "text": "one", "method": "occlusion"})
+    assert raison.Explanation.from_dict(again["answer"]).text == "one"
+
+
 def test_the_component_and_its_model_are_sent() -> None:
     widget = raison.Widget({"one": MODEL, "two": MODEL}, ("a", "b"))
     state = widget.get_state()

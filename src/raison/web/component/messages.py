@@ -16,6 +16,10 @@ def reply(send: Callable[[dict[str, object]], None], answer: Answer, message: Ma
     except RaisonError as error:
         send({"id": message["id"], "error": str(error)})
         return
+    except KeyboardInterrupt:
+        # The kernel was interrupted by hand, which ends the work between two passes or two tokens.
+        send({"id": message["id"], "error": "The kernel was interrupted. What was begun is not finished."})
+        return
     except Exception as error:
         # The page would wait for ever; the kernel's log has the rest.
         send({"id": message["id"], "error": f"this is a mistake of raison: {type(error).__name__}"})

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from transformers import PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase, StoppingCriteria, StoppingCriteriaList
 
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.errors import InputError, NonFiniteError, TextTooLongError, UnsupportedError
@@ -32,6 +32,7 @@ from raison.models.tokens.continuation import (
 )
 from raison.models.tokens.limits import max_tokens
 from raison.models.tokens.own_tokenizer import own_tokenizer
+from raison.progress import Advance, steps_of
 from raison.text.halves import without_halves
 
 GREEDY = {
@@ -44,6 +45,17 @@ GREEDY = {
     "forced_eos_token_id": None,
 }
 """The likeliest token at each step, whatever else a model's own settings ask for: only that is a prediction."""
+
+
+class _Told(StoppingCriteria):
+    """Stops nothing by itself: each token is told, and who hears of it may end the writing there."""
+
+    def __init__(self, told: Advance) -> None:
+        self._told = told
+
+    def __call__(self, input_ids: Tensor, scores: object, **_: object) -> Tensor:
+        self._told(1)
+        return torch.zeros(len(input_ids), dtype=torch.bool, device=input_ids.device)
 
 
 class Generator(Writer):
@@ -92,11 +104,12 @@ class Generator(Writer):
         ends = settings.eos_token_id if settings.eos_token_id is not None else self.tokenizer.eos_token_id
         stops = {ends} if isinstance(ends, int) else set(ends or ())
         start = self._next.start(prompt)
-        with torch.no_grad(), evaluating(self.model), quiet():
+        with torch.no_grad(), evaluating(self.model), quiet(), steps_of("writing", new_tokens) as told:
             written = self.core.generate(  # type: ignore[operator]
                 **start,
                 **GREEDY,
                 max_new_tokens=new_tokens,
+                stopping_criteria=StoppingCriteriaList([_Told(told)]),
                 pad_token_id=settings.pad_token_id if settings.pad_token_id is not None else min(stops, default=0),
             )
         found = written[0, start[[*start][-1]].shape[1] :].tolist()

@@ -101,7 +101,7 @@ export class Citing extends Face {
     try {
       const settings = structuredClone(this.settings);
       const request = citingRequest(settings);
-      this.say(request.answer ? "Leaving out sources, one after the other." : "The model answers; then sources are left out, one after the other.");
+      this.working(request.answer ? "Leaving out sources, one after the other." : "The model answers; then sources are left out, one after the other.");
       const explanation = await this.cite(request);
       if (stale()) return;
       this.past.add({ settings, explanation });

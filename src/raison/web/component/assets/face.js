@@ -1,5 +1,5 @@
 // What every face of the component does with its settings: goes back, opens a link, compares, and says what happens.
-import { exchangeContent, make } from "./elements.js";
+import { button, exchangeContent, make } from "./elements.js";
 import { talker } from "./talk.js";
 import { Past, pastRow, undoKey } from "./past.js";
 import { taking } from "./taking.js";
@@ -107,6 +107,14 @@ export class Face {
 
   say(message) {
     this.places.status.replaceChildren(...(message ? [make("p", { class: "raison told" }, message)] : []));
+  }
+
+  /** What takes a while. A server can be told that nobody waits any more; a kernel is interrupted by its own button. */
+  working(message) {
+    this.say(message);
+    if (!this.model.get("drops")) return;
+    const stop = button("Stop", () => this.talk.drop("Stopped. What was begun is not finished."));
+    this.places.status.firstChild.append(" ", stop);
   }
 
   warn(message) {

@@ -23,11 +23,11 @@ export function talker(model) {
     });
   }
 
-  /** Nobody waits for what was asked so far any more. */
-  function drop() {
+  /** Nobody waits for what was asked so far any more, for a reason in words. */
+  function drop(said = "not waited for") {
     for (const [id, waiting] of open) {
       model.send({ id, drop: true });
-      waiting.reject(new Error("not waited for"));
+      waiting.reject(new Error(said));
     }
     open.clear();
   }

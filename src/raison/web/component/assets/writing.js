@@ -77,11 +77,11 @@ export class Writing extends Face {
     this.places.against.replaceChildren();
     try {
       if (!request.output && !this.explain.knows(request)) {
-        this.say("The model writes.");
+        this.working("The model writes.");
         const { model, text, max_new_tokens } = request;
         const told = await this.talk.ask("predict", { model, text, max_new_tokens });
         if (stale()) return;
-        this.say(`Written: “${told.output.trim()}”. The map of each token follows.`);
+        this.working(`Written: “${told.output.trim()}”. The map of each token follows.`);
       }
       const explanation = await this.explain(request);
       if (stale()) return;
