@@ -40,6 +40,7 @@ SORTS = {
     # Neither a training nor a card's test has questions of this seed.
     "facts": Sort("planted_single", 4, count=12, tried=100, seed=2, dtype="float32"),
     "squad_5": Sort("squad", 4),
+    "squad_10": Sort("squad", 9),
     "exchanged_5": Sort("squad_exchanged", 4),
 }
 

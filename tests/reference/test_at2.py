@@ -83,6 +83,21 @@ def test_equals_the_sums_written_out(name: str, tmp_path: Path, monkeypatch: pyt
     np.testing.assert_allclose(cited(writer, tmp_path, within="source").scores, c.scores, atol=1e-6)
 
 
+def test_every_token_is_read_once_and_few_rows_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answer_rows, "TOGETHER", 5)
+    model = build_language_model("llama")[0]
+    ids, groups, read = list(range(5, 45)), [range(20, 27), range(30, 36)], []
+    model.base_model.register_forward_pre_hook(
+        lambda _module, _args, given: read.append(given["input_ids"].tolist()[0]), with_kwargs=True
+    )
+    found = answer_rows.mean_rows(model, ids, groups)
+    assert [token for part in read for token in part] == ids[:36]
+    assert [len(part) for part in read] == [20, 5, 5, 5, 1]
+    assert found.shape == (2, 3, 4, 40)
+    torch.testing.assert_close(found.sum(-1), torch.ones(2, 3, 4).double())
+    assert float(found[0, :, :, 26:].abs().max()) > 0 == float(found[0, :, :, 27:].abs().max())
+
+
 def test_equal_weights_are_the_mean_attention(tmp_path: Path) -> None:
     writer = Generator(*build_language_model("llama"), "llama")
     trained_heads(writer, tmp_path, torch.full((3, 4), 1 / 12))
