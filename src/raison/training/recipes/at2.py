@@ -54,35 +54,47 @@ def train_at2(
     Raises InputError for too few questions, UnsupportedError for a model whose attention cannot be read.
     """
     call, asked = Call.now(command), rows[: settings.questions]
+    if len(asked) <= settings.held_out:
+        raise InputError(
+            f"{len(asked)} questions, of which the last {settings.held_out} are held out, leave none to learn from: "
+            "give more questions (questions, held_out)."
+        )
     model = standing_for(writer)
     model.ask(AnswerAttention)
-    noted = {name: value for name, value in asdict(settings).items() if name != "progress"}
     identity = {
         **identity_of(model),
         DATA: digest_of([asdict(row) for row in asked]),
-        SETTINGS: digest_of(noted),
+        SETTINGS: digest_of(_noted(settings)),
     }
     with training_in(out, AT2, identity):
         found = _collected(writer, asked, out / JOURNAL, settings)
-        border = len(asked) - settings.held_out
-        learned, held_out = list(chain(*found[: max(0, border)])), list(chain(*found[max(0, border) :]))
-        if not learned or not held_out:
-            raise InputError(
-                f"{len(asked)} questions, of which the last {settings.held_out} are held out, give {len(learned)} "
-                f"statements to learn from and {len(held_out)} to judge on: give more questions."
-            )
-        weights = learned_weights(learned, settings.steps, settings.learning_rate)
-        provenance = {
-            "data": {"name": data, "questions": len(asked), "left_out": found.count([])},
-            "settings": noted,
-            "statements": {"learned": len(learned), "held_out": len(held_out)},
-            "correlation": _correlated(weights, learned, held_out),
-            **run_notes(call),
-        }
-        card = card_of(writer, weights, provenance)
+        weights, provenance = _learned(found, settings)
+        about = {"data": {"name": data, "questions": len(asked), "left_out": found.count([])}}
+        card = card_of(writer, weights, about | provenance | run_notes(call))
         write(out, card)
         disk.remove(out / JOURNAL)
     return card
+
+
+def _noted(settings: At2Settings) -> dict[str, Any]:
+    return {name: value for name, value in asdict(settings).items() if name != "progress"}
+
+
+def _learned(found: Sequence[list[Ablated]], settings: At2Settings) -> tuple[Tensor, dict[str, Any]]:
+    """The weights, and what the card says of them. Raises InputError."""
+    border = len(found) - settings.held_out
+    learned, held_out = list(chain(*found[:border])), list(chain(*found[border:]))
+    if not learned or not held_out:
+        raise InputError(
+            f"the model answers too few questions: {len(learned)} statements to learn from and {len(held_out)} to "
+            "judge on. Give more questions, or their answers."
+        )
+    weights = learned_weights(learned, settings.steps, settings.learning_rate)
+    return weights, {
+        "settings": _noted(settings),
+        "statements": {"learned": len(learned), "held_out": len(held_out)},
+        "correlation": _correlated(weights, learned, held_out),
+    }
 
 
 def _collected(writer: Writer, rows: Sequence[AskedRow], path: Path, settings: At2Settings) -> list[list[Ablated]]:
