@@ -88,15 +88,17 @@ SEVERAL: dict[str, Callable[[], tuple[LanguageModel, str, float]]] = {
 
 @dataclass
 class Rows:
-    """Rows of tokens that went forward and back through a model with gradients."""
+    """Rows of tokens that went forward and back through a model."""
 
+    graphs: bool = True
+    """Only what goes forward with gradients counts."""
     forward: int = 0
     back: int = 0
 
     def watch(self, model: LanguageModel, monkeypatch: pytest.MonkeyPatch) -> None:
         def run(_module: object, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
             given = [one for one in (*args, *kwargs.values()) if isinstance(one, torch.Tensor)]
-            self.forward += max(map(len, given)) if torch.is_grad_enabled() else 0
+            self.forward += max(map(len, given)) if torch.is_grad_enabled() or not self.graphs else 0
 
         plain = torch.autograd.grad
 
@@ -114,7 +116,9 @@ class Rows:
         return found, self.forward, self.back
 
 
-@pytest.mark.parametrize("method", ["saliency", "integrated_gradients", "smooth_grad(samples=3)"])
+@pytest.mark.parametrize(
+    "method", ["saliency", "integrated_gradients", "smooth_grad(samples=3)", "deep_lift", "attn_lrp"]
+)
 @pytest.mark.parametrize("kind", SEVERAL)
 def test_gradients_of_all_targets_share_the_forward_passes_of_one(
     kind: str, method: str, monkeypatch: pytest.MonkeyPatch
@@ -131,6 +135,34 @@ def test_gradients_of_all_targets_share_the_forward_passes_of_one(
         assert (forward, back) == (own, len(targets) * once)
         assert e.scores == pytest.approx(alone.scores, abs=1e-6)
         assert (e.evaluations, e.gradients, e.target) == (alone.evaluations, alone.gradients, alone.target)
+
+
+@pytest.mark.parametrize(
+    "method",
+    ["attention_average", "attention_rollout", "attention_flow", "generic_attention", "alti", "globenc", "decompx"],
+)
+@pytest.mark.parametrize("kind", ["bert", "gpt2"])
+def test_attention_of_a_text_is_computed_once_for_all_labels(
+    kind: str, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tagged(kind)
+    alone = [[raison.explain(model, text, method, target=label) for label in NAMES] for text in TEXTS]
+    rows = Rows(graphs=False)
+    rows.watch(model, monkeypatch)
+    _, one, once = rows.of(lambda: raison.explain(model, TEXTS, method, target=NAMES[0]))
+    _, predicting, _ = rows.of(lambda: raison.explain(model, TEXTS, "random", target=NAMES[0]))
+    _, each_predicting, _ = rows.of(lambda: raison.explain(model, TEXTS, "random", target="each", threshold=0.0))
+    each, forward, back = rows.of(lambda: raison.explain(model, TEXTS, method, target="each", threshold=0.0))
+    assert forward - each_predicting == one - predicting
+    assert back == len(NAMES) * once
+    for found, expected in zip(each, alone, strict=True):
+        by_target = {e.target: e for e in found}
+        for own in expected:
+            assert by_target[own.target].scores == pytest.approx(own.scores, abs=1e-6)
+            assert (by_target[own.target].evaluations, by_target[own.target].gradients) == (
+                own.evaluations,
+                own.gradients,
+            )
 
 
 def test_paths_that_differ_share_no_pass() -> None:

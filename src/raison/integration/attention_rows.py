@@ -14,6 +14,7 @@ from raison.core.errors import UnknownNameError
 from raison.core.inputs.encoding import Encoding
 from raison.core.model import LanguageModel
 from raison.core.problem import Problem
+from raison.integration.distinct import in_distinct_batches
 
 Present = Bool[Tensor, "batch positions"]
 Queries = Literal["all", "prediction"]
@@ -30,7 +31,7 @@ def check_queries(method: str, queries: str) -> None:
 
 
 def attended_scores(problem: Problem, queries: Queries, read: Read) -> Float[Tensor, "batch scored"]:
-    """The scores of all texts; one forward pass."""
+    """The scores of all texts; one forward pass for all targets of a text."""
     encoding, model = problem.encoding, problem.model
     scores = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
     # Which rows predict is found once, and not batch by batch.
@@ -40,8 +41,8 @@ def attended_scores(problem: Problem, queries: Queries, read: Read) -> Float[Ten
         with torch.no_grad():
             return _read(model, encoding.select(texts), queries, read)
 
-    for texts, of_texts in model.ask(Passes).in_batches(encoding, run):
-        scores[texts, : of_texts.shape[1]] = of_texts
+    for texts, places, of_texts in in_distinct_batches(problem, run):
+        scores[texts, : of_texts.shape[1]] = of_texts[places]
     problem.count_forward()
     return scores
 

@@ -7,9 +7,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from raison.core.capabilities.decomposition import Anatomy
-from raison.core.capabilities.passes import Passes
 from raison.core.internals.anatomy import LayerWeights, Trace
 from raison.core.problem import Problem
+from raison.integration.distinct import in_distinct_batches
 from raison.numerics.attention.decomposition import followed
 
 Mixing = Callable[[Trace, int, LayerWeights], Float[Tensor, "query key"]]
@@ -17,7 +17,7 @@ Mixing = Callable[[Trace, int, LayerWeights], Float[Tensor, "query key"]]
 
 
 def token_flow(problem: Problem, mixing: Mixing) -> Float[Tensor, "batch scored"]:
-    """The prediction rows times the layers' matrices; one forward pass."""
+    """The prediction rows times the layers' matrices; one forward pass for all targets of a text."""
     scores = torch.zeros(problem.encoding.input_ids.shape, dtype=torch.float64)
     anatomy = problem.model.ask(Anatomy)
 
@@ -28,7 +28,7 @@ def token_flow(problem: Problem, mixing: Mixing) -> Float[Tensor, "batch scored"
             found[trace.text, trace.tokens] = float(trace.rows.double().sum()) * flow.cpu()
         return found
 
-    for texts, flows in problem.model.ask(Passes).in_batches(problem.encoding, run):
-        scores[texts] = flows
+    for texts, places, flows in in_distinct_batches(problem, run):
+        scores[texts] = flows[places]
     problem.count_forward()
     return scores

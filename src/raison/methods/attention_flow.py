@@ -15,6 +15,7 @@ from raison.core.inputs.encoding import Encoding
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import LanguageModel
 from raison.core.problem import Problem
+from raison.integration.distinct import in_distinct_batches
 from raison.numerics.attention.context_mixing import Mixing, head_mean, passing, with_residual
 from raison.numerics.attention.maximum_flow import token_flows
 
@@ -75,8 +76,8 @@ class AttentionFlow(Method):
             positions = model.ask(AttentionLayers).positions(part)
             return positions.to_tokens(self._flows(positions, part, self._capacities(model, part, positions)))
 
-        for texts, some in model.ask(Passes).in_batches(encoding, run):
-            scores[texts, : some.shape[1]] = some
+        for texts, places, some in in_distinct_batches(problem, run):
+            scores[texts, : some.shape[1]] = some[places]
         problem.count_forward()
         return scores
 

@@ -9,13 +9,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from raison.core.capabilities.decomposition import Anatomy
-from raison.core.capabilities.passes import Passes
 from raison.core.capability import Capability
 from raison.core.errors import UnknownNameError
 from raison.core.internals.anatomy import HeadWeights, Trace
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import LanguageModel
 from raison.core.problem import Problem
+from raison.integration.distinct import in_distinct_batches
 from raison.numerics.attention.decomposition import Choices, Gate, head_vectors, through_layer
 
 _TOGETHER = 1 << 26
@@ -85,8 +85,9 @@ class Decompx(Method):
             traces = anatomy.traces(encoding.select(texts))
             return [terms.cpu().double() for terms in self._terms(anatomy, head, traces)]
 
-        for texts, terms_of in problem.model.ask(Passes).in_batches(encoding, run):
-            for text, terms in zip(texts, terms_of, strict=True):
+        for texts, places, terms_of in in_distinct_batches(problem, run):
+            for text, place in zip(texts, places, strict=True):
+                terms = terms_of[place]
                 scores[text, : len(terms)] = target.row(text, len(terms)).scalar(terms)
         problem.count_forward()
         logits = target.scalar(problem.predictions())

@@ -1,5 +1,6 @@
 """Generic attention explainability (GAE): attention weighted by its gradient, propagated through the layers."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,7 +15,8 @@ from raison.core.capability import Capability
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import LanguageModel
 from raison.core.problem import Problem
-from raison.models.adapters.offered.attention_gradients import attention_gradients, check_one_pass
+from raison.integration.distinct import distinct
+from raison.models.adapters.offered.attention_gradients import Turn, attention_gradients, check_one_pass
 from raison.numerics.attention.context_mixing import gathered, gathered_across, head_mean
 
 
@@ -34,7 +36,8 @@ class GenericAttention(Method):
     encoder's positions and r . (R^dd - I) for the decoder's. A classifier's decoder reads the text again: a token's
     score is the sum over its two positions.
 
-    1 forward and 1 backward pass. Finding the prediction rows can cost the model two more for the whole batch.
+    1 forward and 1 backward pass; several targets of a text share the forward one. Finding the prediction rows can cost
+    the model two more for the whole batch.
 
     Guarantees no sum and no sign: contributions of attention against the target are cut off. Values and feed-forward
     layers count only as part of the gradient.
@@ -65,25 +68,37 @@ class GenericAttention(Method):
         scores = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
         # Which rows predict is found once, and not batch by batch.
         model.ask(AttentionLayers).positions(encoding.select([0]))
+        same = distinct(encoding)
+        firsts = list(same)
 
-        def run(texts: list[int]) -> Tensor:
-            part, target = encoding.select(texts), problem.target.rows(torch.as_tensor(texts))
-            positions = model.ask(AttentionLayers).positions(part)
-            rows, width = positions.rows.cpu().double(), positions.present.shape[1]
-            weighted = [
-                head_mean(block.placed((slope * block.probabilities).relu(), width), positions.present)
-                for block, slope in attention_gradients(model, part, target)
-            ]
-            if positions.border:
-                return positions.to_tokens(gathered_across(rows, weighted, positions.border))
-            return positions.to_tokens(gathered(rows, weighted))
+        def run(rows: list[int]) -> None:
+            self._score(problem, [same[firsts[row]] for row in rows], scores)
 
-        for texts, some in model.ask(Passes).in_batches(encoding, run):
-            scores[texts, : some.shape[1]] = some
-            for text in texts:
-                problem.ledger.gradients[text] += 1
+        for _ in model.ask(Passes).in_batches(encoding.select(firsts), run):
+            """Each batch writes its own scores."""
+        for text in range(len(encoding)):
+            problem.ledger.gradients[text] += 1
         problem.count_forward()
         return scores
 
     def cost(self, units: int) -> Cost:
         return Cost(forwards=1, backwards=1)
+
+    def _score(self, problem: Problem, texts: Sequence[Sequence[int]], scores: Float[Tensor, "batch scored"]) -> None:
+        """Score rows of the same text together: the first target of each text, then the second, and so on."""
+        model, part = problem.model, problem.encoding.select([same[0] for same in texts])
+        positions = model.ask(AttentionLayers).positions(part)
+        shares, width = positions.rows.cpu().double(), positions.present.shape[1]
+        turns = []
+        for number in range(max(map(len, texts))):
+            rows = [row for row, same in enumerate(texts) if number < len(same)]
+            turns.append(Turn(rows, problem.target.rows(torch.as_tensor([texts[row][number] for row in rows]))))
+        for number, layers in enumerate(attention_gradients(model, part, turns)):
+            weighted = [
+                head_mean(block.placed((slope * block.probabilities).relu(), width), positions.present)
+                for block, slope in layers
+            ]
+            across = positions.border
+            found = gathered_across(shares, weighted, across) if across else gathered(shares, weighted)
+            found, rows = positions.to_tokens(found), turns[number].rows
+            scores[[texts[row][number] for row in rows], : found.shape[1]] = found[rows]

@@ -1,9 +1,8 @@
 """Gradients with respect to word embeddings, over many texts and points, in batches of bounded size."""
 
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
+from functools import partial
 from hashlib import blake2b
 from itertools import groupby
 
@@ -15,7 +14,8 @@ from raison.core.capabilities.embeddings import Path
 from raison.core.dims import Embeddings, Logits, Points
 from raison.core.inputs.encoding import Encoding
 from raison.core.targets.target import Target
-from raison.models.passes.batching import TokenBatch, TokenBudget, groups, placed, run_grouped
+from raison.models.gradients.shared_rows import alike, back, raw, read_at
+from raison.models.passes.batching import TokenBatch, TokenBudget, groups, run_grouped
 
 DIGESTED = 4096
 """Tokens of a path that are compared with those of another at a time."""
@@ -49,8 +49,8 @@ class RowGradients(PathGradients):
         sums: list[Tensor | None] = [None] * len(encoding)
         values = torch.zeros(len(encoding), len(positions), dtype=torch.float64)
         # Rows with as many targets go back together, so that none takes a backward pass for nothing.
-        for count, alike in sorted(_by_size(_alike(encoding, path, positions)).items()):
-            jobs = [(texts, point) for texts in alike for point in range(len(positions))]
+        for count, together in alike(encoding, partial(_digest, encoding, path, positions)).items():
+            jobs = [(texts, point) for texts in together for point in range(len(positions))]
 
             def run(rows: list[int], jobs: list[_Job] = jobs) -> tuple[Tensor, Tensor]:
                 return self._gradients(encoding, [jobs[row] for row in rows], path, positions, target)
@@ -84,54 +84,19 @@ class RowGradients(PathGradients):
         )
         embeds = embeds.detach().requires_grad_()
         ids, types = encoding.input_ids[firsts, :width], encoding.type_ids[firsts, :width]
-        batch = _read_at(TokenBatch(ids, types, lengths, encoding.prefix_length), encoding, texts)
+        batch = read_at(TokenBatch(ids, types, lengths, encoding.prefix_length), encoding, texts)
         with torch.enable_grad():
             logits = self._forward(batch, embeds)
             # One for each target already where they are read at places of their own.
             every = logits if batch.reads is not None else logits.repeat_interleave(texts.shape[1], 0)
             scalars = target.rows(texts.flatten()).scalar(every).reshape(texts.shape)
-            found = [
-                torch.autograd.grad(own.sum(), embeds, retain_graph=number + 1 < texts.shape[1])[0]
-                for number, own in enumerate(scalars.unbind(1))
-            ]
-        gradients = torch.stack(found, 1)
+            gradients = torch.stack(back(scalars, embeds), 1)
         return scalars.detach().cpu(), gradients.to(torch.promote_types(gradients.dtype, torch.float32)).cpu()
 
 
-def _read_at(batch: TokenBatch, encoding: Encoding, texts: Int[Tensor, "rows targets"]) -> TokenBatch:
-    """The batch with where the predictions of each row's texts are read."""
-    rows, targets = texts.shape
-    if encoding.reading is None or targets == 1:
-        return placed(batch, encoding, texts[:, 0])
-    return replace(placed(batch, encoding, texts.flatten()), reads=torch.arange(rows).repeat_interleave(targets))
-
-
-def _alike(encoding: Encoding, path: Path, positions: Points) -> list[tuple[int, ...]]:
-    """The texts, those together whose tokens are equal, and whose paths are equal at every point."""
-    if encoding.spans is not None and encoding.reading is None:
-        # An answer's place belongs to the row.
-        return [(text,) for text in range(len(encoding))]
-    pairs = zip(encoding.input_ids.tolist(), encoding.type_ids.tolist(), encoding.lengths, strict=True)
-    tokens = [(*ids[:length], *types[:length]) for ids, types, length in pairs]
-    count = Counter(tokens)
-    found: dict[tuple[tuple[int, ...], bytes], list[int]] = {}
-    for text, own in enumerate(tokens):
-        digest = _digest(path, text, positions, encoding.lengths[text]) if count[own] > 1 else b""
-        found.setdefault((own, digest), []).append(text)
-    return list(map(tuple, found.values()))
-
-
-def _digest(path: Path, text: int, positions: Points, length: int) -> bytes:
+def _digest(encoding: Encoding, path: Path, positions: Points, text: int) -> bytes:
     """A digest of a path's embeddings at all points, of which few are held at a time."""
-    digest = blake2b(digest_size=16)
+    digest, length = blake2b(digest_size=16), encoding.lengths[text]
     for some in groups([length] * len(positions), DIGESTED):
-        embeds = path(text, positions[some])[:, :length].detach().cpu().contiguous()
-        digest.update(embeds.view(torch.uint8).numpy().data)
+        digest.update(raw(path(text, positions[some])[:, :length]))
     return digest.digest()
-
-
-def _by_size(alike: list[tuple[int, ...]]) -> dict[int, list[tuple[int, ...]]]:
-    found: dict[int, list[tuple[int, ...]]] = {}
-    for texts in alike:
-        found.setdefault(len(texts), []).append(texts)
-    return found

@@ -20,6 +20,10 @@ LARGEST = 1 << 25
 """Bytes of an answer: the whole distribution over a vocabulary of 250,000 tokens has about as many."""
 BUSY = (408, 409, 425, 429, 500, 502, 503, 504, 529)
 """Statuses after which the same request may be answered."""
+CRASHED = 500
+"""The status of a server that runs and cannot do what it is asked."""
+IN_A_ROW = 5
+"""So many requests, one after the other, may each crash the server at every attempt: each is then its own fault."""
 UNFIT = (400, 413, 422)
 """Statuses that are about what a request contains: the server may answer another one."""
 FIRST_PAUSE = 0.5
@@ -32,6 +36,7 @@ class _FailedError(Exception):
 
     why: str
     pause: float = 0.0
+    status: int | None = None
 
 
 class Transport:
@@ -44,23 +49,33 @@ class Transport:
         self._connections = httpx2.Limits(max_connections=connections, max_keepalive_connections=connections)
         self._client: httpx2.AsyncClient | None = None
         self._draws = random.Random()
+        self._crashes: dict[str, int] = {}
+        """By path, requests since the last answer at which the server crashed; nothing before the first answer."""
 
     async def send(self, path: str, body: dict[str, Any] | None, before: Any = None) -> Any:
         """What the server answers to a POST of `body`, or a GET without one. `before` is called for every attempt.
 
-        Raises RefusedError for a status that no repetition changes, ServerError when all attempts failed.
+        Raises RefusedError for a status that no repetition changes, AnswerError for a request at which the server
+        crashes every time while it answers others, ServerError when all attempts failed for another reason.
         """
-        why = ""
+        why, statuses = "", []
         for attempt in range(self._attempts):
             if before is not None:
                 before()
             try:
-                return await self._once(path, body)
+                found = await self._once(path, body)
+                self._crashes[path] = 0
+                return found
             except _FailedError as failed:
                 why = failed.why
+                statuses.append(failed.status)
                 if attempt + 1 < self._attempts:
                     await asyncio.sleep(self._pause(attempt, failed.pause))
         tried = "once" if self._attempts == 1 else f"{self._attempts} times"
+        if set(statuses) == {CRASHED} and path in self._crashes:
+            self._crashes[path] += 1
+            if self._crashes[path] <= IN_A_ROW:
+                raise AnswerError(f"{self.address.base} cannot answer one request, asked {tried}: {why}.")
         raise ServerError(
             f"{self.address.base} did not answer, asked {tried}: {why}. See whether the server runs, and raise the "
             "time-out or the attempts (raison.Served(timeout=, attempts=)) or lower concurrency= where it is busy."
@@ -105,7 +120,8 @@ class Transport:
     def _understood(self, answer: "httpx2.Response", content: bytes) -> Any:
         status = answer.status_code
         if status in BUSY:
-            raise _FailedError(f"status {status}{self._said(content)}", _asked_pause(answer.headers.get("retry-after")))
+            pause = _asked_pause(answer.headers.get("retry-after"))
+            raise _FailedError(f"status {status}{self._said(content)}", pause, status)
         if status in (401, 403):
             raise RefusedError(
                 status, f"{self.address.base} wants another key (status {status}): put it into {KEYS[0]}."

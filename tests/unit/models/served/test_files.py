@@ -13,6 +13,7 @@ from raison.explaining.files import survey as surveys
 from raison.explaining.generation import Writing
 from raison.jobs.engine import Sharing
 from raison.models.served.limits import SpentError
+from raison.models.served.transport import IN_A_ROW
 from raison.runs.files.folder import Written, read
 from raison.runs.files.rows import result_of
 from tests.fake_server import Fake, running
@@ -65,6 +66,25 @@ def test_a_question_whose_answer_melts_is_one_row(texts: Path) -> None:
     assert [(one.row, "melt into the end of the prompt" in one.reason) for one in written.rejected] == [(1, True)]
 
 
+def test_a_row_at_which_the_server_crashes_is_one_row(texts: Path) -> None:
+    with running(Fake(faults_at={"dull": "500"})) as fake:
+        written = predictions(fake, texts, raison.Served(attempts=2))
+    assert [row["row"] for row in written.rows()] == [0, 2]
+    [rejected] = written.rejected
+    assert rejected.row == 1
+    assert "cannot answer one request, asked 2 times: status 500" in rejected.reason
+
+
+def test_a_server_that_crashes_at_every_row_stops_the_file(texts: Path) -> None:
+    texts.write_text("a quiet end\n" + "".join(f"a sonata {number}\n" for number in range(20)))
+    with running(Fake()) as fake:
+        model = raison.load(fake.base, prompt="sentiment", served=raison.Served(attempts=1), concurrency=1)
+        fake.faults_at["sonata"] = "500"
+        with pytest.raises(ServerError, match="did not answer, asked once: status 500"):
+            raison.explain_file(model, texts, texts.parent / "out", "occlusion", format="jsonl", progress=False)
+        assert sum("sonata" in str(request) for request in fake.requests) <= IN_A_ROW + 2
+
+
 @pytest.mark.parametrize(
     ("fault", "reason"), [("400", "refuses the request (status 400"), ("nan", "for a log-probability")]
 )
@@ -79,7 +99,7 @@ def test_what_is_wrong_with_one_text_is_one_row(texts: Path, fault: str, reason:
     ("fault", "limits", "error"),
     [
         ("401", {}, "wants another key"),
-        ("500", {"attempts": 1}, "did not answer, asked once: status 500"),
+        ("503", {"attempts": 1}, "did not answer, asked once: status 503"),
         ("", {"max_requests": 30}, "max_requests is 30"),
     ],
 )

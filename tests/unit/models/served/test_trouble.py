@@ -3,6 +3,7 @@
 import json
 import pickle
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -42,9 +43,25 @@ def test_a_busy_server_is_asked_again(fault: str) -> None:
 def test_one_that_stays_busy_is_given_up() -> None:
     with running(Fake()) as fake:
         model = raison.load(fake.base, prompt="sentiment", served=raison.Served(attempts=3))
-        fake.faults += ["500"] * 100
-        with pytest.raises(ServerError, match="asked 3 times: status 500"):
+        fake.faults += ["503"] * 100
+        with pytest.raises(ServerError, match="asked 3 times: status 503"):
             raison.explain(model, TEXT, method="occlusion", progress=False)
+
+
+def test_one_that_crashes_before_it_answers_anything_is_given_up() -> None:
+    with running(Fake(faults=["500"] * 100)) as fake:
+        model_of = partial(raison.load, fake.base, prompt="sentiment", served=raison.Served(attempts=2))
+        with pytest.raises(ServerError, match="status 500"):
+            model_of()
+
+
+def test_a_text_at_which_it_crashes_is_named() -> None:
+    with running(Fake()) as fake:
+        model = raison.load(fake.base, prompt="sentiment", served=raison.Served(attempts=2))
+        fake.faults_at["warm"] = "500"
+        with pytest.raises(AnswerError, match="cannot answer one request, asked 2 times: status 500") as caught:
+            raison.explain(model, TEXT, method="occlusion", progress=False)
+        assert any("a warm and great film" in note for note in caught.value.__notes__)
 
 
 def test_a_late_answer_is_not_waited_for() -> None:

@@ -1,4 +1,4 @@
-"""Explanations that trackers of experiments keep: stand-ins with the signatures of MLflow's and W&B's calls."""
+"""Explanations that trackers of experiments keep: stand-ins with the signatures of MLflow's and W&B's calls, and both themselves."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -56,3 +56,30 @@ def test_what_keeps_no_files_is_refused() -> None:
         raison.log(explain(REVIEW), {})  # type: ignore[arg-type]
     with pytest.raises(InputError, match="and no folder"):
         raison.log(explain(REVIEW), MlflowRun(), "../up")
+
+
+@pytest.mark.filterwarnings("ignore")  # what MLflow warns of is MLflow's own
+def test_mlflow_itself_keeps_them(tmp_path: Path) -> None:
+    mlflow = pytest.importorskip("mlflow", reason="needs mlflow-skinny with SQLAlchemy and alembic, or mlflow")
+    mlflow.set_tracking_uri(f"sqlite:///{tmp_path}/runs.db")
+    mlflow.set_experiment(experiment_id=mlflow.create_experiment("kept", f"file://{tmp_path}/artifacts"))
+    e = explain(REVIEW)
+    with mlflow.start_run():
+        raison.log(e, mlflow, "review")
+    [page] = tmp_path.rglob("review.html")
+    [numbers] = tmp_path.rglob("review.json")
+    assert page.read_text(encoding="utf-8") == e.to_html()
+    assert Explanation.from_json(numbers.read_text(encoding="utf-8")) == e
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_weights_and_biases_itself_keeps_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wandb = pytest.importorskip("wandb", reason="needs wandb")
+    monkeypatch.setenv("WANDB_DATA_DIR", str(tmp_path / "staged"))
+    e = explain(REVIEW)
+    with wandb.init(project="kept", dir=str(tmp_path), mode="offline") as run:
+        raison.log(e, run, "review")
+    # Offline, artifacts wait for `wandb sync` under names of their own.
+    kept = [path.read_text(encoding="utf-8") for path in (tmp_path / "staged").rglob("*") if path.is_file()]
+    assert e.to_html() in kept
+    assert [Explanation.from_json(text) for text in kept if text.startswith("{")] == [e]

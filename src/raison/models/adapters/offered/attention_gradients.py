@@ -1,6 +1,7 @@
 """Attention with the gradients that reach it, in one pass through the whole model."""
 
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -26,25 +27,37 @@ def check_one_pass(model: LanguageModel, method: str) -> None:
         )
 
 
-def attention_gradients(model: LanguageModel, encoding: Encoding, target: Target) -> list[tuple[Block, Tensor]]:
-    """Each layer's attention, the first layer first, and the gradient of the target's value.
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Rows of a batch, and the target of each."""
+
+    rows: Sequence[int]
+    target: Target
+
+
+def attention_gradients(
+    model: LanguageModel, encoding: Encoding, turns: Sequence[Turn]
+) -> Iterator[list[tuple[Block, Tensor]]]:
+    """For each turn, every layer's attention, the first layer first, and the gradient of the targets' values.
 
     All texts are one batch; no text's value depends on another's attention. In at least single precision, detached;
-    padding may hold anything. A layer that the value does not depend on has the gradient zero. 1 forward and 1 backward
-    pass.
+    padding may hold anything. A layer that the value does not depend on has the gradient zero, and so have rows without
+    a target. 1 forward pass, and a backward pass for each turn.
     """
-    with torch.enable_grad():
-        with model.ask(AttentionLayers).recorded() as records:
-            # The graph must begin below the first attention layer, even if every parameter is frozen.
-            embeds = model.ask(WordEmbeddings).embed(encoding).detach().requires_grad_()
-            values = target.scalar(model.ask(Passes).logits(encoding, embeds))
-        layers = [block.probabilities for block in records.blocks]
-        slopes = torch.autograd.grad(values.sum(), layers, allow_unused=True)
+    with torch.enable_grad(), model.ask(AttentionLayers).recorded() as records:
+        # The graph must begin below the first attention layer, even if every parameter is frozen.
+        embeds = model.ask(WordEmbeddings).embed(encoding).detach().requires_grad_()
+        logits = model.ask(Passes).logits(encoding, embeds)
+    layers = [block.probabilities for block in records.blocks]
     fine = [replace(block, probabilities=_fine(block.probabilities)) for block in records.blocks]
-    return [
-        (block, torch.zeros_like(block.probabilities) if slope is None else _fine(slope))
-        for block, slope in zip(fine, slopes, strict=True)
-    ]
+    for number, turn in enumerate(turns):
+        with torch.enable_grad():
+            value = turn.target.scalar(logits[list(turn.rows)]).sum()
+        slopes = torch.autograd.grad(value, layers, allow_unused=True, retain_graph=number + 1 < len(turns))
+        yield [
+            (block, torch.zeros_like(block.probabilities) if slope is None else _fine(slope))
+            for block, slope in zip(fine, slopes, strict=True)
+        ]
 
 
 def _fine(tensor: Tensor) -> Tensor:

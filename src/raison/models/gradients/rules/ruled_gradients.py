@@ -1,13 +1,14 @@
 """Passes whose way back follows rules, over many texts, in batches of bounded size."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
+from hashlib import blake2b
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from raison.core.capabilities.rules import BackwardRules
@@ -18,7 +19,8 @@ from raison.core.targets.target import Target
 from raison.models.gradients.rules.function_mode import RuleBook, applied, followed
 from raison.models.gradients.rules.relevance import relevance_rules
 from raison.models.gradients.rules.rescale import rescale_rules
-from raison.models.passes.batching import TokenBatch, placed, run_grouped
+from raison.models.gradients.shared_rows import alike, back, raw, read_at
+from raison.models.passes.batching import TokenBatch, run_grouped
 from raison.models.passes.forward import ForwardPasses
 from raison.models.stack.query_blocks import query_blocks
 from raison.models.stack.recomputed import NotInARowError, recomputed, stack_of
@@ -60,34 +62,50 @@ class RuledPasses(BackwardRules):
         lengths = encoding.lengths
         found: dict[int, Tensor] = {}
         values = torch.zeros(len(encoding), points, dtype=torch.float64)
+        for count, together in self._together(encoding, embeds, rules).items():
+            # A gradient for each target is held.
+            sizes = [lengths[texts[0]] * max(points, count) for texts in together]
 
-        def run(rows: list[int]) -> tuple[Tensor, Tensor]:
-            part = encoding.select(rows)
-            width = part.input_ids.shape[1]
-            own = Difference(rules.starts[rows, :width]) if isinstance(rules, Difference) else rules
-            return self._gradients(part, embeds[rows, :width], own, target.rows(torch.as_tensor(rows)))
+            def run(rows: list[int], together: Sequence[tuple[int, ...]] = together) -> tuple[Tensor, Tensor]:
+                return self._gradients(encoding, [together[row] for row in rows], embeds, rules, target)
 
-        for rows, (scalars, gradients) in run_grouped(
-            self._passes.budget, [length * points for length in lengths], run
-        ):
-            values[rows] = scalars.reshape(points, len(rows)).T.double()
-            for row, gradient in zip(rows, gradients, strict=True):
-                found[row] = gradient[: lengths[row]]
+            for rows, (scalars, gradients) in run_grouped(self._passes.budget, sizes, run):
+                for row, own_scalars, own_gradients in zip(rows, scalars, gradients, strict=True):
+                    for text, scalar, gradient in zip(together[row], own_scalars, own_gradients, strict=True):
+                        values[text], found[text] = scalar.double(), gradient[: lengths[text]]
         return [found[row] for row in range(len(encoding))], values
 
+    def _together(
+        self, encoding: Encoding, embeds: Embeddings, rules: Rules
+    ) -> Mapping[int, Sequence[tuple[int, ...]]]:
+        """The texts that share a forward pass; none do where layers are computed again, once for each target."""
+        if self.again(max(*encoding.lengths, _LENGTH.get())):
+            return {1: [(text,) for text in range(len(encoding))]}
+
+        def digest(text: int) -> bytes:
+            found, length = blake2b(digest_size=16), encoding.lengths[text]
+            for states in (embeds, rules.starts) if isinstance(rules, Difference) else (embeds,):
+                found.update(raw(states[text, :length]))
+            return found.digest()
+
+        return alike(encoding, digest)
+
     def _gradients(
-        self, part: Encoding, embeds: Embeddings, rules: Rules, target: Target
-    ) -> tuple[Float[Tensor, " points"], Embeddings]:
-        """The target's value of every row, texts first, and the gradients of the texts."""
-        texts = list(range(len(part)))
+        self, encoding: Encoding, together: Sequence[tuple[int, ...]], embeds: Embeddings, rules: Rules, target: Target
+    ) -> tuple[Float[Tensor, "rows targets points"], Float[Tensor, "rows targets width hidden"]]:
+        """One forward pass of the rows, and one backward pass for each of their targets, of which all have as many."""
+        texts: Int[Tensor, "rows targets"] = torch.as_tensor(together)
+        firsts, points = texts[:, 0], 1
+        width = int(encoding.attention_mask[firsts].sum(1).max())
+        embeds = embeds[firsts, :width]
         if isinstance(rules, Difference):
-            embeds = torch.cat([embeds, rules.starts.to(embeds)])
-            texts, book = texts * 2, rescale_rules(2 * len(part))
+            embeds, points = torch.cat([embeds, rules.starts[firsts, :width].to(embeds)]), 2
+            book = rescale_rules(len(embeds))
         else:
             book = relevance_rules(rules)
         embeds = embeds.detach().requires_grad_()
-        batch, repeated = _batch(part, texts), target.rows(torch.as_tensor(texts))
-        long = self.again(max(batch.ids.shape[1], _LENGTH.get()))
+        batch, repeated = _batch(encoding, texts.repeat(points, 1), width), target.rows(texts.flatten().repeat(points))
+        long = self.again(max(width, _LENGTH.get()))
         if long:
             # A layer that is computed again would add to a stored prompt once more.
             batch = replace(batch, prefix=0)
@@ -95,36 +113,41 @@ class RuledPasses(BackwardRules):
         def scalars() -> Tensor:
             with applied(book, self._core):
                 logits = self._passes.forward(batch, embeds)
+                # One for each target already where they are read at places of their own.
+                every = logits if batch.reads is not None else logits.repeat_interleave(texts.shape[1], 0)
                 if isinstance(rules, Difference):
-                    return repeated.scalar(logits)
+                    return repeated.scalar(every)
             # What is asked of the logits is no part of the model: its slope is where relevance starts.
-            return repeated.scalar(logits)
+            return repeated.scalar(every)
 
         # Eager attention: fused kernels show neither softmax nor products.
         with torch.enable_grad(), tap(self._core, (), ()):
-            found = self._by_layers(scalars, book, embeds, len(part)) if long else None
+            found = self._by_layers(scalars, book, embeds, len(texts)) if long else None
             if found is None:
                 values = scalars()
-                found = values.detach(), torch.autograd.grad(values[: len(part)].sum(), embeds)[0]
-        values, gradients = found[0], found[1][: len(part)]
+                of_texts = values.reshape(points, *texts.shape)[0]
+                found = values.detach(), torch.stack([own[: len(texts)] for own in back(of_texts, embeds)], 1)
+        values, gradients = found
+        values = values.reshape(points, *texts.shape).movedim(0, -1)
         return values.cpu(), gradients.to(torch.promote_types(gradients.dtype, torch.float32)).cpu()
 
     def _by_layers(
         self, scalars: Callable[[], Tensor], book: RuleBook, embeds: Embeddings, texts: int
-    ) -> tuple[Tensor, Embeddings] | None:
+    ) -> tuple[Tensor, Float[Tensor, "rows 1 width hidden"]] | None:
         """Values and gradients with what one layer keeps at a time; None where the layers are not one chain."""
         try:
             with query_blocks(partial(followed, book)), self._passes.network.quiet():
                 with recomputed(self._layers) as walk:
                     values = scalars()
                 with applied(book, self._core):
-                    return values.detach(), walk.gradients(values[:texts].sum(), embeds)
+                    return values.detach(), walk.gradients(values[:texts].sum(), embeds)[:texts, None]
         except NotInARowError:
             self._layers = []
             return None
 
 
-def _batch(part: Encoding, texts: list[int]) -> TokenBatch:
-    lengths = part.attention_mask.sum(1)
-    batch = TokenBatch(part.input_ids[texts], part.type_ids[texts], lengths[texts], part.prefix_length)
-    return placed(batch, part, texts)
+def _batch(encoding: Encoding, texts: Int[Tensor, "rows targets"], width: int) -> TokenBatch:
+    firsts = texts[:, 0]
+    lengths = encoding.attention_mask[firsts].sum(1)
+    ids, types = encoding.input_ids[firsts, :width], encoding.type_ids[firsts, :width]
+    return read_at(TokenBatch(ids, types, lengths, encoding.prefix_length), encoding, texts)

@@ -1,0 +1,56 @@
+"""Rows of equal tokens and embeddings, as several targets of a text make them: one forward pass serves them all."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from raison.core.dims import Embeddings
+from raison.core.inputs.encoding import Encoding
+from raison.models.passes.batching import TokenBatch, placed
+
+
+def alike(encoding: Encoding, digest: Callable[[int], bytes]) -> dict[int, list[tuple[int, ...]]]:
+    """The texts, those together whose tokens are equal and whose digests are, by how many are together.
+
+    A text's digest is of everything else that its states are computed from, and is asked for where its tokens occur
+    twice only.
+    """
+    found: dict[tuple[tuple[int, ...], bytes], list[int]] = {}
+    if encoding.spans is not None and encoding.reading is None:
+        # An answer's place belongs to the row.
+        return {1: [(text,) for text in range(len(encoding))]}
+    pairs = zip(encoding.input_ids.tolist(), encoding.type_ids.tolist(), encoding.lengths, strict=True)
+    tokens = [(*ids[:length], *types[:length]) for ids, types, length in pairs]
+    count = Counter(tokens)
+    for text, own in enumerate(tokens):
+        found.setdefault((own, digest(text) if count[own] > 1 else b""), []).append(text)
+    sizes: dict[int, list[tuple[int, ...]]] = {}
+    for texts in found.values():
+        sizes.setdefault(len(texts), []).append(tuple(texts))
+    return dict(sorted(sizes.items()))
+
+
+def raw(values: Tensor) -> memoryview:
+    """The bytes of a tensor, for a digest."""
+    return values.detach().cpu().contiguous().view(torch.uint8).numpy().data
+
+
+def read_at(batch: TokenBatch, encoding: Encoding, texts: Int[Tensor, "rows targets"]) -> TokenBatch:
+    """The batch with where the predictions of each row's texts are read."""
+    rows, targets = texts.shape
+    if encoding.reading is None or targets == 1:
+        return placed(batch, encoding, texts[:, 0])
+    return replace(placed(batch, encoding, texts.flatten()), reads=torch.arange(rows).repeat_interleave(targets))
+
+
+def back(values: Float[Tensor, "rows targets"], embeds: Embeddings) -> list[Embeddings]:
+    """The gradient for each target of the rows."""
+    last = values.shape[1] - 1
+    return [
+        torch.autograd.grad(own.sum(), embeds, retain_graph=number < last)[0]
+        for number, own in enumerate(values.unbind(1))
+    ]
