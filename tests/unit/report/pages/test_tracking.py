@@ -1,4 +1,4 @@
-"""Explanations that trackers of experiments keep: stand-ins with the signatures of MLflow's and W&B's calls, and both themselves."""
+"""Explanations that trackers of experiments keep: MLflow and W&B themselves, and stand-ins with their signatures."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
