@@ -100,5 +100,5 @@ class GenericAttention(Method):
             ]
             across = positions.border
             found = gathered_across(shares, weighted, across) if across else gathered(shares, weighted)
-            found, rows = positions.to_tokens(found), turns[number].rows
-            scores[[texts[row][number] for row in rows], : found.shape[1]] = found[rows]
+            found, own = positions.to_tokens(found), list(turns[number].rows)
+            scores[[texts[row][number] for row in own], : found.shape[1]] = found[own]
