@@ -1,11 +1,11 @@
 """Explaining a file is killed (SIGKILL) at random moments, in every engine, and gone on with: is each row there once?
 
-    python benchmarks/kills.py [--local 60] [--workers 16] [--shard 14] [--ray 10] [--cite 8] [--seed 0]
+    python benchmarks/kills.py [--local 60] [--workers 16] [--shard 14] [--ray 10] [--cite 8] [--cite_ray 4]
 
 One round of an engine is one file: started, killed after a random part of its time, started again until it is complete.
 Then its rows are compared with those of a run that nothing interrupted, all columns but the seconds. `local` kills the
 one process; `workers` one of two processes, or the one that started them; `shard` one of two processes with a share
-each; `ray` an actor, or the driver. `cite, workers` is `workers` with questions whose answers are cited. Counts are
+each; `ray` an actor, the driver, or the process of the node. `cite, workers` and `cite, ray` have questions whose answers are cited. Counts are
 added to those of earlier runs (results/kills.json).
 """
 
@@ -41,8 +41,10 @@ ROWS, TOGETHER = 700, 8
 """Of a part; as many parts as two for each shard, so that a shard is left half done."""
 QUESTIONS, FEW = 120, 10
 """Rows to cite, and shards of them, so that a shard has several parts."""
-PARTS = {"workers": b"raison.jobs.workers", "ray": b"ray::MapWorker"}
-"""What the command line of a process says that does the jobs, by the engine that starts it."""
+PARTS = {"workers": b"raison.jobs.workers", "ray": b"ray::MapWorker", "node": b"raylet/raylet"}
+"""What the command line of a process says that does the jobs, by the engine that starts it, or that is Ray's node."""
+NODE = 0.3
+"""How often a kill in Ray is one of the node's own process, without which nothing goes on."""
 PARENT = 0.3
 """How often a kill is one of the process that started the others."""
 NAMES = {"workers": ("the parent", "a worker"), "ray": ("the driver", "an actor")}
@@ -63,6 +65,7 @@ class Bench(ABC):
     """How the rows are cut: names of `raison.explaining.files.survey`, and their values."""
 
     def __post_init__(self) -> None:
+        self.place.mkdir()
         self.prepare()
         started = time.monotonic()
         self.explain(self.place / "whole")
@@ -276,6 +279,11 @@ def _killed(process: "subprocess.Popen[bytes]", engine: str, bench: Bench) -> It
             process.kill()
             yield NAMES[engine][0]
             return
+        nodes = _workers(process.pid, "node") if engine == "ray" and bench.chance.random() < NODE else []
+        if process.poll() is None and nodes:
+            os.kill(nodes[0], signal.SIGKILL)
+            yield "the node"
+            return
         if process.poll() is None and workers:
             os.kill(bench.chance.choice(workers), signal.SIGKILL)
             yield NAMES[engine][1]
@@ -349,7 +357,15 @@ def write(told: Told) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    for name, count in (("local", 60), ("workers", 16), ("shard", 14), ("ray", 10), ("cite", 8), ("seed", 0)):
+    for name, count in (
+        ("local", 60),
+        ("workers", 16),
+        ("shard", 14),
+        ("ray", 10),
+        ("cite", 8),
+        ("cite_ray", 4),
+        ("seed", 0),
+    ):
         parser.add_argument(f"--{name}", type=int, default=count)
     asked = parser.parse_args()
     engines = {"local": local, "workers": apart("workers"), "shard": shards, "ray": apart("ray")}
@@ -358,11 +374,13 @@ def main() -> None:
         chance = random.Random(asked.seed)
         if any(getattr(asked, name) for name in engines):
             vars(survey).update(Texts.cut)
-            bench = Texts(Path(place), chance, ROWS)
+            bench = Texts(Path(place) / "texts", chance, ROWS)
             found += [engines[name](bench, getattr(asked, name)) for name in engines if getattr(asked, name)]
-        if asked.cite:
+        cited = {"workers": asked.cite, "ray": asked.cite_ray}
+        if any(cited.values()):
             vars(survey).update(Questions.cut)
-            found.append(apart("workers")(Questions(Path(place), chance, QUESTIONS), asked.cite))
+            questions = Questions(Path(place) / "questions", chance, QUESTIONS)
+            found += [apart(name)(questions, count) for name, count in cited.items() if count]
     if any(one.wrong for one in found):
         sys.exit(1)
 

@@ -2,13 +2,15 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file
+from transformers import AutoModelForTokenClassification
 
 import raison
 from raison.core.errors import DataError, InputError, NonFiniteError, RaisonError, UnknownNameError, UnsupportedError
@@ -17,8 +19,10 @@ from raison.numerics.losses.attributive_masking import LossWeights
 from raison.training.objectives.attributive_masking import AttributiveMasking
 from raison.training.recipes.aml import train_aml
 from raison.training.recipes.aml_settings import AmlSettings
+from raison.training.recipes.ivra import train_ivra
+from raison.training.recipes.ivra_settings import IvraSettings
 from tests.planted import DATA, GIVEN, Killed, Planted, dies_at, killed_at, names_in, no_search, quick_settings, texts
-from tests.tiny import TINY
+from tests.tiny import TAGS, TINY, build_at_places
 
 
 @pytest.fixture(scope="module")
@@ -211,3 +215,17 @@ def test_what_another_run_left(quick: AmlSettings, tmp_path: Path, monkeypatch: 
     (out / "search.jsonl").write_text("nonsense\n")
     with pytest.raises(InputError, match="not the journal of a search"):
         train_aml(Planted(), DATA, out, quick)
+
+
+def test_predictions_at_places_of_a_text_have_no_trained_explainer(tmp_path: Path) -> None:
+    tagger = raison.load(*build_at_places("bert", AutoModelForTokenClassification, TAGS))
+    calls: list[Callable[[], object]] = [
+        lambda: train_aml(tagger, DATA, tmp_path / "aml", AmlSettings()),
+        lambda: train_ivra(tagger, DATA, tmp_path / "ivra", IvraSettings()),
+        *(partial(raison.explain, tagger, "A dull plot", method, progress=False) for method in ("aml", "ivra", "smat")),
+    ]
+    for call in calls:
+        with pytest.raises(UnsupportedError, match="it predicts at places of the text") as caught:
+            call()
+        assert "\n" not in str(caught.value)
+    assert not list(tmp_path.iterdir())

@@ -102,6 +102,7 @@ def find(model: LanguageModel, checkpoint: str | None, metric: str | None) -> Ex
     Raises LoadError if it is missing or broken, UnsupportedError if it belongs to another model, InputError for a
     metric that it was not trained for.
     """
+    explainers.check_whole_texts(model, "aml")
     folder = explainers.usual_folder(model.name, KIND) if checkpoint is None else Path(checkpoint)
     card = explainers.read_card(folder, model.name)
     name = explainers.goal_of(card, metric, folder)

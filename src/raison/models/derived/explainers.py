@@ -96,6 +96,16 @@ def files_of(model: str, checkpoint: str | None, kind: str) -> tuple[Path, ...]:
     return (folder / FILE, *sorted(folder.glob("*.safetensors"))) if (folder / FILE).exists() else ()
 
 
+def check_whole_texts(model: LanguageModel, what: str) -> None:
+    """Raise UnsupportedError for a model with predictions at places of a text, of which each has another map."""
+    if model.choosing is not None:
+        raise UnsupportedError(
+            f"{what} cannot be used on {model.name}",
+            ["it predicts at places of the text, and a trained explainer knows one prediction of the whole text"],
+            "Use integrated_gradients, deep_lift or kernel_shap.",
+        )
+
+
 def check_said(card: Fields) -> None:
     """Check the fields of a card that describe the explained model. Raises DataError."""
     card.string("model")

@@ -145,6 +145,7 @@ def find(model: LanguageModel, checkpoint: str | None, form: Form) -> TrainedAtt
 
     Raises LoadError if it is missing or broken, UnsupportedError if it is another model's or of another form.
     """
+    explainers.check_whole_texts(model, form)
     folder = explainers.usual_folder(model.name, form) if checkpoint is None else Path(checkpoint)
     card = read_card(folder, model.name, form)
     state = folder / STATE

@@ -124,6 +124,7 @@ def _prepared(
     model: LanguageModel, data: Dataset, out: Path, settings: AmlSettings, dev: Dataset | None
 ) -> _AmlTraining:
     """Checks everything before training; every text is predicted once."""
+    explainers.check_whole_texts(model, "AML")
     metrics = create_metrics(settings.metrics)
     _check_metrics(model, metrics)
     check_classes(model, "an explainer of AML, which is trained to keep the prediction,")

@@ -207,6 +207,7 @@ def _as_trainable(model: object) -> Classifier:
     name = model.name if isinstance(model, LanguageModel) else type(model).__name__
     if not isinstance(model, Classifier):
         raise UnsupportedError(f"cannot train {name}", ["it neither classifies texts nor finds answers in them"])
+    explainers.check_whole_texts(model, "IvRA")
     reasons = []
     if model.outputs not in PROBABILITIES:
         reasons.append(WITHOUT_CLASSES)

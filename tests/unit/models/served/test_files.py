@@ -11,7 +11,7 @@ from raison.core.errors import DataError, RaisonError, ServerError
 from raison.core.model import LanguageModel
 from raison.explaining.files import survey as surveys
 from raison.explaining.generation import Writing
-from raison.jobs.engine import Sharing
+from raison.jobs.engine import Engine, Sharing
 from raison.models.served.limits import SpentError
 from raison.models.served.transport import IN_A_ROW
 from raison.runs.files.folder import Written, read
@@ -130,14 +130,21 @@ def loaded(base: str, most: int | None) -> LanguageModel:
     return model
 
 
-def test_a_limit_holds_for_all_workers_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("engine", ["local", "ray"])
+@pytest.mark.filterwarnings("ignore")  # what Ray warns of is Ray's own
+def test_a_limit_holds_for_all_workers_together(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if engine == "ray":
+        pytest.importorskip("ray")
     path, out, most = tmp_path / "many.txt", tmp_path / "out", 60
     path.write_text("".join(f"Review: a {word} film number {n}\n" for n in range(12) for word in ("warm", "dull")))
     monkeypatch.setattr(surveys, "ROWS", 1)
 
     def explained(fake: Fake, most: int | None, workers: int) -> Written:
         load = partial(loaded, fake.base, most)
-        options = {"format": "jsonl", "progress": False, "sharing": Sharing(workers=workers), "load": load}
+        sharing = Sharing(workers=workers, engine=engine) if workers > 1 else Sharing()
+        options = {"format": "jsonl", "progress": False, "sharing": sharing, "load": load}
         return raison.explain_file(load(), path, out, "occlusion", **options)
 
     with running(Fake(pause=0.01)) as fake:
