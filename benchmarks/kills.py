@@ -5,8 +5,8 @@
 One round of an engine is one file: started, killed after a random part of its time, started again until it is complete.
 Then its rows are compared with those of a run that nothing interrupted, all columns but the seconds. `local` kills the
 one process; `workers` one of two processes, or the one that started them; `shard` one of two processes with a share
-each; `ray` an actor, the driver, or the process of the node. `cite, workers` and `cite, ray` have questions whose answers are cited. Counts are
-added to those of earlier runs (results/kills.json).
+each; `ray` an actor, the driver, or the process of the node. `cite, workers` and `cite, ray` have questions whose
+answers are cited. Counts are added to those of earlier runs (results/kills.json).
 """
 
 import argparse

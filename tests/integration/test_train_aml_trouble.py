@@ -221,7 +221,7 @@ def test_predictions_at_places_of_a_text_have_no_trained_explainer(tmp_path: Pat
     tagger = raison.load(*build_at_places("bert", AutoModelForTokenClassification, TAGS))
     calls: list[Callable[[], object]] = [
         lambda: train_aml(tagger, DATA, tmp_path / "aml", AmlSettings()),
-        lambda: train_ivra(tagger, DATA, tmp_path / "ivra", IvraSettings()),
+        lambda: train_ivra(tagger, DATA, tmp_path / "ivra", IvraSettings(criteria=("comp",))),
         *(partial(raison.explain, tagger, "A dull plot", method, progress=False) for method in ("aml", "ivra", "smat")),
     ]
     for call in calls:
