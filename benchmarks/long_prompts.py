@@ -1,22 +1,24 @@
-"""Memory and time of DeepLIFT by the prompt's length, for one token that SmolLM2 would write.
+"""Memory and time of DeepLIFT by the prompt's length, and what is said before, for one token that SmolLM2 writes.
 
-Each line is a process of its own. Memory is the peak of the resident set above that of the loaded model, time that of
-the process. `whole` keeps what every layer needs for the way back, as all passes of fewer than 256 tokens do;
-`recomputed` keeps the states between layers, computes each layer once more, and its attention in blocks.
+Each line is a process of its own, which cites the one source of a prompt. Memory is how far the resident set grows
+above what it was just before, at its peak. `whole` keeps what every layer needs for the way back, as all passes of
+fewer than 256 tokens do; `recomputed` keeps the states between layers, computes each layer once more, and its attention
+in blocks. What estimate_cite says is asked for afterwards in the same process, on the wall's clock.
 """
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import time
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import torch
 from common import save
 
 import raison
+from raison.judging.citing import estimate_cite
 from raison.models.adapters.writing.generator import Generator
 from raison.models.gradients.rules import ruled_gradients
 
@@ -24,21 +26,25 @@ MODEL = "demo/smollm2-generation"
 METHOD = "deep_lift"
 How = Literal["whole", "recomputed"]
 LINES: tuple[tuple[How, int], ...] = (
-    *(("whole", tokens) for tokens in (300, 600)),
-    *(("recomputed", tokens) for tokens in (300, 600)),
+    *(("whole", tokens) for tokens in (150, 300, 600)),
+    *(("recomputed", tokens) for tokens in (300, 600, 1200, 2000)),
 )
 SENTENCE = "The old sailor told a modest story about the sea. "
+QUESTION = "Who told a story?"
+OTHERS = 60
+"""Tokens of the prompt beside those of its source, about."""
 
 
-def prompt_of(writer: Generator, tokens: int) -> str:
-    """Sentences of about so many tokens."""
+def source_of(writer: Generator, tokens: int) -> str:
+    """Sentences that make a prompt of about so many tokens."""
     each = len(writer.prompt(SENTENCE * 11).ids) - len(writer.prompt(SENTENCE).ids)
-    return (SENTENCE * round(10 * tokens / each)).strip()
+    return (SENTENCE * round(10 * (tokens - OTHERS) / each)).strip()
 
 
-def peak() -> float:
-    """MiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+def resident(what: Literal["VmRSS", "VmHWM"]) -> float:
+    """MiB now, or at the peak since it was last reset."""
+    lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(lines[what].split()[0]) / 1024
 
 
 def measured(how: How, tokens: int) -> dict[str, object]:
@@ -46,19 +52,29 @@ def measured(how: How, tokens: int) -> dict[str, object]:
     torch.set_num_threads(1)
     writer = raison.load(MODEL)
     assert isinstance(writer, Generator)
-    prompt = prompt_of(writer, tokens)
-    raison.explain(writer, SENTENCE, METHOD, output=" The", unit="sentence", progress=False)
+    given: dict[str, Any] = {"answer": "The", "method": METHOD, "within": "source", "draws": 0}
+    raison.cite(writer, QUESTION, {"one": SENTENCE}, **given)
     if how == "whole":
         ruled_gradients.LONG = sys.maxsize
-    loaded, started = peak(), time.process_time()
-    e = raison.explain(writer, prompt, METHOD, output=" The", unit="sentence", progress=False)
+    sources = {"one": source_of(writer, tokens)}
+    # Linux: the peak is from now on.
+    Path("/proc/self/clear_refs").write_text("5")
+    before, worked, started = resident("VmRSS"), time.process_time(), time.perf_counter()
+    c = raison.cite(writer, QUESTION, sources, **given)
+    worked, took, peak = time.process_time() - worked, time.perf_counter() - started, resident("VmHWM")
+    started = time.perf_counter()
+    said = estimate_cite(writer, QUESTION, sources, **given)
     return {
         "method": METHOD,
         "layers": how,
-        "tokens": len(writer.prompt(prompt).ids),
-        "MiB": round(peak() - loaded),
-        "seconds": round(time.process_time() - started, 1),
-        "largest score": max(e.scores[0], key=abs),
+        "tokens": said.tokens,
+        "MiB": round(peak - before),
+        "said MiB": round(said.batch_bytes / 2**20),
+        "processor seconds": round(worked, 1),
+        "seconds": round(took, 1),
+        "said seconds": round(said.seconds, 1),
+        "seconds to say it": round(time.perf_counter() - started, 1),
+        "score": c.scores[0][0],
     }
 
 

@@ -55,6 +55,23 @@ def test_equals_the_public_surrogate_on_the_same_ablations(toy, alpha, asked):
         assert "intervals" not in problem.ledger.notes[text]
 
 
+@pytest.mark.parametrize("scale", [0.01, 1.0, 30.0])
+def test_a_fitted_penalty_keeps_its_meaning_on_every_scale(scale, asked):
+    """The public surrogate with the standard deviation over the root of the ablations as its penalty."""
+    bits = (np.arange(2**6)[:, None] >> np.arange(6)) & 1
+    values = scale * (bits @ np.array([3.0, 0, 0, -2, 0.4, 0]) + 0.3 * bits[:, 0] * bits[:, 1])
+    scores = ContextCite(ablations=16, alpha=None, resamples=0).attribute(game_problem(values), generators(1))[0]
+    [([keeps], [found])] = asked
+    expected = literal(keeps, found, float(found.std(correction=0)) / 4)
+    np.testing.assert_allclose(scores, expected, atol=1e-6 * scale)
+    assert 0 < np.count_nonzero(expected) < 6
+
+
+def test_without_a_difference_a_fitted_penalty_finds_nothing():
+    scores = ContextCite(ablations=16, alpha=None).attribute(game_problem(np.ones(2**4)), generators(1))
+    assert scores.abs().max() == 0
+
+
 def test_ablations_keep_each_unit_with_the_given_probability(asked):
     ContextCite(ablations=20_000, keep=0.3, resamples=0).attribute(game_problem(np.zeros(2**4)), generators(1))
     keeps = asked[0][0][0].double()

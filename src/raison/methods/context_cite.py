@@ -1,7 +1,7 @@
 """ContextCite: a sparse linear model of what the target becomes when random units are removed."""
 
 from dataclasses import dataclass
-from math import isfinite
+from math import isfinite, sqrt
 from typing import ClassVar
 
 import numpy as np
@@ -32,7 +32,8 @@ class ContextCite(Method):
     choice, the logit of the probability of the whole answer.
 
     - `ablations` is m; each keeps every unit with probability `keep`. At most `ablations` forward passes.
-    - `alpha` is the strength of the penalty.
+    - `alpha` is the strength of the penalty. None: sd(v) / (T sqrt(m)), which is the larger, the fewer ablations there
+      are, and means the same on every scale of v.
     - `resamples` bootstraps of the ablations, without further passes, give 95 % intervals: the note `intervals` has two
       numbers for each unit, `group_intervals` for the sum of each run of units with the same name, such as the
       sentences of a source. 0: no intervals.
@@ -42,14 +43,14 @@ class ContextCite(Method):
     Guarantees no sum. Units of little effect score exactly 0, and the others are shrunk towards it. The fit says
     little of texts with few removals: the whole text itself is in no sample.
 
-    Differences from the paper: none known. The random numbers are others than the public code's.
+    Differences from the paper: none known, but for alpha=None. The random numbers are others than the public code's.
 
     Reference: cohenwang2024contextcite.
     """
 
     ablations: int = 64
     keep: float = 0.5
-    alpha: float = 0.01
+    alpha: float | None = 0.01
     resamples: int = 200
 
     reference: ClassVar[str] = "cohenwang2024contextcite"
@@ -63,8 +64,11 @@ class ContextCite(Method):
                 raise InputError(f"{name} of context_cite cannot be {value!r}: give a whole number from {least} on.")
         if not 0 < self.keep < 1:
             raise InputError(f"keep of context_cite cannot be {self.keep!r}: it is a probability between 0 and 1.")
-        if not (isfinite(self.alpha) and self.alpha >= 0):
-            raise InputError(f"alpha of context_cite cannot be {self.alpha!r}: give 0 for no penalty, or more.")
+        if self.alpha is not None and not (isfinite(self.alpha) and self.alpha >= 0):
+            raise InputError(
+                f"alpha of context_cite cannot be {self.alpha!r}: give 0 for no penalty, or more; None fits it to the "
+                "ablations."
+            )
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         counts, model = problem.encoding.unit_counts, problem.model
@@ -74,12 +78,14 @@ class ContextCite(Method):
         scores, fits, intervals, grouped = [], [], [], []
         for text, (rows, values, rng) in enumerate(zip(keeps, found, rngs, strict=True)):
             tokens = 1 if lengths is None else lengths[text]
-            surrogate = lasso(rows, values.numpy() / tokens, self.alpha)
+            each = values.numpy() / tokens
+            alpha = float(each.std()) / sqrt(self.ablations) if self.alpha is None else self.alpha
+            surrogate = lasso(rows, each, alpha)
             scores.append(torch.from_numpy(surrogate.coefficients * tokens))
             fits.append(surrogate.r_squared)
             if self.resamples:
                 draws = rng.multinomial(len(rows), np.full(len(rows), 1 / len(rows)), size=self.resamples)
-                boots = tokens * lasso_resampled(rows, values.numpy() / tokens, self.alpha, draws.astype(float))
+                boots = tokens * lasso_resampled(rows, each, alpha, draws.astype(float))
                 intervals.append(_between(boots))
                 grouped.append(_between(_sums(boots, problem.encoding.units[text])))
         problem.note("r_squared", fits)
