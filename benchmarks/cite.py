@@ -198,7 +198,7 @@ BEFORE = Way(PLAIN, alpha=0.01)
 WAYS = (
     BEFORE,
     *(Way(count, alpha=0.01) for count in (16, 32)),
-    *(Way(count) for count in (16, 20, 24, 32, 64)),
+    *(Way(count) for count in (8, 12, 16, 20, 24, 32, 64)),
     *(Way(count, design) for design in ("paired", "orthogonal") for count in (16, 32)),
 )
 
