@@ -65,7 +65,7 @@ class Bench(ABC):
     """How the rows are cut: names of `raison.explaining.files.survey`, and their values."""
 
     def __post_init__(self) -> None:
-        self.place.mkdir()
+        self.place.mkdir(exist_ok=True)
         self.prepare()
         started = time.monotonic()
         self.explain(self.place / "whole")

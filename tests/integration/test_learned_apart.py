@@ -18,8 +18,8 @@ COMMANDS = {
     "ivra": "--data sst2:test --dev mr:test --model model --criteria comp",
 }
 
-OWN_PARTS = {"answers"}
-"""Commands whose data are no choice: parts of one set that share no article."""
+OWN_PARTS = {"answers", "at2"}
+"""Commands that take no second set to judge by: they hold out a part of the one that they learn from."""
 
 
 @pytest.fixture
