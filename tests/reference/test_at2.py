@@ -246,3 +246,24 @@ def test_what_cannot_be_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         train_at2(two_stacks, rows, tmp_path / "out", At2Settings(questions=2, held_out=1, progress=False))
     with pytest.raises(InputError, match="give more questions"):
         train_at2(writer, rows, tmp_path / "out", At2Settings(questions=2, held_out=2, ablations=2, progress=False))
+
+
+def test_weights_of_a_model_that_was_trained_since_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A tiny model is sure of nothing.
+    monkeypatch.setattr("raison.models.derived.trained_heads.TOLERANCE", 0.01)
+    writer = Generator(*build_language_model("llama"), "llama")
+    trained_heads(writer, tmp_path, torch.ones(3, 4))
+    cited(writer, tmp_path)
+    with torch.no_grad():
+        for parameter in writer.core.parameters():
+            parameter.mul_(8)
+    with pytest.raises(UnsupportedError, match="the two models' probabilities differ by"):
+        cited(writer, tmp_path)
+
+
+def test_the_docs_have_the_correlations_of_the_shipped_weights() -> None:
+    root = Path(__file__).parents[2]
+    found = read_card(root / "studies/models/smollm2-answers/at2", "smollm2-answers").provenance["correlation"]
+    said = " ".join((root / "docs/training.md").read_text(encoding="utf-8").split())
+    assert f"the correlation is {found['held_out']:.2f}, where equal weights" in said
+    assert f"heads have {found['held_out_equal_weights']:.2f} (" in said

@@ -21,7 +21,7 @@ from raison.jobs.identity import digest_of
 from raison.models.adapters.writing.forced_answer import ForcedAnswer
 from raison.models.adapters.writing.statements import Statements
 from raison.models.adapters.writing.writer import Writer
-from raison.models.derived.explainers import FILE, TOLERANCE, usual_folder
+from raison.models.derived.explainers import FILE, TOLERANCE, usual_folder, version_of
 from raison.models.tokens.answered import Answered
 from raison.models.tokens.sourced import Sourced
 
@@ -68,10 +68,10 @@ def find(model: LanguageModel, checkpoint: str | None) -> Float[Tensor, "layers 
         raise UnsupportedError(f"at2 does not explain {model.name}", ["it is no language model that writes"])
     folder = usual_folder(model.name, KIND) if checkpoint is None else Path(checkpoint)
     card = read_card(folder, model.name)
-    known = _KNOWN.setdefault(model.writer, set())
-    if card.weights not in known:
+    known, key = _KNOWN.setdefault(model.writer, set()), (card.vocabulary, card.said, version_of(model.reader))
+    if key not in known:
         _check_fits(card, model.writer, folder)
-        known.add(card.weights)
+        known.add(key)
     return torch.tensor(card.weights, dtype=torch.float64)
 
 
@@ -101,8 +101,8 @@ def read_card(folder: Path, model: str) -> HeadsCard:
         raise LoadError(f"cannot read {path}: {str(error).rstrip('.')}. Train the heads again.") from error
 
 
-_KNOWN: WeakKeyDictionary[Writer, set[tuple[tuple[float, ...], ...]]] = WeakKeyDictionary()
-"""Weights that were found to fit, as long as their writers are in use."""
+_KNOWN: WeakKeyDictionary[Writer, set[tuple[str, tuple[float, ...], int]]] = WeakKeyDictionary()
+"""What cards say of a writer and was found to be so, with its version, as long as it is in use."""
 
 
 def _check_fits(card: HeadsCard, writer: Writer, folder: Path) -> None:
