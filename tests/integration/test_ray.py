@@ -13,6 +13,7 @@ import pytest
 import raison
 from raison.core.errors import DataError, InputError
 from raison.jobs.engine import Shard, Sharing
+from raison.jobs.shared import FOLDER
 from tests.tiny import TINY
 from tests.work import content
 
@@ -45,6 +46,7 @@ def explained(place: Path, out: str, sharing: Sharing, model: str = "model") -> 
 
 def test_without_ray_there_is_one_line(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.setenv(FOLDER, str(place / "gone"))
     before = dict(os.environ)
     with pytest.raises(DataError, match=r"pip install 'raison\[ray\]'"):
         explained(place, "out", TWO)

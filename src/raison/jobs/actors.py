@@ -115,15 +115,19 @@ def _handed_out(request: bytes, keys: Sequence[str], sharing: Sharing) -> "Datas
 @contextmanager
 def _ray(sharing: Sharing) -> Iterator[None]:
     """Ray, started here or connected to, and left as it was found, with the environment. Raises DataError."""
-    settings = _QUIET | shared.for_started()
-    added = [name for name in settings if name not in os.environ]
-    os.environ.update({name: settings[name] for name in added})
+    before = dict(os.environ)
+    # A shared folder that is gone must not be told on.
+    settings = {**_QUIET, **before, **shared.for_started()}
+    os.environ.update(settings)
     try:
         with _started(sharing):
             yield
     finally:
-        for name in added:
-            os.environ.pop(name, None)
+        for name in (*_QUIET, shared.FOLDER):
+            if name in before:
+                os.environ[name] = before[name]
+            else:
+                os.environ.pop(name, None)
 
 
 @contextmanager
