@@ -48,6 +48,11 @@ from transformers import (
 from raison.models.loading.t5_encoder import T5EncoderForSequenceClassification
 from tests.tokenizers import TOKENIZERS
 
+CHAT_TEMPLATE = (
+    "{% for m in messages %}<|{{ m['role'] }}|>\n{{ m['content'] | trim }}</s>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>\n{% endif %}"
+)
+"""How a chat is written out for a model that writes."""
 LABELS = ("negative", "neutral", "positive")
 HIDDEN, HEADS, INNER, POSITIONS = 32, 4, 64, 128
 

@@ -5,9 +5,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import raison
-from tests.integration.test_generation import TEMPLATE
 from tests.integration.test_serve_live import PATIENCE
-from tests.tiny import build_language_model
+from tests.tiny import CHAT_TEMPLATE, build_language_model
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -20,7 +19,7 @@ REFUSED = "Failed to load resource: the server responded with a status of 422 (U
 def writer() -> Any:
     """It has a chat template."""
     model, tokenizer = build_language_model("llama")
-    tokenizer.chat_template = TEMPLATE
+    tokenizer.chat_template = CHAT_TEMPLATE
     return raison.load(model, tokenizer)
 
 

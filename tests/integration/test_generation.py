@@ -12,32 +12,20 @@ import raison
 from raison.cli import app
 from raison.core import errors
 from raison.core.capabilities.embeddings import WordEmbeddings
-from raison.core.inputs.chat import Chat
 from raison.core.results.generation import GenerationExplanation
 from raison.core.targets.target import Target
 from raison.models.adapters.writing.generator import Generator
 from raison.models.loading import weights
-from raison.models.tokens.chats import chat_prompt
 from raison.models.tokens.continuation import ContinuationEncoder, plain_prompt, spell
 from raison.progress import hearing
-from tests.tiny import LANGUAGE_MODELS, TINY, build_language_model
+from tests.tiny import CHAT_TEMPLATE, LANGUAGE_MODELS, TINY, build_language_model
 
 PROMPT, OUTPUT = "the old sailor told", " a modest story"
-TEMPLATE = (
-    "{% for m in messages %}<|{{ m['role'] }}|>\n{{ m['content'] | trim }}</s>\n{% endfor %}"
-    "{% if add_generation_prompt %}<|assistant|>\n{% endif %}"
-)
 
 
 @pytest.fixture
 def generator():
     return Generator(*build_language_model("llama"), "tiny")
-
-
-def chatty(template=TEMPLATE):
-    model, tokenizer = build_language_model("llama")
-    tokenizer.chat_template = template
-    return Generator(model, tokenizer, "tiny")
 
 
 def test_load_gives_a_generator():
@@ -155,7 +143,7 @@ def test_nothing_is_left_changed():
     model.train()
     model.generation_config.do_sample = True
     model.generation_config.temperature = 0.3
-    tokenizer.chat_template = TEMPLATE
+    tokenizer.chat_template = CHAT_TEMPLATE
     tokenizer.padding_side = "left"
     tokenizer.backend_tokenizer.enable_truncation(16)
     tokenizer.backend_tokenizer.enable_padding(length=16)
@@ -195,46 +183,6 @@ def test_writing_ends_between_two_tokens_when_nobody_waits(generator, monkeypatc
     # One pass more looks whether the prompt gives numbers at all.
     assert len(passes) <= 4
     assert generator.continuation(prompt, 12).ids == whole.ids
-
-
-def test_chat_scores_only_what_the_messages_say():
-    generator = chatty()
-    messages = [
-        {"role": "system", "content": "be brief"},
-        {"role": "user", "content": " the sea? "},
-        {"role": "assistant", "content": "the sea."},
-        {"role": "user", "content": "user"},
-    ]
-    found = raison.explain(generator, messages, "occlusion", output="calm")
-    rendered = generator.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-    assert found.prompt == rendered
-    assert [unit.text for unit in found.units] == ["be", "brief", "the", "sea", "?", "the", "sea", ".", "user"]
-    assert all(rendered[unit.start : unit.end] == unit.text for unit in found.units)
-    assert found.units[-1].start == rendered.rindex("user"), "the word, not the name of the role"
-    ids = generator.tokenizer(rendered + "calm", add_special_tokens=False)["input_ids"]
-    prompt = generator.tokenizer(rendered, add_special_tokens=False)["input_ids"]
-    assert [token.id for token in found.tokens] == ids[len(prompt) :]
-    with torch.no_grad():
-        logits = generator.model(torch.tensor([ids])).logits[0].log_softmax(-1)
-    expected = sum(float(logits[len(prompt) - 1 + n, token]) for n, token in enumerate(ids[len(prompt) :]))
-    assert found.log_probability == pytest.approx(expected, abs=1e-3)
-
-
-def test_sentences_of_a_chat_hold_no_markers():
-    found = raison.explain(
-        chatty(), [{"role": "user", "content": "It was slow. Was it?"}], "occlusion", output="no", unit="sentence"
-    )
-    assert [unit.text for unit in found.units] == ["It was slow.", "Was it?"]
-
-
-def test_templates_that_rewrite_messages_are_refused():
-    for template in (
-        "{% for m in messages %}<{{ m['content'] | upper }}>{% endfor %}",
-        "{% for m in messages %}<{{ m['content'] }}{{ m['content'] }}>{% endfor %}",
-        "<nothing>",
-    ):
-        with pytest.raises(errors.InputError, match="chat template changes the messages"):
-            raison.explain(chatty(template), [{"role": "user", "content": "slow"}], "occlusion", output="no")
 
 
 def test_spans_of_bytes_and_spaces():
@@ -323,18 +271,6 @@ def test_bad_prompts(generator, prompt, said):
         raison.explain(generator, prompt, "occlusion", output=OUTPUT)
 
 
-@pytest.mark.parametrize(
-    ("messages", "said"),
-    [
-        ([{"role": "user"}], "'role' and 'content'"),
-        ([{"role": "user", "content": " "}], "empty or blank"),
-    ],
-)
-def test_bad_chats(messages, said):
-    with pytest.raises(errors.InputError, match=said):
-        chat_prompt(chatty().tokenizer, Chat(messages))
-
-
 def test_a_model_that_ends_at_once():
     model, tokenizer = build_language_model("gpt2")
     first = int(model(torch.tensor([tokenizer(PROMPT)["input_ids"]])).logits[0, -1].argmax())
@@ -378,7 +314,7 @@ def test_a_slow_tokenizer_is_refused():
 
 def test_command_line(tmp_path):
     model, tokenizer = build_language_model("llama")
-    tokenizer.chat_template = TEMPLATE
+    tokenizer.chat_template = CHAT_TEMPLATE
     folder, html = tmp_path / "model", tmp_path / "page.html"
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
