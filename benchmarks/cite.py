@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from common import RESULTS, alternately, save
+from common import RESULTS, alternately, recorded, save
 from passages import short_questions
 from scipy.stats import spearmanr
 
@@ -135,17 +135,12 @@ def measured(writer: Generator, answered: Answered, number: int) -> dict[str, ob
     }
 
 
-def recorded() -> dict[int, dict[str, Any]]:
-    lines = RECORDS.read_text().splitlines() if RECORDS.exists() else []
-    return {record["question"]: record for record in map(json.loads, lines)}
-
-
 def collect() -> None:
     """What is not known yet of each question."""
     writer = raison.load(MODEL, dtype=DTYPE)
     assert isinstance(writer, Generator)
     for number, answered in numbered(writer):
-        if number not in recorded():
+        if number not in recorded(RECORDS):
             record = {"question": number, **measured(writer, answered, number)}
             with RECORDS.open("a") as lines:
                 lines.write(json.dumps(record) + "\n")
@@ -205,7 +200,7 @@ WAYS = (
 
 def tabulate() -> None:
     """The scores of all ways on the questions that the rule was not chosen on, minus those of context-cite's way."""
-    records = [record for number, record in sorted(recorded().items()) if number >= CHOSEN]
+    records = [record for number, record in sorted(recorded(RECORDS).items()) if number >= CHOSEN]
     scores = {way: np.array([[way.score(record)] for record in records]) for way in WAYS}
     rows: list[dict[str, object]] = []
     for way, found in scores.items():

@@ -12,7 +12,7 @@ Every question is kept in results/cite_levels.jsonl as soon as it is known, and 
 
 import json
 
-from common import RESULTS, save
+from common import RESULTS, recorded, save
 from passages import short_questions
 
 import raison
@@ -63,18 +63,13 @@ def first_source(explanation: Explanation) -> str:
     return names[max(range(len(drops)), key=drops.__getitem__)]
 
 
-def recorded() -> dict[int, dict[str, object]]:
-    lines = RECORDS.read_text().splitlines() if RECORDS.exists() else []
-    return {record["question"]: record for record in map(json.loads, lines)}
-
-
 def measure_questions() -> None:
     """Go through the questions, those first that are answered right; stop when there are enough of both kinds."""
     writer = raison.load(MODEL, dtype=DTYPE)
     assert isinstance(writer, Generator)
     for right in WANTED:
         for number, known in enumerate(short_questions(OTHERS, SENTENCES, PARAGRAPHS)):
-            found = recorded()
+            found = recorded(RECORDS)
             if sum(record["right"] is right and "passes" in record for record in found.values()) >= WANTED[right]:
                 break
             record = dict(found.get(number, {"question": number}))
@@ -89,7 +84,7 @@ def measure_questions() -> None:
 
 def row(right: bool) -> dict[str, object]:
     """Means over the questions of a kind, and shares with their 95 % intervals."""
-    found = [record for record in recorded().values() if record["right"] is right and "passes" in record]
+    found = [record for record in recorded(RECORDS).values() if record["right"] is right and "passes" in record]
 
     def mean(what: str) -> float:
         return sum(float(str(record[what])) for record in found) / len(found)

@@ -7,7 +7,7 @@ import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -59,6 +59,12 @@ def alternately(
         for name, work in works.items():
             times[name].append(seconds(work, clock))
     return {name: statistics.median(found) for name, found in times.items()}
+
+
+def recorded(path: Path) -> dict[int, dict[str, Any]]:
+    """The last line of JSON about each question; none of a file that is not there."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    return {record["question"]: record for record in map(json.loads, lines)}
 
 
 def save(name: str, rows: list[dict[str, object]]) -> None:

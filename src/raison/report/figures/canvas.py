@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from raison.core.errors import DataError
 from raison.report.figures.data import Curve, Series
@@ -80,12 +80,19 @@ class Look:
         return cls(SERIES[number % len(SERIES)], line, "os^Dv"[number % 5])
 
 
-def spot_of(axes: "Axes", x: float, y: float) -> tuple[float, float]:
+class Position(NamedTuple):
+    """A place in a figure, in points from its lower left corner."""
+
+    x: float
+    y: float
+
+
+def spot_of(axes: "Axes", x: float, y: float) -> Position:
     """A point's place in the figure, in points: the figure has 72 of them an inch, as many as pixels."""
     # Asking for the limits settles them, which would else wait until the figure is drawn.
     axes.get_xlim(), axes.get_ylim()
     across, along = axes.transData.transform((x, y))
-    return float(across), float(along)
+    return Position(float(across), float(along))
 
 
 def margin(names: Sequence[str]) -> float:
@@ -100,13 +107,13 @@ def name_ends(axes: "Axes", curves: Sequence[Curve]) -> None:
         put(axes, curve.name, end, Label(axes.bbox.x1 + 8, height, "left", True), Look.of(curve).colour)
 
 
-def put(axes: "Axes", text: str, point: tuple[float, float], label: Label, colour: str) -> None:
+def put(axes: "Axes", text: str, position: Position, label: Label, colour: str) -> None:
     """A label of a point, both in points of the figure, with a line to it from afar."""
     beginning = ({"left": 0.0, "right": 1.0, "center": 0.5}[label.anchor], 0.5)
     line = {"arrowstyle": "-", "color": colour, "linewidth": 0.7, "shrinkA": 1, "shrinkB": 2, "relpos": beginning}
     axes.annotate(
         shorten(text, LABEL),
-        point,
+        position,
         (label.x, label.y),
         xycoords="figure points",
         textcoords="figure points",

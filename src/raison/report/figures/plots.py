@@ -204,8 +204,8 @@ def _label_points(axes: "Axes", points: Sequence[Point]) -> None:
     bars = [_bar(axes, point) for point in points] + _steps(axes, points)
     texts = [shorten(point.row.method, LABEL) for point in points]
     bounds = (LEFT + 2.0, BOTTOM + 2.0, WIDTH - 2.0, HEIGHT - TOP + 8.0)
-    for (x, y), text, label in zip(spots, texts, place(spots, texts, bounds, bars), strict=True):
-        put(axes, text, (x, y), label, GREY)
+    for position, text, label in zip(spots, texts, place(spots, texts, bounds, bars), strict=True):
+        put(axes, text, position, label, GREY)
 
 
 def _bar(axes: "Axes", point: Point) -> Box:
