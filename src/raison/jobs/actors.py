@@ -123,7 +123,9 @@ def _ray(sharing: Sharing) -> Iterator[None]:
         with _started(sharing):
             yield
     finally:
-        for name in (*_QUIET, shared.FOLDER):
+        # Ray sets some of its own, and a debugger.
+        rays = {name for name in os.environ if name.startswith("RAY_")}
+        for name in {*_QUIET, shared.FOLDER, "PYTHONBREAKPOINT"} | rays:
             if name in before:
                 os.environ[name] = before[name]
             else:
