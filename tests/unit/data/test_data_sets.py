@@ -162,6 +162,19 @@ def test_a_highlight_that_is_not_in_its_text_is_named(root: Path, token: list[ob
         load("esnli", split="train_highlights")
 
 
+def test_esnli_apart_shares_no_photograph_with_the_highlighted_pairs(root: Path) -> None:
+    header = "unique_key\tlabel\tpremise\thypothesis\texplanation1\texplanation2\texplanation3\n"
+    write(
+        root, "esnli/test.tsv", f"{header}1.jpg#0r1n\t0\ta man\ta cat\tx\ty\tz\n9.jpg#4r1e\t1\ta cat\tcats\tx\ty\tz\n"
+    )
+    write(root, "esnli/dev.tsv", f"{header}2.jpg#0r1c\t2\ta dog\ta cat\tx\ty\tz\n")
+    write(root, "esnli/highlights_dev1000.json", json.dumps([pair_with() | {"id": "9.jpg#1r1c"}]))
+    assert load("esnli", split="apart").rows == (Row(("a man", "a cat"), 1, 1), Row(("a dog", "a cat"), 2, 2))
+    write(root, "esnli/highlights_dev1000.json", "[{}]")
+    with pytest.raises(DataError, match="pairs without an id"):
+        load("esnli", split="apart")
+
+
 DOCUMENT = "a film , so  bad\nthat it hurts .\nnever again\n"
 
 

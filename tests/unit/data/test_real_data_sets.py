@@ -17,7 +17,7 @@ SIZES = {
     "imdb": {"train": 5000, "test": 3000},
     "ag_news": {"train": 5000, "test": 7600},
     "emotion": {"train": 16000, "dev": 2000, "test": 2000},
-    "esnli": {"train_highlights": 988, "dev_highlights": 1000, "dev": 9842, "test": 9824},
+    "esnli": {"train_highlights": 988, "dev_highlights": 1000, "dev": 9842, "test": 9824, "apart": 16517},
     "eraser_movies": {"train": 1600, "dev": 200, "test": 200},
     "tweet_emotion": {"train": 3257, "dev": 374, "test": 1421},
     "tweet_sentiment": {"dev": 2000, "test": 12284},

@@ -18,6 +18,8 @@ from raison.jobs.folder import SCRATCH, refuse_others
 from raison.jobs.identity import DATA, SETTINGS, digest_of, training_in
 from raison.models.derived.identity import base_identity
 from raison.models.loading import weights, zoo
+from raison.models.loading.laid import ARCHITECTURES as LAID
+from raison.models.loading.laid import laid
 from raison.models.loading.scratch import ARCHITECTURES, Size, scratch_model, scratch_tokenizer
 from raison.models.passes.removal import replacement_ids
 from raison.models.stack.modes import quiet
@@ -39,7 +41,8 @@ from raison.training.recipes.classifier import (
 from raison.training.recipes.scratch_settings import ScratchSettings as ScratchSettings
 
 ENCODER = "t5_encoder"
-"""The only architecture that can be combined with a base; otherwise the base decides it."""
+_WITH_BASE = (ENCODER, *LAID)
+"""The architectures that can be combined with a base; otherwise the base decides it."""
 _OF_SCRATCH = ("width", "heads", "vocabulary")
 _LAYERS = 2
 """Of a model without a base."""
@@ -77,10 +80,10 @@ def mistakes_in(settings: ScratchSettings) -> list[str]:
     s, mistakes = settings, []
     if not s.architecture and not s.base:
         mistakes.append(f"give architecture ({', '.join(ARCHITECTURES)}), base, or both.")
-    if s.architecture and s.architecture not in ARCHITECTURES:
-        mistakes.append(str(UnknownNameError("architecture", s.architecture, ARCHITECTURES)))
-    elif s.architecture and s.base and s.architecture != ENCODER:
-        mistakes.append(f"base decides the architecture, unless it is {ENCODER}; leave '{s.architecture}' out.")
+    known = _WITH_BASE if s.base else ARCHITECTURES
+    if s.architecture and s.architecture not in known:
+        what = "architecture with a base" if s.base else "architecture"
+        mistakes.append(str(UnknownNameError(what, s.architecture, known)))
     if s.base and "/" not in s.base and s.base not in weights.names() and not os.path.isdir(s.base):
         mistakes.append(str(UnknownNameError("base model", s.base, weights.names())))
     if s.rank is not None and (not s.base or s.architecture):
@@ -152,7 +155,7 @@ def _start(
             # Batches need one; the model finds a text's last token by its id.
             tokenizer.pad_token = tokenizer.eos_token
         model.config.pad_token_id = tokenizer.pad_token_id
-        return model, tokenizer
+        return (laid(model, s.architecture, s.seed) if s.architecture in LAID else model), tokenizer
     size = Size(s.layers or _LAYERS, s.width, s.heads, s.vocabulary, s.max_tokens)
     made = scratch_tokenizer(s.architecture, train.texts, size)
     return scratch_model(s.architecture, size, made, labels, s.seed), made

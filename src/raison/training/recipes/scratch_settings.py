@@ -13,8 +13,9 @@ class ScratchSettings:
 
     Without `base` the model is a small one of `architecture` (models/loading/scratch.py). With one (a folder, a name
     that models/loading/weights.py knows, or an id of the Hub) all of it is trained, or with `rank` low-rank adapters
-    that are merged afterwards; `architecture` "t5_encoder" takes the encoder of a T5. `layers` of a base are its lowest
-    ones, all by default; without a base 2. The learning rate rises over 6 % of the steps and falls linearly. The best
+    that are merged afterwards; `architecture` "t5_encoder" takes the encoder of a T5, and "roberta", "distilbert" and
+    "electra" are classes that the weights of a BERT are laid into. `layers` of a base are its lowest ones, all by
+    default; without a base 2. The learning rate rises over 6 % of the steps and falls linearly. The best
     epoch by the held-out texts is kept, and `patience` epochs without improvement end the training.
 
     `masked` is the share of texts in which, at each step, a random part of the tokens is replaced by the token for
@@ -22,7 +23,10 @@ class ScratchSettings:
     training passes in bfloat16.
     """
 
-    architecture: Annotated[str, Setting("bert, gpt2, roberta or t5_encoder (with --base: a T5's encoder).")] = ""
+    architecture: Annotated[
+        str,
+        Setting("bert, gpt2, roberta or t5_encoder; with --base t5_encoder (of a T5), roberta, distilbert or electra."),
+    ] = ""
     base: Annotated[str, Setting("Train all of a base model: a known name, a folder or a Hub id.")] = ""
     rank: Annotated[int | None, Setting("Train low-rank matrices of a base, merged afterwards.", least=1)] = None
     layers: Annotated[int | None, Setting("Layers of a small model (2), or of a base, from below (all).", least=1)] = (
