@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -169,6 +170,18 @@ def test_a_page_of_several_sorts_filters_and_puts_maps_beside_each_other(several
     assert several.locator("article:visible").count() == 3
     assert several.locator("article").nth(1).locator(".unit").evaluate_all(READ) == own
     assert several.locator(".bar").evaluate_all(WIDTHS) == bars
+
+    one_text = several.context.new_page()
+    e = three()[0]
+    one_text.set_content(static_page([e, three()[1], replace(e, method="other")]))
+    for number, said in ((1, ""), (2, "2 explanations beside each other"), (3, "3 explanations")):
+        one_text.get_by_label(f"Beside others: No. {number}").check()
+        assert "Agreement" not in one_text.get_by_role("status").inner_text()
+        assert said in one_text.get_by_role("status").inner_text()
+    one_text.get_by_label("Beside others: No. 2").uncheck()
+    assert (
+        "Agreement: rank correlation of the scores +1.00, over 3 words." in one_text.get_by_role("status").inner_text()
+    )
 
 
 def near(ours: list[list[str]], theirs: list[list[str]]) -> bool:

@@ -1,9 +1,9 @@
 // Without this script the explanations of a page stand one below the other; with it, those that are ticked in their list
-// stand beside each other, alone, and on one scale where they have one.
+// stand beside each other, alone, and on one scale where they have one. Of two on one text it says how far they agree.
 const articles = [...document.getElementById("explanations").children];
 const list = document.querySelector("nav.listing");
-// None where they have no common scale.
-const scale = JSON.parse(list.querySelector('script[type="application/json"]').textContent);
+// The scale is null where they have none in common; `alike` has a line for every two of one text, by their places.
+const { scale, alike } = JSON.parse(list.querySelector('script[type="application/json"]').textContent);
 
 /** An article on the common scale, or as the page came. */
 function onScale(article, shown) {
@@ -30,7 +30,8 @@ function arrange() {
   document.getElementById("explanations").classList.toggle("raison-beside", beside);
   const on = scale ? "on the scale of the largest score of all" : "each on a scale of its own";
   const said = beside ? `${chosen.length} explanations beside each other, ${on}.` : "Explanations that are ticked stand beside each other.";
-  list.querySelector(".together").textContent = said;
+  const pair = chosen.length === 2 ? alike[chosen.map((article) => articles.indexOf(article)).join(" ")] : undefined;
+  list.querySelector(".together").textContent = pair ? `${said} ${pair}.` : said;
 }
 
 const ticks = [...list.querySelectorAll("tbody tr")].map((row, place) => {

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
+from raison.report.explanations.alike import agreements
 from raison.report.explanations.layout import Layout, largest, layout
 from raison.report.explanations.listed import Listed, excerpt, heads_of, listed
 from raison.report.explanations.output_layout import OutputLayout, output_layout, states
@@ -38,7 +39,8 @@ LISTS = ("texts.css", "listing.css")
 def page(explanations: Explained | Sequence[Explained]) -> str:
     """A standalone page of one or more explanations, without any link to the network.
 
-    Several targets of one text have a matrix, and a tab each.
+    Several targets of one text have a matrix, and a tab each. Of two explanations of one text the page says how far
+    they agree, of more of any two that are ticked.
     """
     shown = [explanations] if isinstance(explanations, Explained) else list(explanations)
     outputs = all(isinstance(e, GenerationExplanation) for e in shown)
@@ -49,12 +51,15 @@ def page(explanations: Explained | Sequence[Explained]) -> str:
         heading = title if outputs else "Explanation"
     versions = " ".join(["raison", *sorted({e.version for e in shown if e.version})])
     many = len(shown) > 1 and not targets
+    alike = agreements(shown)
     values = {
         "heading": heading,
         "articles": [_article(number, e) for number, e in enumerate(shown)],
         "targets": targets,
         "heads": heads_of(shown) if many else None,
         "together": asdict(found) if many and (found := together(shown)) else None,
+        "alike": alike,
+        "agreement": next(iter(alike.values()), None) if len(shown) == 2 else None,
         "versions": versions,
     }
     styles = (*_styles(shown), "page.css", *(LISTS * many))
@@ -75,7 +80,8 @@ def beside(explanations: Sequence[Explanation]) -> str:
 def _fragment(explanations: Sequence[Explained], shared: float | None = None) -> str:
     articles = [_article(number, e, shared) for number, e in enumerate(explanations)]
     styles = assets((*_styles(explanations), "fragment.css"))
-    return str(rendered("fragment.html", {"styles": styles, "articles": articles}))
+    said = next(iter(agreements(explanations).values()), None) if len(explanations) == 2 else None
+    return str(rendered("fragment.html", {"styles": styles, "articles": articles, "agreement": said}))
 
 
 def _has_output(shown: Sequence[Explained]) -> bool:

@@ -4,18 +4,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import accumulate
 
-import numpy as np
-
 from raison.core.results.explanation import Explanation
 from raison.core.settings.reading import plain_values
-from raison.numerics.measures.agreement import spearman
+from raison.report.explanations.alike import agreement
 from raison.report.explanations.layout import AnswerPart, Bar, Ends, Layout, Passage, Span, largest, layout
 from raison.report.explanations.several import apart
 from raison.report.style import phrases
 from raison.report.style.markup import minus
 
-FEW = 3
-"""Units that two explanations need in common for a rank correlation."""
 BAR = 0.75
 """The level whose colour a bar has: strong, whatever its length."""
 
@@ -97,19 +93,6 @@ def seen(explanations: Sequence[Explanation]) -> dict[str, object]:
     return values
 
 
-def agreement(first: Explanation, second: Explanation) -> str:
-    """How far two explanations agree on the units that both texts have, in words and a number."""
-    common = _common(first, second)
-    if len(common) < FEW:
-        return f"Agreement: not measured, fewer than {FEW} {first.unit}s are in both"
-    ours, theirs = (np.array(scores) for scores in zip(*common, strict=True))
-    sizes = not (first.signed and second.signed)
-    value = spearman(*(np.abs(scores) if sizes else scores for scores in (ours, theirs)))
-    about = "sizes of the scores" if sizes else "scores"
-    told = minus(phrases.signed(value, 2))
-    return f"Agreement: rank correlation of the {about} {told}, over {phrases.count(len(common), first.unit)}"
-
-
 def change(first: Explanation, second: Explanation) -> str:
     """From which value to which; if the two explain different classes, how the first one's probability changes."""
     if phrases.goal(first) == phrases.goal(second):
@@ -132,32 +115,6 @@ def _targets(first: Explanation, second: Explanation) -> str:
     """That the two explain different targets, where they do."""
     goals = [phrases.goal(e) for e in (first, second)]
     return "" if goals[0] == goals[1] else f"The first map explains the {goals[0]}, the second the {goals[1]}"
-
-
-def _common(first: Explanation, second: Explanation) -> list[tuple[float, float]]:
-    """Both scores of every unit that stands in both texts.
-
-    Where the texts begin and end alike, units are paired by their places; in between, the first "the" is paired with
-    the first "the", and so on.
-    """
-    ours, theirs = ([(unit.segment, unit.text) for unit in e.units] for e in (first, second))
-    begin = _alike(ours, theirs)
-    end = _alike(ours[begin:][::-1], theirs[begin:][::-1])
-    places: dict[tuple[int, str], list[int]] = {}
-    for place in reversed(range(begin, len(theirs) - end)):
-        places.setdefault(theirs[place], []).append(place)
-    pairs = [(place, place) for place in range(begin)]
-    pairs += [(len(ours) - 1 - place, len(theirs) - 1 - place) for place in range(end)]
-    for place in range(begin, len(ours) - end):
-        if places.get(ours[place]):
-            pairs.append((place, places[ours[place]].pop()))
-    return [(first.scores[own], second.scores[other]) for own, other in pairs]
-
-
-def _alike(ours: Sequence[tuple[int, str]], theirs: Sequence[tuple[int, str]]) -> int:
-    """How many units they have in common from the beginning."""
-    pairs = enumerate(zip(ours, theirs, strict=False))
-    return next((place for place, (own, other) in pairs if own != other), min(len(ours), len(theirs)))
 
 
 def _painted(shown: Layout) -> Painted:

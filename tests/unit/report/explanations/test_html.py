@@ -1,5 +1,6 @@
 """The page and the fragment: whole text, nothing executable from it, no network, readable without a mouse."""
 
+import json
 import math
 import re
 from dataclasses import replace
@@ -10,7 +11,7 @@ import pytest
 
 from raison.core.inputs.unit import Text, Unit, segments
 from raison.core.results.explanation import Explanation
-from raison.report.explanations.html import fragment, page
+from raison.report.explanations.html import beside, fragment, page
 from tests.explained import of_words
 
 REVIEW = "a modest pleasure that accomplishes its goals with ease and confidence ."
@@ -245,3 +246,27 @@ def test_units_that_the_model_cannot_read_are_marked() -> None:
 )
 def test_foreign_notes_of_unknown_tokens_are_left_alone(said: object) -> None:
     assert 'unread"' not in page(explain("so good", notes={"unknown_tokens": said})).partition("</style>")[2]
+
+
+def test_two_explanations_of_one_text_say_how_far_they_agree() -> None:
+    first, second = (
+        of_words("a dull long film", (0.1, -0.5, 0.2, 0.4)),
+        of_words("a dull long film", (0.2, -0.4, 0.5, 0.3)),
+    )
+    said = "Agreement: rank correlation of the scores +0.80, over 4 words."
+    targets = [first, replace(second, target="negative")]
+    for shown in ([first, replace(second, method="saliency")], targets):
+        assert said in page(shown)
+        assert said in beside(shown)
+    of_others = [first, replace(of_words("another text it is", (1, 2, 3, 4)), method="saliency")]
+    assert "Agreement" not in page(of_others)
+    assert "Agreement" not in beside(of_others)
+
+
+def test_of_more_than_two_the_page_says_it_of_those_that_are_ticked() -> None:
+    one, other = of_words("a dull long film", (0.1, -0.5, 0.2, 0.4)), of_words("a fine long film", (0.2, 0.4, 0.5, 0.3))
+    text = page([one, other, replace(one, method="saliency")])
+    held = re.search(r'<script type="application/json">(.*?)</script>', text)
+    assert held is not None
+    assert json.loads(held[1])["alike"] == {"0 2": "Agreement: rank correlation of the scores +1.00, over 4 words"}
+    assert 'class="goal agreement"' not in text

@@ -1,0 +1,70 @@
+"""How far two explanations of one text, or of a text and its edit, agree: in words and a number."""
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+
+from raison.core.results.explanation import Explanation
+from raison.numerics.measures.agreement import spearman
+from raison.report.style import phrases
+from raison.report.style.markup import minus
+
+FEW = 3
+"""Units that two explanations need in common for a rank correlation."""
+MOST = 25
+"""Explanations of one text of which every two are compared on a page; of more the first ones."""
+
+
+def agreements(explanations: Sequence[phrases.Explained]) -> dict[str, str]:
+    """What is to be said of every two explanations of one text, by their places from 0 on, such as "0 2"."""
+    alike: dict[str, list[int]] = {}
+    for place, e in enumerate(explanations):
+        alike.setdefault(repr(e.text if isinstance(e, Explanation) else e.prompt), []).append(place)
+    pairs = (pair for places in alike.values() for pair in combinations(places[:MOST], 2))
+    found = ((pair, [_whole(explanations[place]) for place in pair]) for pair in pairs)
+    return {f"{first} {second}": agreement(*pair) for (first, second), pair in found}
+
+
+def agreement(first: Explanation, second: Explanation) -> str:
+    """How far two explanations agree on the units that both texts have, in words and a number."""
+    common = _common(first, second)
+    if len(common) < FEW:
+        return f"Agreement: not measured, fewer than {FEW} {first.unit}s are in both"
+    ours, theirs = (np.array(scores) for scores in zip(*common, strict=True))
+    sizes = not (first.signed and second.signed)
+    value = spearman(*(np.abs(scores) if sizes else scores for scores in (ours, theirs)))
+    about = "sizes of the scores" if sizes else "scores"
+    told = minus(phrases.signed(value, 2))
+    return f"Agreement: rank correlation of the {about} {told}, over {phrases.count(len(common), first.unit)}"
+
+
+def _whole(e: phrases.Explained) -> Explanation:
+    """An explanation, or that of everything that was written."""
+    return e if isinstance(e, Explanation) else e.whole()
+
+
+def _common(first: Explanation, second: Explanation) -> list[tuple[float, float]]:
+    """Both scores of every unit that stands in both texts.
+
+    Where the texts begin and end alike, units are paired by their places; in between, the first "the" is paired with
+    the first "the", and so on.
+    """
+    ours, theirs = ([(unit.segment, unit.text) for unit in e.units] for e in (first, second))
+    begin = _alike(ours, theirs)
+    end = _alike(ours[begin:][::-1], theirs[begin:][::-1])
+    places: dict[tuple[int, str], list[int]] = {}
+    for place in reversed(range(begin, len(theirs) - end)):
+        places.setdefault(theirs[place], []).append(place)
+    pairs = [(place, place) for place in range(begin)]
+    pairs += [(len(ours) - 1 - place, len(theirs) - 1 - place) for place in range(end)]
+    for place in range(begin, len(ours) - end):
+        if places.get(ours[place]):
+            pairs.append((place, places[ours[place]].pop()))
+    return [(first.scores[own], second.scores[other]) for own, other in pairs]
+
+
+def _alike(ours: Sequence[tuple[int, str]], theirs: Sequence[tuple[int, str]]) -> int:
+    """How many units they have in common from the beginning."""
+    pairs = enumerate(zip(ours, theirs, strict=False))
+    return next((place for place, (own, other) in pairs if own != other), min(len(ours), len(theirs)))
