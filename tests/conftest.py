@@ -1,25 +1,31 @@
-"""The suite runs in several processes; each takes its share of the processor's cores."""
+"""The suite runs in several processes; each takes its share of the processor's cores.
+
+The process that starts them reads this file, too, before they start: neither torch nor the package is imported here.
+"""
 
 import gc
 import os
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from uuid import uuid4
 
 import jaxtyping
 import pytest
-import torch
 
 # jaxtyping finds it by its name when it imports the first module of the package.
 import tests.checked  # noqa: F401
-from raison.combining import advice
 
 _WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
 if _WORKERS > 1:
-    _THREADS = max(1, (os.cpu_count() or 1) // _WORKERS)
-    torch.set_num_threads(_THREADS)
-    # Processes that a test starts must round as it does itself: sums depend on the number of threads.
-    os.environ["OMP_NUM_THREADS"] = str(_THREADS)
+    # Read by torch when it is imported. Processes that a test starts must round as it does itself: sums depend on the
+    # number of threads.
+    assert "torch" not in sys.modules
+    os.environ["OMP_NUM_THREADS"] = str(max(1, (os.cpu_count() or 1) // _WORKERS))
+
+# Without bytecode on disk, every process that a test starts compiles the whole package again: 3 s of processor time.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 REPEATING = ("contracts", "integration")
 """Folders of tests that make the same calls over and over, on every family and in whole runs."""
@@ -92,7 +98,7 @@ def _advice_away(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """What the audits of fixtures recommend does not go to the user's cache."""
     place = tmp_path_factory.getbasetemp() / "audits"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(advice, "folder", lambda: place)
+        patch.setattr("raison.combining.advice.folder", lambda: place)
         yield
 
 
@@ -100,4 +106,4 @@ def _advice_away(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def _advice_apart(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     """What a test's own audit recommends is known to that test alone."""
     place = tmp_path_factory.getbasetemp() / f"audits-{uuid4().hex}"
-    monkeypatch.setattr(advice, "folder", lambda: place)
+    monkeypatch.setattr("raison.combining.advice.folder", lambda: place)
