@@ -83,6 +83,31 @@ def test_equals_the_sums_written_out(name: str, tmp_path: Path, monkeypatch: pyt
     np.testing.assert_allclose(cited(writer, tmp_path, within="source").scores, c.scores, atol=1e-6)
 
 
+@pytest.mark.parametrize("earlier", [False, True])
+def test_a_token_has_the_row_that_predicts_it(earlier: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = Generator(*build_language_model("mistral"), "mistral")
+    weights = torch.randn(3, 4, generator=torch.Generator().manual_seed(3)).double()
+    trained_heads(writer, tmp_path, weights)
+    monkeypatch.setattr(answer_rows, "TOGETHER", 3)
+    method, asked = f"at2(checkpoint={str(tmp_path)!r})", "who told a story about the sea?"
+    e = raison.explain(writer, asked, method, output=" the sailor told it.", unit="token", earlier=earlier)
+    prompt = writer.prompt(asked)
+    ids = [*prompt.ids, *(token.id for token in e.tokens)]
+    eager = build_language_model("mistral")[0]
+    eager.set_attn_implementation("eager")
+    with torch.no_grad():
+        maps = eager(torch.tensor([ids]), output_attentions=True).attentions
+    assert len(e.tokens) > 3
+    for number in range(len(e.tokens)):
+        row = len(prompt.ids) + number - 1
+        seen = range(prompt.added, row + 1 if earlier else len(prompt.ids))
+        expected = [
+            sum(float(weights[a, b] * maps[a][0, b, row, place]) for a in range(3) for b in range(4)) for place in seen
+        ]
+        own = [score for score in e.scores[number] if score is not None]
+        np.testing.assert_allclose(own, expected, atol=2e-5)
+
+
 def test_every_token_is_read_once_and_few_rows_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answer_rows, "TOGETHER", 5)
     model = build_language_model("llama")[0]

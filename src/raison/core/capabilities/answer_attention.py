@@ -11,16 +11,17 @@ from raison.core.inputs.encoding import Encoding
 
 
 class AnswerAttention(Capability):
-    """Says how much each attention head looked at each token while the model wrote a statement."""
+    """Says how much each attention head looked at each token while the model wrote a statement, or a token."""
 
     name: ClassVar[str] = "answer_attention"
     absence: ClassVar[str] = "writes no answer whose attention to the prompt can be read"
-    way_out: ClassVar[str] = "Cite what a causal language model writes (raison.cite), or use occlusion."
+    way_out: ClassVar[str] = "Use a causal language model that writes, or a method such as occlusion."
 
     @abstractmethod
     def answer_attention(self, encoding: Encoding) -> list[Float[Tensor, "layers heads _tokens"]]:
         """For each text, the mean attention of the rows that predict the statement's tokens to each token.
 
-        In double precision on the CPU; later tokens of the answer get none. Each different text takes one pass, and
-        memory for a few rows of each layer's attention.
+        Where a text's next token is what it predicts, that is its last row. In double precision on the CPU; later
+        tokens of the answer get none. Each different answer takes one pass, and memory for a few rows of each layer's
+        attention.
         """

@@ -1,18 +1,34 @@
 """Rows of a causal model's attention: those of an answer's tokens alone, to all tokens before them."""
 
 from collections.abc import Sequence
+from typing import final
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 
+from raison.core.capabilities.answer_attention import AnswerAttention
+from raison.core.inputs.encoding import Encoding
 from raison.models.passes.prefixes.prefix import compute_prefix
 from raison.models.stack.modes import evaluating
 from raison.models.stack.tap import tap
 
 TOGETHER = 16
 """Rows whose attention is in memory at once."""
+
+
+@final
+class TokenAttention(AnswerAttention):
+    """The row that predicts each token of an output; every text is the beginning of the longest one."""
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        self._model = model
+
+    def answer_attention(self, encoding: Encoding) -> list[Float[Tensor, "layers heads _tokens"]]:
+        lengths = encoding.attention_mask.sum(1).tolist()
+        ids = max(zip(lengths, encoding.input_ids.tolist(), strict=True))[1][: max(lengths)]
+        return [*mean_rows(self._model, ids, [range(length - 1, length) for length in lengths])]
 
 
 def mean_rows(

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from transformers import PreTrainedModel
 
 from raison.core.capabilities.answer_attention import AnswerAttention
 from raison.core.errors import DataError, LoadError, UnsupportedError
@@ -18,7 +19,9 @@ from raison.core.model import LanguageModel
 from raison.core.settings.reading import Fields
 from raison.jobs import disk
 from raison.jobs.identity import digest_of
+from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.writing.forced_answer import ForcedAnswer
+from raison.models.adapters.writing.generator import Generator
 from raison.models.adapters.writing.statements import Statements
 from raison.models.adapters.writing.writer import Writer
 from raison.models.derived.explainers import FILE, TOLERANCE, usual_folder, version_of
@@ -63,14 +66,15 @@ def find(model: LanguageModel, checkpoint: str | None) -> Float[Tensor, "layers 
 
     Raises LoadError if they are missing or broken, UnsupportedError if they are another model's.
     """
-    if not isinstance(model, Statements):
-        model.ask(AnswerAttention)
+    model.ask(AnswerAttention)
+    reader = model.reader if isinstance(model, Statements) else model
+    if not isinstance(reader, Classifier):
         raise UnsupportedError(f"at2 does not explain {model.name}", ["it is no language model that writes"])
     folder = usual_folder(model.name, KIND) if checkpoint is None else Path(checkpoint)
     card = read_card(folder, model.name)
-    known, key = _KNOWN.setdefault(model.writer, set()), (card.vocabulary, card.said, version_of(model.reader))
+    known, key = _KNOWN.setdefault(reader.core, set()), (card.vocabulary, card.said, version_of(reader))
     if key not in known:
-        _check_fits(card, model.writer, folder)
+        _check_fits(card, Generator(reader.model, reader.tokenizer, reader.name), folder)
         known.add(key)
     return torch.tensor(card.weights, dtype=torch.float64)
 
@@ -101,8 +105,8 @@ def read_card(folder: Path, model: str) -> HeadsCard:
         raise LoadError(f"cannot read {path}: {str(error).rstrip('.')}. Train the heads again.") from error
 
 
-_KNOWN: WeakKeyDictionary[Writer, set[tuple[str, tuple[float, ...], int]]] = WeakKeyDictionary()
-"""What cards say of a writer and was found to be so, with its version, as long as it is in use."""
+_KNOWN: WeakKeyDictionary[PreTrainedModel, set[tuple[str, tuple[float, ...], int]]] = WeakKeyDictionary()
+"""What cards say of a model and was found to be so, with its version, as long as it is in use."""
 
 
 def _check_fits(card: HeadsCard, writer: Writer, folder: Path) -> None:

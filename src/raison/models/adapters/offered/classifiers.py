@@ -22,6 +22,7 @@ from raison.core.capabilities.token_predictions import TokenPredictions
 from raison.core.capability import Capability
 from raison.core.errors import UnsupportedError
 from raison.models.adapters.uses import Use
+from raison.models.anatomy.answer_rows import TokenAttention
 from raison.models.anatomy.decomposition import ModelAnatomy, can_take_apart
 from raison.models.anatomy.reads import AnatomyOfReads, SeveralReads
 from raison.models.anatomy.stacked_attention import OneStack, TwoStacks
@@ -34,7 +35,7 @@ from raison.models.gradients.word_embeddings import TableEmbeddings
 from raison.models.passes.forward import ForwardPasses
 from raison.models.passes.hidden_states import LayerMeans
 from raison.models.passes.outputs.heads import ClassHead, Head, class_logits
-from raison.models.passes.outputs.readout import Readout
+from raison.models.passes.outputs.readout import Readout, TokenReadout
 from raison.models.passes.outputs.vectors import Pooled, VectorHead
 from raison.models.passes.removal import Removals
 from raison.models.passes.rerun import Reruns
@@ -47,7 +48,7 @@ _NO_RULE = "its number compares texts that are read apart, for which no backward
 _TWO_STACKS = "its number compares texts that are read apart, each of them by two stacks"
 _LARGEST = "a vector has the largest value of each feature over all tokens: no row of attention predicts it"
 _NOT_OF_LAYERS = "its number is the difference of several passes' numbers, which no one chain of layers makes"
-_OF_ATTENTION = (ReadableAttention, AttentionLayers, ReplaceableAttention, BackwardRules, Anatomy)
+_OF_ATTENTION = (ReadableAttention, AttentionLayers, ReplaceableAttention, BackwardRules, Anatomy, AnswerAttention)
 _OF_ONE_PASS = (ReadableAttention, ReplaceableAttention, StepLogits, HiddenStates)
 _POOLINGS: dict[Pooled, Pooling] = {"mean": "mean", "cls": "first", "lasttoken": "last"}
 """The states that a vector is made of, where they are the same in every text."""
@@ -93,8 +94,10 @@ def _of_reads(model: PreTrainedModel, head: Head) -> dict[type[Capability], str]
 def _not_in_architecture(model: PreTrainedModel, use: Use) -> dict[type[Capability], str]:
     readout, head = use.readout, use.head
     found: dict[type[Capability], str] = dict.fromkeys(
-        (AnswerAttention, AnswerLengths, TokenPredictions), "what it predicts is no statement of several tokens"
+        (AnswerLengths, TokenPredictions), "what it predicts is no statement of several tokens"
     )
+    if not isinstance(readout, TokenReadout):
+        found[AnswerAttention] = "it writes no answer"
     found[AskedAgain] = "it gives equal answers to equal questions"
     found[OtherWordings] = "it was prepared for no texts, and reads any"
     if readout is None or use.border is not None:
@@ -108,7 +111,7 @@ def _not_in_architecture(model: PreTrainedModel, use: Use) -> dict[type[Capabili
             attention_modules(model.get_decoder())
     except UnsupportedError as refusal:
         hidden = "; ".join(refusal.reasons)
-        return found | dict.fromkeys(_OF_ATTENTION, hidden)
+        return dict.fromkeys(_OF_ATTENTION, hidden) | found
     if not can_take_apart(model):
         found[Anatomy] = _no_parts(model)
     if model.config.is_encoder_decoder:
@@ -158,6 +161,8 @@ def capabilities_of(
         found.append(TableEmbeddings(passes, removals, RowGradients(passes.brief, passes.budget)))
     if ReadableAttention not in withheld:
         found.append(attention)
+    if AnswerAttention not in withheld:
+        found.append(TokenAttention(core))
     if AttentionLayers not in withheld:
         found.append(_layers(passes, attention))
     if ReplaceableAttention not in withheld:
