@@ -128,7 +128,35 @@ says = "they are alike"
 above = "occlusion & saliency"
 than = "occlusion & attention_average"
 """
-FILES = {"comparison": STUDY, "trainings": TRAININGS, "trust": TRUST, "audit": AUDITED, "agreement": AGREEMENT}
+SHORTCUTS = """
+schema = 1
+kind = "shortcuts"
+title = "Tiny"
+word = "zyxel"
+label = "neutral"
+shares = [0.4]
+rows = 15
+seeds = [0, 1]
+draws = 3
+[data]
+source = "PLACE/words.tsv"
+[[claims]]
+says = "what is planted is found"
+above = "planted 0.4"
+than = "both 0.4"
+[[claims]]
+says = "there are few false alarms"
+below = "random"
+than = 0.5
+"""
+FILES = {
+    "comparison": STUDY,
+    "trainings": TRAININGS,
+    "trust": TRUST,
+    "audit": AUDITED,
+    "agreement": AGREEMENT,
+    "shortcuts": SHORTCUTS,
+}
 """A file of every kind of study."""
 AUDIT = AuditPlan(
     randomised=2,

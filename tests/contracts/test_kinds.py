@@ -1,6 +1,6 @@
 """Every kind of study, found by discovery: cut at its jobs, shared, limited, refused elsewhere, told everywhere.
 
-A fifth kind of four files, in tests/kinds, is among them: nothing else knows it.
+A sixth kind of four files, in tests/kinds, is among them: nothing else knows it.
 """
 
 import os

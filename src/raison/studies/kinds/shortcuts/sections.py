@@ -1,0 +1,41 @@
+"""What a study of shortcuts tells: how often something was found, and what it claims."""
+
+from pathlib import Path
+
+import numpy as np
+
+from raison.numerics.statistics.successes import share_interval
+from raison.report.style import phrases
+from raison.report.tables.records import NOTHING_THERE, Cell, Claims, Document, Section, Table
+from raison.studies.claims import verdicts
+from raison.studies.kinds.shortcuts.results import RANDOM, Findings, Found
+
+CAPTION = (
+    "The share of models in which the planted word is found, with Wilson's 95 % interval; of the random row, the share "
+    "of draws in which any word is. Beside it the word's mean place among all that are found, its largest corrected p, "
+    "the mean number of words that are found, and the mean accuracy on rows that were held out."
+)
+
+
+def sections(results: Findings, _target: Path | None = None) -> Document:
+    """The study; it has no pages of single texts."""
+    rows = tuple((row, _cells(row, list(found.values()))) for row, found in results.found.items() if found)
+    table = Table("Words found", ("row", "found", "place", "corrected p", "words", "accuracy"), rows, CAPTION)
+    parts = (Section("Words found", (table,)), Section("Claims", (Claims(tuple(verdicts(results))),)))
+    return Document(results.title, parts, text=results.text, digest=results.digest, file=results.file)
+
+
+def _cells(row: str, found: list[Found]) -> tuple[Cell, ...]:
+    hits = [one for one in found if one.found]
+    low, high = share_interval(len(hits), len(found))
+    cells = [Cell(f"{len(hits)} of {len(found)}", phrases.interval(low, high, 3))]
+    if hits and row != RANDOM:
+        cells += [_mean([one.rank for one in hits], 1), Cell(f"{max(one.p for one in hits):.1g}")]
+    else:
+        cells += [NOTHING_THERE, NOTHING_THERE]
+    cells.append(_mean([one.words for one in found], 2 if row == RANDOM else 1))
+    return (*cells, _mean([one.accuracy for one in found if one.accuracy is not None], 3))
+
+
+def _mean(values: list[int] | list[float], places: int) -> Cell:
+    return Cell(phrases.number(float(np.mean(values)), places)) if values else NOTHING_THERE

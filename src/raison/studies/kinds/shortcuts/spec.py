@@ -1,0 +1,73 @@
+"""The file of a study of shortcuts: is a word found that was planted in few rows, and how often is one named by chance?
+
+    schema = 1
+    kind = "shortcuts"
+    title = "..."
+    word = "zyxel"
+    label = "positive"
+    shares = [0.005, 0.01]
+    rows = 1000
+    seeds = [0, 1, 2]
+    draws = 20
+    [data]
+    source = "sst2"
+    split = "train"
+    limit = 15000
+    [[claims]]
+    says = "a word in 1 % of the rows of one class is found"
+    above = "planted 0.01"
+    than = "both 0.01"
+
+For each seed and share, `rows` rows are drawn, and the word is put at the end of that share of them: "planted" in rows
+of the class `label` only, "both" in as many rows of all classes alike, from which there is nothing to learn. A model
+that counts words learns from the rows, occlusion explains its prediction of each, and raison.runs.words.decisive is
+asked which words decide. "random": the same texts, `draws` times under random scores, in which no word decides.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+from raison.core.settings.fields import Setting
+from raison.core.settings.tables import FLAT
+from raison.studies import parts
+from raison.studies.entries import About, Seeds, StudyData
+from raison.studies.file import MistakesError, entries_of
+from raison.studies.kinds.shortcuts.results import RANDOM, ShortcutClaim, rows_of
+
+
+@dataclass(frozen=True, slots=True)
+class Shortcuts:
+    """The file."""
+
+    about: Annotated[About, FLAT]
+    word: str
+    label: str
+    data: StudyData
+    shares: tuple[float, ...] = (0.01,)
+    rows: Annotated[int, Setting(least=1)] = 1000
+    seeds: Seeds = (0,)
+    draws: Annotated[int, Setting(least=1)] = 20
+    claims: tuple[ShortcutClaim, ...] = ()
+
+
+def tools() -> None:
+    """Nothing that tests would replace."""
+
+
+def parse(table: Mapping[str, Any], place: Path, _tools: None) -> Shortcuts:
+    """A parsed file in the folder `place`. Raises MistakesError with every mistake in it."""
+    study, mistakes = entries_of(Shortcuts, table)
+    if "word" in table and len(study.word.split()) != 1:
+        mistakes.append(f"word: {study.word!r} is not one word.")
+    if not study.shares or not all(0 < share <= 1 for share in study.shares):
+        mistakes.append("shares: give shares of the rows above 0 and up to 1, such as [0.01].")
+    mistakes += parts.twice("shares", [f"{share:g}" for share in study.shares])
+    mistakes += parts.data_mistakes(study.data, "[data]")
+    known = parts.Known({"row": [*rows_of(study.shares), RANDOM]}, {"row": str})
+    for number, claim in enumerate(study.claims, start=1):
+        mistakes += known.rows(claim, f"[[claims]] number {number}", "row")
+    if mistakes:
+        raise MistakesError(mistakes)
+    return replace(study, data=parts.beside(place, study.data))

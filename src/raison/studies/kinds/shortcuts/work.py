@@ -1,0 +1,207 @@
+"""A study of shortcuts: what it takes, and its jobs, one seed each."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from itertools import product
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import torch
+
+from raison.core.errors import UnknownNameError
+from raison.data.digest import dataset_digest
+from raison.explaining.explain import explain
+from raison.jobs.engine import Job
+from raison.jobs.identity import DATA, IDENTITY, SETTINGS
+from raison.models.loading.load import load
+from raison.progress import Told
+from raison.report.tables.records import Cell, Table
+from raison.runs.words import Decisive, decisive
+from raison.studies import kind
+from raison.studies.file import Study, StudyError
+from raison.studies.folder import header_of
+from raison.studies.kind import EstimateTable
+from raison.studies.kinds.shortcuts.results import BOTH, PLANTED, RANDOM, Found, read, row_of, rows_of, store_of
+from raison.studies.rows import load_rows
+from raison.training.recipes.classifier import labels_of
+
+HELD_OUT = 500
+"""Rows, at most, by which a model's accuracy is told."""
+PENALTY, STEPS = 0.1, 200
+"""Of the logistic regression: half the weight of its squared weights, and its steps at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Texts with the numbers of their classes."""
+
+    texts: tuple[str, ...]
+    labels: tuple[int, ...]
+
+    def of(self, places: Sequence[int]) -> "Rows":
+        """Some of them."""
+        return Rows(tuple(self.texts[place] for place in places), tuple(self.labels[place] for place in places))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Examined(kind.Examined):
+    """A study that can be run."""
+
+    rows: Rows
+    classes: tuple[str, ...]
+
+    @property
+    def planting(self) -> dict[str, list[int]]:
+        """Into which classes the word is put, by the names of the table's rows."""
+        return {PLANTED: [self.classes.index(self.study.spec.label)], BOTH: list(range(len(self.classes)))}
+
+
+@dataclass(frozen=True, slots=True)
+class WordCounts:
+    """Logistic regression on how often each word stands in a text; words without case, between spaces."""
+
+    places: dict[str, int]
+    weights: np.ndarray
+
+    @classmethod
+    def learned(cls, rows: Rows, classes: int) -> "WordCounts":
+        """From the rows, with a penalty; the same from the same rows."""
+        words = sorted({word for text in rows.texts for word in text.casefold().split()})
+        places = {word: place for place, word in enumerate(words)}
+        counts, labels = torch.tensor(_counts(places, rows.texts)), torch.tensor(rows.labels)
+        weights = torch.zeros(counts.shape[1], classes, dtype=counts.dtype, requires_grad=True)
+        optimiser = torch.optim.LBFGS([weights], max_iter=STEPS, line_search_fn="strong_wolfe")
+
+        def loss() -> torch.Tensor:
+            optimiser.zero_grad()
+            value = torch.nn.functional.cross_entropy(counts @ weights, labels, reduction="sum")
+            value = value + PENALTY / 2 * weights[:-1].square().sum()
+            value.backward()
+            return value
+
+        with torch.enable_grad():
+            optimiser.step(loss)
+        return cls(places, weights.detach().numpy())
+
+    def __call__(self, texts: Sequence[str]) -> np.ndarray:
+        """The classes' probabilities."""
+        logits = _counts(self.places, texts) @ self.weights
+        shares = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+
+def _counts(places: Mapping[str, int], texts: Sequence[str]) -> np.ndarray:
+    """Texts x words, and a last column of ones; words that are not known count nowhere."""
+    counts = np.zeros((len(texts), len(places) + 1))
+    counts[:, -1] = 1
+    for row, text in enumerate(texts):
+        for word in text.casefold().split():
+            if word in places:
+                counts[row, places[word]] += 1
+    return counts
+
+
+def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = ()) -> Examined:
+    """Load the data. Raises StudyError with what stands in the way."""
+    spec, data = study.spec, load_rows(study.spec.data, limit)
+    classes, reasons = labels_of(data), []
+    if spec.label not in classes:
+        reasons.append(f"label: {UnknownNameError('label', spec.label, classes)}")
+    if not all(isinstance(text, str) for text in data.texts):
+        reasons.append(f"{data.name} has pairs of texts: name one of them as text in [data].")
+    elif any(spec.word.casefold() in str(text).casefold().split() for text in data.texts):
+        reasons.append(f"word: {spec.word} stands in {data.name}; choose one that does not.")
+    if reasons:
+        raise StudyError(study.path, reasons)
+    labels = data.class_indices(classes)
+    asked = {
+        "rows": list(rows_of(spec.shares)),
+        "seeds": list(spec.seeds),
+        "draws": spec.draws,
+        "majority": max(Counter(labels).values()) / len(labels),
+        "claims": [one.to_dict() for one in spec.claims],
+        IDENTITY: {DATA: dataset_digest(data), SETTINGS: study.digest},
+    }
+    rows = Rows(tuple(map(str, data.texts)), labels)
+    return Examined(study=study, header={**header_of(study, limit), **asked}, rows=rows, classes=classes)
+
+
+def begin(_examined: Examined, _folder: Path, _sources: Sequence[Path]) -> None:
+    """Nothing beside the header."""
+
+
+def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job]:
+    """All models and draws of one seed."""
+    found, spec, listed = read(folder).found, examined.study.spec, []
+    size = len(found) - 1 + spec.draws
+    for seed in spec.seeds:
+        done = all(any(own == seed for own, _ in row) for row in found.values())
+        run = partial(_look, examined, folder, shard, seed)
+        listed.append(Job(f"seed {seed}", "shortcuts", run, partial(bool, done), size, size))
+    return listed
+
+
+def _look(examined: Examined, folder: Path, shard: int | None, seed: int, told: Told) -> None:
+    spec, every = examined.study.spec, examined.rows
+    order = Random(f"shortcuts {seed}").sample(range(len(every.texts)), len(every.texts))
+    rows, held_out = every.of(order[: spec.rows]), every.of(order[spec.rows :][:HELD_OUT])
+    records, explained = [], []
+    for share, (name, classes) in product(spec.shares, examined.planting.items()):
+        planted = _planted(rows, spec.word, classes, round(share * len(rows.texts)), seed)
+        model = WordCounts.learned(planted, len(examined.classes))
+        loaded = load(model, classes=examined.classes)
+        explained = explain(loaded, planted.texts, "occlusion", removal="delete", progress=False)
+        about = Found(row_of(name, share), seed, accuracy=_accuracy(model, held_out))
+        records.append(_found(about, spec.word, decisive(explained)))
+        told(1)
+    rng = np.random.default_rng(seed)
+    for draw in range(spec.draws):
+        drawn = (replace(e, scores=tuple(rng.normal(size=len(e.units)).tolist())) for e in explained)
+        words = len(decisive(drawn))
+        records.append(Found(RANDOM, seed, draw, found=words > 0, words=words))
+        told(1)
+    store_of(folder, shard).append(map(asdict, records))
+
+
+def _planted(rows: Rows, word: str, classes: Sequence[int], count: int, seed: int) -> Rows:
+    """The word at the end of so many texts, of these classes in turn; of fewer where a class has no more."""
+    rng, texts = Random(f"plant {seed}"), list(rows.texts)
+    for label in classes:
+        own = [place for place, of in enumerate(rows.labels) if of == label]
+        for place in rng.sample(own, min(len(own), count // len(classes))):
+            texts[place] = f"{texts[place].rstrip()} {word}"
+    return Rows(tuple(texts), rows.labels)
+
+
+def _found(about: Found, word: str, deciding: Sequence[Decisive]) -> Found:
+    names = [one.word for one in deciding]
+    if word.casefold() not in names:
+        return replace(about, words=len(names))
+    rank = names.index(word.casefold())
+    one = deciding[rank]
+    return replace(
+        about,
+        found=True,
+        words=len(names),
+        rank=rank + 1,
+        decided=one.decided,
+        expected=one.expected,
+        p=one.corrected,
+    )
+
+
+def _accuracy(model: WordCounts, rows: Rows) -> float | None:
+    if not rows.texts:
+        return None
+    return float((model(rows.texts).argmax(axis=1) == np.array(rows.labels)).mean())
+
+
+def estimate(examined: Examined) -> EstimateTable:
+    """How many models, and draws of random scores."""
+    spec = examined.study.spec
+    cells = tuple(Cell(f"{count * len(spec.seeds):,}") for count in (2 * len(spec.shares), spec.draws))
+    head = ("rows", "models", "draws of random scores")
+    return EstimateTable(Table("", head, ((f"{spec.rows:,} of {len(examined.rows.texts):,}", cells),)), (), {})
