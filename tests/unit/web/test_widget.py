@@ -1,8 +1,10 @@
 """The widget's Python side: settings both ways, answers to the component's messages, HTML where nothing runs."""
 
+import asyncio
 import json
 import subprocess
 import sys
+import threading
 from base64 import b64decode
 from typing import Any
 
@@ -73,6 +75,40 @@ def test_an_interrupted_kernel_is_told_to_the_page() -> None:
     assert told["error"].startswith("The kernel was interrupted.")
     again = asked(widget, heard, "explain", {"model": widget.model_name, "text": "one", "method": "occlusion"})
     assert raison.Explanation.from_dict(again["answer"]).text == "one"
+
+
+def test_work_that_nobody_waits_for_ends_between_two_passes() -> None:
+    begun, go_on, seen = threading.Event(), threading.Event(), []
+
+    def slow(texts: list[str]) -> np.ndarray:
+        seen.append(len(texts))
+        if any("slow" in text for text in texts):
+            begun.set()
+            assert go_on.wait(30)
+        return by_length(texts)
+
+    widget = raison.Widget(raison.load(slow, classes=["long", "short"], batch=1), "one", method="occlusion")
+    heard, body = Heard(widget), {"model": widget.model_name, "method": "occlusion", "unit": "word"}
+
+    async def kernel() -> None:
+        widget._handle_custom_msg({"id": "1", "ask": "explain", "body": body | {"text": "slow " * 20}}, [])
+        widget._handle_custom_msg({"id": "2", "ask": "explain", "body": body | {"text": "slow again"}}, [])
+        widget._handle_custom_msg({"id": "3", "ask": "explain", "body": body | {"text": "one two"}}, [])
+        # The kernel hears what comes while it computes.
+        assert await asyncio.to_thread(begun.wait, 30)
+        for dropped in ("1", "2", "never asked"):
+            widget._handle_custom_msg({"id": dropped, "drop": True}, [])
+        go_on.set()
+        while not heard.messages:
+            await asyncio.sleep(0.01)
+
+    asyncio.run(kernel())
+    [told] = heard.messages
+    assert told["id"] == "3"
+    expected = raison.explain(MODEL, "one two", "occlusion", progress=False)
+    assert raison.Explanation.from_dict(told["answer"]).scores == expected.scores
+    # The long text alone would take 21 passes.
+    assert len(seen) < 15
 
 
 def test_the_component_and_its_model_are_sent() -> None:

@@ -1,15 +1,70 @@
 """Messages of the component to a notebook's kernel, and what is sent back."""
 
+import asyncio
 from collections.abc import Callable, Mapping
+from contextvars import copy_context
+from functools import partial
+from threading import Lock, Thread
 from typing import Any
 
 from raison.core.errors import RaisonError
+from raison.progress import hearing
 
 Answer = Callable[[str, Mapping[str, Any]], dict[str, object]]
 """What is asked and its body, to the answer. It may raise RaisonErrors."""
+Send = Callable[[dict[str, object]], None]
 
 
-def reply(send: Callable[[dict[str, object]], None], answer: Answer, message: Mapping[str, Any]) -> None:
+class _DroppedError(Exception):
+    """Nobody waits for the answer any more."""
+
+
+class Desk:
+    """Answers messages one after the other, and ends work between two passes when nobody waits for it any more.
+
+    A kernel reads no message while it computes. Where it has a loop, the work is done in a thread beside it, and the
+    loop sends the answer; elsewhere the kernel answers at once, and a message that drops another comes too late.
+    """
+
+    def __init__(self) -> None:
+        self._wanted: set[str] = set()
+        self._one_by_one = Lock()
+
+    def hear(self, message: Mapping[str, Any], send: Send, answer: Answer) -> None:
+        """Answer a question, or drop one that was asked before; `send` is called where this is called."""
+        if message.get("drop"):
+            self._wanted.discard(message["id"])
+            return
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            reply(send, answer, message)
+            return
+        self._wanted.add(message["id"])
+
+        def tell(told: dict[str, object]) -> None:
+            loop.call_soon_threadsafe(send, told)
+
+        work = partial(self._work, message, tell, answer)
+        # The thread of a kernel that ends is not waited for.
+        Thread(target=copy_context().run, args=(work,), daemon=True).start()
+
+    def _work(self, message: Mapping[str, Any], send: Send, answer: Answer) -> None:
+        def go_on(_: int) -> None:
+            if message["id"] not in self._wanted:
+                raise _DroppedError
+
+        with self._one_by_one, hearing(go_on):
+            try:
+                go_on(0)
+                reply(send, answer, message)
+            except _DroppedError:
+                return
+            finally:
+                self._wanted.discard(message["id"])
+
+
+def reply(send: Send, answer: Answer, message: Mapping[str, Any]) -> None:
     """Send the answer to a message, which has an id, what is asked, and its body."""
     try:
         told = answer(message["ask"], message["body"])
@@ -20,6 +75,8 @@ def reply(send: Callable[[dict[str, object]], None], answer: Answer, message: Ma
         # The kernel was interrupted by hand, which ends the work between two passes or two tokens.
         send({"id": message["id"], "error": "The kernel was interrupted. What was begun is not finished."})
         return
+    except _DroppedError:
+        raise
     except Exception as error:
         # The page would wait for ever; the kernel's log has the rest.
         send({"id": message["id"], "error": f"this is a mistake of raison: {type(error).__name__}"})

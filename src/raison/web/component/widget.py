@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from raison.core.errors import DataError, InputError, RaisonError, UnknownNameError
@@ -17,7 +18,7 @@ from raison.web.component.asked_writing import WritingRequest, answered, written
 from raison.web.component.audits import Trusts
 from raison.web.component.checking import checked
 from raison.web.component.facts import facts_of
-from raison.web.component.messages import reply
+from raison.web.component.messages import Desk
 from raison.web.component.sources import module, style
 from raison.web.component.taken import taken
 from raison.web.component.views import seen
@@ -44,6 +45,8 @@ class Widget(anywidget.AnyWidget):
 
     Of a model that writes, the text is a prompt or a chat (a list of messages), and the map is that of its answer:
     `output`, or its own of at most `max_new_tokens` tokens.
+
+    What the page asks for is computed in a thread, so that the kernel hears "Stop", and runs other cells meanwhile.
     """
 
     _esm = module()
@@ -66,6 +69,7 @@ class Widget(anywidget.AnyWidget):
     models = traitlets.List(traitlets.Dict()).tag(sync=True)
     face = traitlets.Unicode("predict").tag(sync=True)
     limits = traitlets.Dict({"new_tokens": MOST}).tag(sync=True)
+    drops = traitlets.Bool(True, read_only=True).tag(sync=True)
 
     def __init__(
         self,
@@ -86,11 +90,13 @@ class Widget(anywidget.AnyWidget):
         if runs is not None and not Path(runs).is_dir():
             raise InputError(f"runs cannot be {str(runs)!r:.80}: give a folder that there is.")
         self._trusts = Trusts(named, None if runs is None else Path(runs))
+        self._computing = Lock()
         self._last: tuple[Request | WritingRequest, Explanation | GenerationExplanation] | None = None
         facts = [facts_of(name, one).to_dict() for name, one in named.items()]
         given = text if isinstance(text, str) else list(text)
         face = "write" if isinstance(next(iter(named.values())), Writer) else "predict"
         super().__init__(models=facts, model_name=next(iter(named)), text=given, method=method, face=face)
+        self._desk = Desk()
         self.on_msg(self._asked)
 
     @property
@@ -110,9 +116,11 @@ class Widget(anywidget.AnyWidget):
         return WritingRequest.read({**settings, **own})
 
     def _explained(self, request: Request | WritingRequest) -> Explanation | GenerationExplanation:
-        if self._last is None or self._last[0] != request:
-            self._last = request, self._computed(request)
-        return self._last[1]
+        # A cell asks for what the page may be waiting for at the same time.
+        with self._computing:
+            if self._last is None or self._last[0] != request:
+                self._last = request, self._computed(request)
+            return self._last[1]
 
     def _computed(self, request: Request | WritingRequest) -> Explanation | GenerationExplanation:
         if isinstance(request, Request):
@@ -123,7 +131,7 @@ class Widget(anywidget.AnyWidget):
 
     def _asked(self, _: object, content: Mapping[str, Any], buffers: object) -> None:
         """Answer a message of the component."""
-        reply(self.send, self._answer, content)
+        self._desk.hear(content, self.send, self._answer)
 
     def _answer(self, ask: str, body: Mapping[str, Any]) -> dict[str, object]:
         if ask == "explain":

@@ -7,7 +7,7 @@ import { wordBar } from "./words.js";
 import { withoutSpan } from "./texts.js";
 import { comparisonForm, settingsForm } from "./form.js";
 import { code } from "./again.js";
-import { Face } from "./face.js";
+import { Face, STOPPED } from "./face.js";
 import { Writing } from "./writing.js";
 import { Citing } from "./citing.js";
 import { trustView } from "./trust.js";
@@ -23,7 +23,6 @@ class Component extends Face {
   constructor(model, el) {
     super(model, el, TRAITS, ["asking", "comparing", "status", "maps", "word", "trust", "past"]);
     this.explain = remembered((request) => this.talk.ask("explain", request), KEPT);
-    // A kernel does one thing after the other, so only a server is told that nobody waits.
     const interrupt = () => (model.get("drops") ? this.talk.drop() : undefined);
     this.refresh = latest((stale) => this.follow(stale), interrupt);
     this.typed = paused(() => this.refresh(), TYPING);
@@ -75,20 +74,30 @@ class Component extends Face {
     const facts = this.model.get("models").find((one) => one.name === settings.model);
     if ([settings.text].flat().every((string) => !string.trim())) return this.invite();
     this.places.maps.setAttribute("aria-busy", "true");
+    let isQuick = false;
     try {
       const quick = facts?.quick;
       if (quick && quick !== settings.method && !this.explain.knows(settings)) {
-        this.say(`Explaining, first with ${quick}, which takes few passes.`);
+        this.working(`Explaining, first with ${quick}, which takes few passes.`);
         const explanation = await this.explain({ ...settings, method: quick });
         if (stale()) return;
         await this.show([explanation], ["Quick map"], settings);
-        this.say(`Quick map by ${quick}; ${settings.method} follows.`);
+        isQuick = true;
+        this.working(`Quick map by ${quick}; ${settings.method} follows.`);
         await pause(RESTING);
         if (stale()) return;
+        // Between the two nothing is asked that could be dropped.
+        if (this.ended) throw new Error(STOPPED);
+      } else if (!quick && !this.explain.knows(settings)) {
+        this.working("Explaining.");
       }
       await this.ask(settings, stale);
     } catch (error) {
-      if (!stale()) this.fail(error.message);
+      if (stale()) return;
+      if (!isQuick || error.message !== STOPPED) return this.fail(error.message);
+      // The quick map is of these settings, and says what it is.
+      this.places.maps.removeAttribute("aria-busy");
+      this.warn(STOPPED);
     }
   }
 

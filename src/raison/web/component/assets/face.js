@@ -4,6 +4,9 @@ import { talker } from "./talk.js";
 import { Past, pastRow, undoKey } from "./past.js";
 import { taking } from "./taking.js";
 
+/** What is said of work that was ended by hand. */
+export const STOPPED = "Stopped. What was begun is not finished.";
+
 /**
  * Settings and what is shown of them. A class of its own has `about(settings)`, as `Past` asks for it, `stateOf(hash)`, the
  * state of an address, `showForms()` and `refresh()`, and sets `settings` in the end.
@@ -109,11 +112,15 @@ export class Face {
     this.places.status.replaceChildren(...(message ? [make("p", { class: "raison told" }, message)] : []));
   }
 
-  /** What takes a while. A server can be told that nobody waits any more; a kernel is interrupted by its own button. */
+  /** What takes a while. It can be ended where the other side hears that nobody waits any more. */
   working(message) {
     this.say(message);
     if (!this.model.get("drops")) return;
-    const stop = button("Stop", () => this.talk.drop("Stopped. What was begun is not finished."));
+    this.ended = false;
+    const stop = button("Stop", () => {
+      this.ended = true;
+      this.talk.drop(STOPPED);
+    });
     this.places.status.firstChild.append(" ", stop);
   }
 
