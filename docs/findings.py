@@ -18,6 +18,7 @@ it is:
     tally, pages                a table of all verdicts, by study
     passes                      of STUDY; ROW; RUN: a row's mean passes per text over the runs, a backward one as two
     share                       of STUDY; ROW; RUN; METRIC: in how many texts a metric is 1, not 0 (Wilson's interval)
+    measured                    of BENCHMARK; ROW; COLUMN: a cell of a benchmark's table (measured.py)
 
 `STUDY; CLAIM; RUN; METRIC` are patterns in which * stands for anything; what is left out is anything.
 """
@@ -34,6 +35,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from marks import JUDGED, PAGES, Row, StaleError, figure, filled, interval, markdown, power
+from measured import measured
 
 if TYPE_CHECKING:
     from raison.runs.judging import Verdict
@@ -199,8 +201,8 @@ def share(asked: Sequence[str]) -> str:
     return f"{count} of {total} [{low:.2g}, {high:.2g}]"
 
 
-OF_RECORDS = {"passes": passes, "share": share}
-"""Marks that are answered by records in place of claims."""
+OF_RECORDS = {"passes": passes, "share": share, "measured": measured}
+"""Marks that are answered by records and benchmarks in place of claims."""
 
 
 def as_csv(rows: Iterable[Row]) -> str:

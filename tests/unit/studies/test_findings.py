@@ -120,6 +120,26 @@ def test_shares_are_those_of_the_records() -> None:
             findings.filled(asked, ROWS, {"share": findings.share})
 
 
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [("two*; score", "+0.5 [0.1, 0.9]"), ("one*; seconds", "9.5 to 10"), ("one, 9.5*; seconds", "9.5")],
+)
+def test_a_measured_number_is_that_of_the_table(
+    asked: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules["measured"], "RESULTS", tmp_path)
+    lines = ["| case | seconds | score |", "| --- | --- | --- |", "| one | 9.5 | 1 |", "| one | 10 | 2 |"]
+    (tmp_path / "times.md").write_text("\n".join([*lines, "| two | 3 | +0.5 [0.1, 0.9] |", "", "Measured here."]))
+    page = "<!-- measured times; {} -->?<!-- / -->"
+    found = findings.filled(page.format(asked), ROWS, findings.OF_RECORDS)
+    assert found == page.format(asked).replace("?", said)
+    for wrong in ("three*; seconds", "one*; minutes"):
+        with pytest.raises(findings.StaleError, match="times has no"):
+            findings.filled(page.format(wrong), ROWS, findings.OF_RECORDS)
+    with pytest.raises(findings.StaleError, match="no benchmark"):
+        findings.filled("<!-- measured other; one*; score --><!-- / -->", ROWS, findings.OF_RECORDS)
+
+
 def test_the_tally_counts_judged_claims() -> None:
     said = findings.filled("<!-- tally --><!-- / -->", ROWS)
     assert "4 claims in 1 studies, of which 3 are judged: 1 hold (1 also after" in said
