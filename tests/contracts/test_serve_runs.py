@@ -19,7 +19,7 @@ from raison.explaining.generation import Writing
 from raison.models.adapters.writing.generator import Generator
 from raison.runs.overview import overview
 from raison.web.server.settings import Shown
-from tests.functions import CLASSES, TEXTS
+from tests.functions import CLASSES, TEXTS, rating
 from tests.serving import served_words, serving, words
 from tests.tiny import build_language_model
 from tests.unit.explaining.test_cite import ANSWER, QUESTION, SOURCES, TEMPLATE, WRITER
@@ -84,6 +84,20 @@ def test_runs_are_shown_in_slices(folder: Path) -> None:
             assert client.get("/api/runs/explanation", params=params).status_code == status
         assert client.get("/api/runs/texts", params={**row, "sort": "beauty"}).status_code == 422
         assert client.get("/api/runs/texts", params={**row, "count": 201}).status_code == 422
+
+
+def test_a_comparison_of_numbers_is_cut_by_them(tmp_path: Path) -> None:
+    texts = ["a good film", "good", "bad", "a bad film", "film"]
+    model = raison.load(rating, classes=["rating"])
+    raison.compare(model, texts, methods=["occlusion"], metrics=["gini"], out=tmp_path / "rated", progress=False)
+    with serving(served_words(shown=Shown(runs=tmp_path))) as client:
+        [run] = client.get("/api/runs").json()["runs"]
+        assert run["gives"] == "number"
+        row = {"run": "rated", "row": "occlusion", "sort": "value"}
+        whole = [line["value"] for line in client.get("/api/runs/texts", params=row).json()["rows"]]
+        assert whole == sorted(rating(texts).tolist())
+        some = client.get("/api/runs/texts", params={**row, "above": whole[1], "below": whole[3]}).json()
+        assert [line["value"] for line in some["rows"]] == [value for value in whole if whole[1] <= value <= whole[3]]
 
 
 def test_explained_files_are_a_run_of_one_row(folder: Path) -> None:

@@ -1,17 +1,21 @@
 """What may be asked of the component's other side, and what is refused in one line."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import raison
 from raison.core.errors import RaisonError
+from raison.models.adapters.writing.generator import Generator
 from raison.web.component.asked import Request, explained, read_explanations
 from raison.web.component.asked_writing import WritingRequest, plain
 from raison.web.component.facts import QUICK, facts_of
 from tests.explained import of_words
-from tests.tiny import build
+from tests.explainers import trained_heads
+from tests.tiny import build, build_language_model
 
 
 def lengths(texts: list[str]) -> np.ndarray:
@@ -111,3 +115,16 @@ def test_facts_name_what_works_and_the_first_quick_method_that_does() -> None:
     assert {"saliency", "occlusion", "auto"} <= set(transformer.methods)
     # It needs a trained explainer.
     assert "smat" not in transformer.methods
+
+
+def test_trained_heads_are_offered_for_sources_where_the_model_has_them(tmp_path: Path) -> None:
+    writer = Generator(*build_language_model("llama"), str(tmp_path))
+    without = facts_of("w", writer)
+    assert {"auto", "occlusion"} <= set(without.citing)
+    assert "at2" not in without.citing
+    layers, heads = writer.model.config.num_hidden_layers, writer.model.config.num_attention_heads
+    trained_heads(writer, tmp_path / "at2", torch.ones(layers, heads))
+    assert "at2" in facts_of("w", writer).citing
+    # What predicts a token has no statement.
+    assert "integrated_gradients" in without.methods
+    assert "integrated_gradients" not in without.citing

@@ -5,6 +5,7 @@ import hmac
 import logging
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any
@@ -31,6 +32,13 @@ ASSETS = "/assets/"
 VIEWED = "/api/view"
 BODY_SECONDS = 10.0
 """How long a body may take to arrive."""
+FORGETTING = 0.5
+"""For how many seconds a body that is too large is read and forgotten before it is refused."""
+TOO_LONG = f"a request has at most {BODY:,} bytes: shorten its texts."
+TOO_MANY = (
+    f"explanations that are to be shown have at most {VIEW:,} bytes together: show them one at a time, or explain less "
+    "text, or larger units."
+)
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -110,6 +118,8 @@ class Guard:
         except GoneError:
             answered.status = GONE
         except RefusedError as refused:
+            if refused.status == 413:
+                await _forget(receive)
             await answered.refuse(refused.status, str(refused))
         except Exception as error:  # noqa: BLE001 - nothing may end the server, and no answer shows where it happened
             LOG.error("a mistake: %s", told(error))
@@ -215,9 +225,10 @@ def _is_own(name: str, local: bool) -> bool:
 
 async def _body(asking: Asking, receive: Receive) -> bytes:
     """The whole body. Raises RefusedError for one that is too large, too slow or of another kind."""
-    declared, most = asking.headers.get("content-length", "0"), VIEW if asking.path.startswith(VIEWED) else BODY
+    declared, viewed = asking.headers.get("content-length", "0"), asking.path.startswith(VIEWED)
+    most, too_large = (VIEW, TOO_MANY) if viewed else (BODY, TOO_LONG)
     if not declared.isdecimal() or int(declared[:20]) > most:
-        raise RefusedError(413, f"a request has at most {most:,} bytes.")
+        raise RefusedError(413, too_large)
     if asking.method == "POST":
         kind = asking.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":
@@ -231,11 +242,19 @@ async def _body(asking: Asking, receive: Receive) -> bytes:
                     raise GoneError
                 parts.append(message.get("body", b""))
                 if sum(map(len, parts)) > most:
-                    raise RefusedError(413, f"a request has at most {most:,} bytes.")
+                    raise RefusedError(413, too_large)
                 if not message.get("more_body", False):
                     return b"".join(parts)
     except TimeoutError:
         raise RefusedError(408, f"the body took more than {BODY_SECONDS:g} seconds.") from None
+
+
+async def _forget(receive: Receive) -> None:
+    """Read what is still to come of a body, a short while: a connection that ends before takes the answer with it."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(FORGETTING):
+            while (await receive()).get("more_body", False):
+                pass
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:

@@ -93,7 +93,7 @@ class Compared(Held):
             texts=head.texts,
             unit=head.settings.unit,
             of=head.settings.of,
-            gives="",
+            gives=head.outputs or "classes",
             rows=tuple(RowFacts(row.label, row.method, row.seeds, row.selected_by) for row in head.rows),
             metrics=tuple(MetricFacts(metric.label, metric.higher_is_better) for metric in head.single),
             explained=any(self.folder.glob("explanations*.jsonl*")),
