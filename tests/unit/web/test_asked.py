@@ -117,14 +117,11 @@ def test_facts_name_what_works_and_the_first_quick_method_that_does() -> None:
     assert "smat" not in transformer.methods
 
 
-def test_trained_heads_are_offered_for_sources_where_the_model_has_them(tmp_path: Path) -> None:
+def test_trained_heads_are_offered_where_the_model_has_them(tmp_path: Path) -> None:
     writer = Generator(*build_language_model("llama"), str(tmp_path))
-    without = facts_of("w", writer)
-    assert {"auto", "occlusion"} <= set(without.citing)
-    assert "at2" not in without.citing
+    facts = facts_of("w", writer)
+    assert {"auto", "occlusion"} <= set(facts.methods)
+    assert "there are no trained heads for at2" in facts.unable["at2"]
     layers, heads = writer.model.config.num_hidden_layers, writer.model.config.num_attention_heads
     trained_heads(writer, tmp_path / "at2", torch.ones(layers, heads))
-    assert "at2" in facts_of("w", writer).citing
-    # What predicts a token has no statement.
-    assert "integrated_gradients" in without.methods
-    assert "integrated_gradients" not in without.citing
+    assert "at2" in facts_of("w", writer).methods

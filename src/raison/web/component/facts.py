@@ -8,11 +8,7 @@ from raison.core.inputs.unit import PART, SPLITS
 from raison.core.method import Method
 from raison.core.model import LanguageModel
 from raison.explaining.diagnosis import doctor
-from raison.explaining.sourcing import asked
-from raison.explaining.telling import Telling, told
 from raison.methods import CATALOGUE
-from raison.models.adapters.writing.generator import Generator
-from raison.models.adapters.writing.statements import Statements
 from raison.models.adapters.writing.writer import Writer
 
 QUICK = ("deep_lift", "attn_lrp", "decompx", "generic_attention")
@@ -20,8 +16,6 @@ QUICK = ("deep_lift", "attn_lrp", "decompx", "generic_attention")
 
 SHOWN = 200
 """Classes that are named, at most."""
-PROBE = ("It was quiet.", ["It was a quiet film."])
-"""A question that is its own answer, and its source, by which it is known what works on statements."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +37,6 @@ class ModelFacts:
     """The method that an audit of this very model recommended."""
     chats: bool = False
     """Whether it writes and has a chat template."""
-    citing: tuple[str, ...] = ()
-    """Of a model that writes: the methods by which it can be said what its statements rest on."""
 
     def to_dict(self) -> dict[str, object]:
         """Plain JSON values."""
@@ -58,22 +50,7 @@ def facts_of(name: str, model: LanguageModel | Writer) -> ModelFacts:
     quick = next((method for method in QUICK if method in able), None)
     if isinstance(model, Writer):
         units = (*SPLITS, PART) if model.chats else SPLITS
-        return ModelFacts(
-            name=name,
-            outputs="text",
-            classes=(),
-            class_count=0,
-            strings=1,
-            units=units,
-            max_tokens=model.max_tokens,
-            removals=(),
-            methods=able,
-            unable=unable,
-            quick=quick,
-            advised=None,
-            chats=model.chats,
-            citing=_citing(model) if isinstance(model, Generator) else able,
-        )
+        return ModelFacts(name, "text", (), 0, 1, units, model.max_tokens, (), able, unable, quick, None, model.chats)
     return ModelFacts(
         name=name,
         outputs=model.outputs,
@@ -88,13 +65,6 @@ def facts_of(name: str, model: LanguageModel | Writer) -> ModelFacts:
         quick=quick,
         advised=advised(model),
     )
-
-
-def _citing(writer: Generator) -> tuple[str, ...]:
-    """The methods that work on statements: some of a token's do not, such as those that need its gradient."""
-    found = asked(writer, *PROBE, None)
-    model = Statements(writer, [told(writer, found, Telling(PROBE[0])).answered])
-    return tuple(name for name in CATALOGUE.names if not _reason(CATALOGUE.create(name), model))
 
 
 def _unable(model: LanguageModel | Writer) -> dict[str, str]:

@@ -44,7 +44,7 @@ export class Citing extends Face {
   }
 
   showForms() {
-    const models = this.model.get("models").map((one) => ({ ...one, methods: one.citing }));
+    const models = this.model.get("models");
     const facts = models.find((one) => one.name === this.settings.model) ?? models[0];
     const { question, sources, answer, method, within, template, draws, tokens } = this.settings;
     const set = (changes, again) => {
