@@ -17,8 +17,9 @@ from raison.masking.substitutes import masking_name
 from raison.methods.aml import Aml
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.writing.writer import Writer
-from raison.models.derived import explainers
-from raison.models.derived.attributor import FIXED
+from raison.models.derived import amortized, explainers
+from raison.models.derived.amortized import AmortizedCard, new_predictor
+from raison.models.derived.attributor import FIXED, Attributor
 from raison.models.derived.explainers import Card, Goal, new_attributor
 from raison.models.derived.trained_heads import card_of
 from raison.models.derived.trained_heads import write as write_heads
@@ -52,18 +53,9 @@ def untrained(
     `backbone` None is the model's own encoder, or a tiny BERT for a model that reads from left to right. `settings` are
     fields of the card (masking, filler, size, merge, ...).
     """
-    if backbone is None:
-        causal = model.offers(StepLogits)
-        backbone = saved_encoder(folder / "backbone") if causal else explainers.OWN
+    backbone = backbone or _backbone(model, folder)
     masking = masking_name(model, settings.pop("masking", None))
-    attributor = new_attributor(model, backbone, rank, learned=masking == "learned")
-    generator = torch.Generator().manual_seed(11)
-    trained = {name: parameter for name, parameter in attributor.named_parameters() if parameter.requires_grad}
-    state = {
-        # The prediction's embedding is as large as a tiny model's words: maps then depend on it.
-        name: parameter.detach() + (1.0 if name in FIXED else 0.3) * torch.randn(parameter.shape, generator=generator)
-        for name, parameter in trained.items()
-    }
+    state = _drawn(new_attributor(model, backbone, rank, learned=masking == "learned"))
     usual: dict[str, Any] = {
         "model": model.name,
         "classes": model.classes,
@@ -78,6 +70,38 @@ def untrained(
     card = Card(**usual | {"backbone": backbone, "rank": rank, "masking": masking} | settings)
     explainers.write(folder, card, {STATE: state})
     return card
+
+
+def untrained_values(model: LanguageModel, folder: Path, *, rank: int | None = 2, **settings: Any) -> AmortizedCard:
+    """The same of an explainer that predicts Shapley values."""
+    usual: dict[str, Any] = {
+        "model": model.name,
+        "classes": model.classes,
+        "vocabulary": explainers.vocabulary_of(model),
+        "said": explainers.said_by(model),
+        "backbone": _backbone(model, folder),
+        "of": "probability",
+        "removal": model.removals[0],
+        "unit": "word",
+        "scale": 0.5,
+    }
+    card = AmortizedCard(**usual | {"rank": rank} | settings)
+    amortized.write(folder, card, _drawn(new_predictor(model, card.backbone, rank)))
+    return card
+
+
+def _backbone(model: LanguageModel, folder: Path) -> str:
+    return saved_encoder(folder / "backbone") if model.offers(StepLogits) else explainers.OWN
+
+
+def _drawn(attributor: Attributor) -> dict[str, Tensor]:
+    generator = torch.Generator().manual_seed(11)
+    trained = {name: parameter for name, parameter in attributor.named_parameters() if parameter.requires_grad}
+    return {
+        # The prediction's embedding is as large as a tiny model's words: maps then depend on it.
+        name: parameter.detach() + (1.0 if name in FIXED else 0.3) * torch.randn(parameter.shape, generator=generator)
+        for name, parameter in trained.items()
+    }
 
 
 def edit(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:

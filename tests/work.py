@@ -27,6 +27,7 @@ from raison.studies.runner import examine, execute
 from raison.studies.runner import run as run_study
 from raison.training.recipes.aml import train_aml
 from raison.training.recipes.aml_settings import AmlSettings
+from raison.training.recipes.amortized_shap import AmortizedShapSettings, train_amortized_shap
 from raison.training.recipes.answers import train_answers
 from raison.training.recipes.answers_settings import AnswersSettings
 from raison.training.recipes.at2 import squad_rows, train_at2
@@ -267,6 +268,13 @@ def aml(place: Path, out: Path) -> None:
     train_aml(raison.load(place / "tiny"), data_of(place), out, settings)
 
 
+def amortized_shap(place: Path, out: Path) -> None:
+    settings = AmortizedShapSettings(
+        samples=4, texts=6, validation=6, epochs=asked(place, "epochs"), batch_size=3, rank=2, progress=False
+    )
+    train_amortized_shap(raison.load(place / "tiny"), data_of(place), out, settings)
+
+
 def at2(place: Path, out: Path) -> None:
     settings = At2Settings(questions=12, held_out=4, ablations=2, steps=asked(place, "epochs"), progress=False)
     with pytest.MonkeyPatch.context() as patched:
@@ -294,6 +302,7 @@ WORKS: Mapping[WorkKind, Work] = {
     kinds.SCRATCH: scratch,
     kinds.FINE_TUNING: fine_tuned,
     kinds.AML: aml,
+    kinds.AMORTIZED_SHAP: amortized_shap,
     kinds.AT2: at2,
     kinds.IVRA: ivra,
 }

@@ -16,12 +16,11 @@ from raison.jobs.folder import KINDS, SCRATCH, STUDY, WorkKind
 from raison.jobs.identity import CONFIGURATION, DATA, SETTINGS, TOKENIZER, WEIGHTS, differing
 from raison.methods import CATALOGUE
 from raison.metrics import CATALOGUE as METRICS
-from raison.models.derived.attention_explainer import Design
 from raison.models.derived.identity import files_identity
-from tests.attention_explainers import untrained_attention
-from tests.explainers import saved_encoder, trained_heads, untrained
+from tests.explainers import saved_encoder, trained_heads
 from tests.interruptions import Cut, Interruption
 from tests.tiny import TINY
+from tests.untrained import untrained_for
 from tests.work import CHANGES, TEXTS, WORKS, changed, prepare, tree
 
 BEGUN = 12
@@ -88,10 +87,8 @@ def test_another_explainer_under_the_same_name(tmp_path: Path, name: str) -> Non
     if name == "at2":
         trained_heads(model, explainer, torch.ones(3, 4))
         texts = [{"question": "what?", "sources": {"a": "the sea.", "b": "an owl."}, "answer": "the sea."}]
-    elif name == "aml":
-        untrained(model, explainer)
     else:
-        untrained_attention(model, explainer, Design(form=name))
+        untrained_for(name, model, explainer)
     raison.compare(model, texts, [name], ["gini"], out=out, progress=False)
     raison.compare(model, texts, [name], ["gini"], out=out, progress=False)
     before = tree(out)

@@ -79,7 +79,9 @@ def test_methods_that_look_inside_add_up_over_the_tokens(name: str, writer: Gene
     np.testing.assert_allclose(c.scores[0], whole.scores, rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["decompx", "value_zeroing", "self_explanation", "aml", "at2", "ivra"])
+@pytest.mark.parametrize(
+    "name", ["decompx", "value_zeroing", "self_explanation", "aml", "amortized_shap", "at2", "ivra"]
+)
 def test_methods_that_need_more_are_refused(name: str, writer: Generator) -> None:
     with pytest.raises(raison.RaisonError) as refusal:
         raison.cite(writer, "who told it?", SOURCES, answer="the sailor.", template="plain", draws=0, method=name)

@@ -20,16 +20,14 @@ from raison.core.registry import name_of
 from raison.core.results.explanation import Explanation
 from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier
-from raison.models.derived.attention_explainer import FORMS, Design
 from raison.models.derived.explainers import usual_folder
 from raison.report.explanations.html import page
 from raison.report.explanations.terminal import explanation_text
 from raison.report.style.terminal_text import plain
-from tests.attention_explainers import untrained_attention
 from tests.conftest import ALL
 from tests.contracts.test_methods import CLOSE
 from tests.contracts.test_threads import CALLS, FAMILIES, built
-from tests.explainers import untrained
+from tests.untrained import untrained_for
 
 CALLS = CALLS | {
     "integrated_gradients": "integrated_gradients(steps=4)",
@@ -155,11 +153,7 @@ def test_every_text_is_explained_or_refused_in_one_line(
     model, call = fuzzed(family), CALLS.get(name, name)
     method = CATALOGUE.create(call)
     if Property.TRAINED in method.properties and not method.lacking(model):
-        explainer = usual_folder(model.name, name_of(method))
-        if name_of(method) in FORMS:
-            untrained_attention(model, explainer, Design(name_of(method)))
-        else:
-            untrained(model, explainer)
+        untrained_for(name_of(method), model, usual_folder(model.name, name_of(method)))
     names = chosen(family, name)
     for refused in (text for text in names if not takes(family, text)):
         assert isinstance(explained(model, [wrapped(model, NASTY[refused])], call), str)

@@ -26,6 +26,7 @@ from tests.tiny import build_language_model
 COUNT = 400
 NAMES = {
     "aml": {"checkpoint", "metric"},
+    "amortized_shap": {"checkpoint"},
     "at2": {"checkpoint"},
     "ivra": {"checkpoint"},
     "smat": {"checkpoint"},

@@ -25,16 +25,14 @@ from raison.methods import CATALOGUE
 from raison.metrics import CATALOGUE as METRICS
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.writing.generator import Generator
-from raison.models.derived.attention_explainer import FORMS, Design
 from raison.models.derived.explainers import usual_folder
-from tests.attention_explainers import untrained_attention
 from tests.conftest import ALL
 from tests.contracts.test_completion import prompt
 from tests.contracts.test_methods import FURTHER, SHORTER, fingerprint
 from tests.contracts.test_metrics import LONG, NEEDS_WEIGHTS, SETTINGS, marked
-from tests.explainers import untrained
 from tests.tiny import LANGUAGE_MODELS, TINY, WRITERS, build_answering, build_language_model, build_writer
 from tests.toys import Linear
+from tests.untrained import untrained_for
 
 THREADS = 8
 TEXTS = ("a dull plot", "dull", "the end is good", "a quiet end")
@@ -120,11 +118,7 @@ def jobs_of(model: Classifier, folder: Path) -> dict[str, Job]:
         if method.lacking(model):
             continue
         if Property.TRAINED in method.properties:
-            explainer = usual_folder(model.name, name_of(method))
-            if name_of(method) in FORMS:
-                untrained_attention(model, explainer, Design(name_of(method)))
-            else:
-                untrained(model, explainer)
+            untrained_for(name_of(method), model, usual_folder(model.name, name_of(method)), of="logit")
         try:
             method.check(model)
         except UnsupportedError:

@@ -36,7 +36,7 @@ CHEAP = {
 REFUSED = {
     *("alti", "decompx", "globenc"),
     *("rpi", "rpi_g", "value_zeroing"),
-    *("aml", "at2", "ivra", "self_explanation", "smat"),
+    *("aml", "amortized_shap", "at2", "ivra", "self_explanation", "smat"),
     *("mp_pi", "sp_pi"),
 }
 

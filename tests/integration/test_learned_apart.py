@@ -15,6 +15,7 @@ COMMANDS = {
     "classifier": "--train sst2:test --test mr:test",
     "scratch": "--train sst2:test --dev mr:test --architecture bert",
     "aml": "--data sst2:test --dev mr:test --model model",
+    "amortized-shap": "--data sst2:test --dev mr:test --model model",
     "ivra": "--data sst2:test --dev mr:test --model model --criteria comp",
 }
 

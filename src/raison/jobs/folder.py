@@ -56,11 +56,12 @@ ANSWERS = WorkKind("the training of answers from sources", TRAINING)
 SCRATCH = WorkKind("the training of a whole model", TRAINING)
 FINE_TUNING = WorkKind("the fine-tuning of a model", TRAINING)
 AML = WorkKind("the training of an explainer (aml)", TRAINING)
+AMORTIZED_SHAP = WorkKind("the training of an explainer (amortized_shap)", TRAINING)
 AT2 = WorkKind("the training of attention heads (at2)", TRAINING)
 IVRA = WorkKind("the training of a model that explains itself (ivra)", TRAINING, early=("plain",))
 KINDS = (
-    COMPARISON, STUDY, TRAININGS, TRUST, AUDIT, EXPLANATIONS, CLASSIFIER, ANSWERS, SCRATCH, FINE_TUNING, AML, AT2,
-    IVRA,
+    COMPARISON, STUDY, TRAININGS, TRUST, AUDIT, EXPLANATIONS, CLASSIFIER, ANSWERS, SCRATCH, FINE_TUNING, AML,
+    AMORTIZED_SHAP, AT2, IVRA,
 )  # fmt: skip
 
 

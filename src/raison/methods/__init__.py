@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     # For type checkers, which do not run __getattr__: one line for each file, as a test checks.
     from raison.methods.alti import Alti as Alti
     from raison.methods.aml import Aml as Aml
+    from raison.methods.amortized_shap import AmortizedShap as AmortizedShap
     from raison.methods.at2 import At2 as At2
     from raison.methods.attention_average import AttentionAverage as AttentionAverage
     from raison.methods.attention_flow import AttentionFlow as AttentionFlow

@@ -89,7 +89,7 @@ HELP = [
     "study run",
 ]
 HELP += ["study check", "serve", "train classifier", "train aml", "train ivra", "train scratch", "train answers"]
-HELP += ["train at2"]
+HELP += ["train amortized-shap", "train at2"]
 
 
 def test_lists_and_help_pages_do_not_wait_for_torch() -> None:

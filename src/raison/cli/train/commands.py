@@ -4,6 +4,7 @@ import typer
 
 from raison.cli.interruption import interruptible
 from raison.cli.train.aml import aml
+from raison.cli.train.amortized_shap import amortized_shap
 from raison.cli.train.answers import answers
 from raison.cli.train.at2 import at2
 from raison.cli.train.classifier import classifier
@@ -12,5 +13,5 @@ from raison.cli.train.scratch import scratch
 
 app = typer.Typer(help="Train a classifier, or an explainer of one.", no_args_is_help=True)
 
-for command in (aml, answers, at2, ivra, scratch, classifier):
+for command in (aml, amortized_shap, answers, at2, ivra, scratch, classifier):
     app.command()(interruptible("folder")(command))

@@ -77,7 +77,13 @@ class Attributor(nn.Module):
         return self.encoder.encode(texts, "token", truncate=True)
 
     def forward(self, encoding: Encoding, wanted: Float[Tensor, "batch classes"]) -> Float[Tensor, "batch tokens"]:
-        """Scores of all positions; those of special tokens and padding are meaningless. One pass per text."""
+        """The first of `values`, squeezed between 0 and 1. One pass per text."""
+        return self.values(encoding, wanted)[..., 0].sigmoid()
+
+    def values(
+        self, encoding: Encoding, wanted: Float[Tensor, "batch classes"]
+    ) -> Float[Tensor, "batch tokens outputs"]:
+        """The head's outputs at each position; those of special tokens and padding are meaningless. One pass."""
         lengths = encoding.attention_mask.sum(1)
         device = self.prediction.device
         ids = self._with_place(encoding.input_ids, encoding.input_ids[:, 0], lengths).to(device)
@@ -90,7 +96,8 @@ class Attributor(nn.Module):
         with given_embeddings([table], embeds, family_of(self.backbone).tokens_first):
             states = self.backbone(**self._inputs(encoding, ids, lengths))[0]
         states = self.dropout(states[:, : encoding.input_ids.shape[1]].float())
-        return self.output(torch.tanh(self.hidden(states)))[..., 0].sigmoid()
+        values: Tensor = self.output(torch.tanh(self.hidden(states)))
+        return values
 
     def tuned(self) -> dict[str, Tensor]:
         """The parameters fine-tuned on a text: all trainable ones except the prediction's embeddings."""

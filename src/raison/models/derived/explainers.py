@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from safetensors import SafetensorError
@@ -38,6 +38,20 @@ QUESTIONS = (
 )
 TOLERANCE = 0.05
 """Tolerance in probability; half precision and other machines stay far below it."""
+
+
+@runtime_checkable
+class OfModel(Protocol):
+    """What every card says of the model that its explainer was trained for."""
+
+    @property
+    def model(self) -> str: ...
+    @property
+    def classes(self) -> tuple[str, ...]: ...
+    @property
+    def vocabulary(self) -> str: ...
+    @property
+    def said(self) -> tuple[tuple[float, ...], ...]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,19 +184,28 @@ def write(folder: Path, card: Card, states: Mapping[str, Mapping[str, Tensor]]) 
     """Save the states, by file name, in half precision, and the card last: it marks a finished explainer."""
     disk.remove(folder / FILE)
     for name, state in states.items():
-        tensors = {key: value.detach().cpu().to(torch.float16).contiguous() for key, value in state.items()}
-        with disk.whole_file(folder / name) as part:
-            save_file(tensors, part, metadata={"format": "pt"})
-            # safetensors makes files that only their owner may read; this one may be shared.
-            part.chmod(0o644)
+        write_weights(folder / name, state)
     content = {"schema": SCHEMA, **asdict(card)}
     disk.write_whole(folder / FILE, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+
+
+def write_weights(path: Path, state: Mapping[str, Tensor]) -> None:
+    """Save trained weights in half precision."""
+    tensors = {key: value.detach().cpu().to(torch.float16).contiguous() for key, value in state.items()}
+    with disk.whole_file(path) as part:
+        save_file(tensors, part, metadata={"format": "pt"})
+        # safetensors makes files that only their owner may read; this one may be shared.
+        part.chmod(0o644)
 
 
 def load_attributor(folder: Path, card: Card, goal: str, model: LanguageModel) -> Attributor:
     """The best attribution model for a metric, in evaluation mode, on the explained model's device."""
     attributor = new_attributor(model, card.backbone, card.rank, learned=card.masking == "learned")
-    path = folder / card.goals[goal].file
+    return load_weights(attributor, folder / card.goals[goal].file, card.backbone)
+
+
+def load_weights(attributor: Attributor, path: Path, backbone: str) -> Attributor:
+    """The attribution model with the trained weights of a file, in evaluation mode. Raises LoadError."""
     try:
         state = {name: value.float() for name, value in load_file(path).items()}
     except (OSError, SafetensorError) as error:
@@ -190,7 +213,7 @@ def load_attributor(folder: Path, card: Card, goal: str, model: LanguageModel) -
     own = attributor.state_dict()
     trained = {name for name, parameter in attributor.named_parameters() if parameter.requires_grad}
     if not trained <= set(state) <= set(own) or any(own[name].shape != value.shape for name, value in state.items()):
-        raise LoadError(f"{path} does not fit the backbone '{card.backbone}': train the explainer again.")
+        raise LoadError(f"{path} does not fit the backbone '{backbone}': train the explainer again.")
     attributor.load_state_dict(state, strict=False)
     return attributor.eval()
 
@@ -244,8 +267,11 @@ def vocabulary_of(model: LanguageModel) -> str:
     return hashlib.sha256(json.dumps(found).encode()).hexdigest()[:16]
 
 
-def check_fits(card: Card, model: LanguageModel, folder: Path) -> None:
-    """Raise UnsupportedError, with every reason, unless the explainer was trained for this model."""
+def check_fits(card: OfModel, model: LanguageModel, folder: Path, command: str = "aml") -> None:
+    """Raise UnsupportedError, with every reason, unless the explainer was trained for this model.
+
+    `command` is that of `raison train` which trains another.
+    """
     reasons = []
     if card.classes != model.classes:
         reasons.append(f"its labels are {', '.join(card.classes)}, the model's are {', '.join(model.classes)}")
@@ -257,7 +283,7 @@ def check_fits(card: Card, model: LanguageModel, folder: Path) -> None:
         raise UnsupportedError(
             f"the explainer in {folder} was trained for {card.model} and does not explain {model.name}",
             reasons,
-            f"Train one: raison train aml --model {model.name} --data SET:SPLIT.",
+            f"Train one: raison train {command} --model {model.name} --data SET:SPLIT.",
         )
 
 

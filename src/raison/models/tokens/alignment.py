@@ -31,6 +31,13 @@ class Alignment:
         greatest = torch.where(there, found, -torch.inf).amax(-1)
         return torch.where(there.any(-1), greatest, torch.zeros_like(greatest))
 
+    def summed(self, scores: Float[Tensor, "batch tokens outputs"]) -> Float[Tensor, "batch units outputs"]:
+        """Each unit's sums of its tokens' scores; differentiable. A token that covers several units counts in each."""
+        positions, outputs = self.positions.to(scores.device), scores.shape[2]
+        places = positions.clamp_min(0).flatten(1)[..., None].expand(-1, -1, outputs)
+        found = scores.gather(1, places).view(*positions.shape, outputs)
+        return torch.where(positions[..., None] >= 0, found, 0).sum(2)
+
     def select(self, rows: Sequence[int], units: int) -> "Alignment":
         """The same for some of the texts, of which none has more than `units` units."""
         return Alignment(self.positions[list(rows), :units])

@@ -1,0 +1,44 @@
+"""raison train amortized-shap: an explainer that predicts Shapley values in one pass."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from raison.cli.options import But, Model, from_records
+from raison.cli.train.shared import LearnedData, SkipBad, command_line
+from raison.data import Wanted
+from raison.data.lengths import Lengths
+from raison.training.recipes.amortized_shap_settings import AmortizedShapSettings
+
+
+@from_records
+def amortized_shap(
+    context: typer.Context,
+    texts: Annotated[LearnedData, But(without=("labels",))],
+    entry: Annotated[Model, But(without=("explained", "calibrate"))],
+    wanted: Annotated[Wanted, But(without=("pair", "label"))],
+    lengths: Annotated[Lengths, But(without=("answer_window",))],
+    settings: AmortizedShapSettings,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the explainer; by default where --method amortized_shap finds it.")
+    ] = None,
+    skip_bad: SkipBad = False,
+) -> None:
+    """Train an explainer that predicts Shapley values in one pass. If killed, run it again to resume.
+
+    First the values of every text are estimated with many passes of the model. Then the explainer learns them.
+    """
+    # Imported here: the help page must not wait for torch.
+    from raison.models.derived.amortized import KIND
+    from raison.models.derived.explainers import own_folder
+    from raison.studies.plans import load_named_model
+    from raison.training.recipes.amortized_shap import train_amortized_shap
+
+    data, dev = texts.read(wanted, skip_bad)
+    model = load_named_model(entry)
+    folder = out or own_folder(model.name, KIND)
+    dev = None if dev is None else lengths.of(dev)
+    card = train_amortized_shap(model, lengths.of(data), folder, settings, dev, command_line(context, "amortized-shap"))
+    reached = card.provenance["correlation"]["held_out"]
+    typer.echo(f"{folder}: correlation with the values of {settings.validation} held-out texts {reached:.3f}")

@@ -1,0 +1,221 @@
+"""Training of an attribution model that predicts Shapley values: estimates of many texts first, then a regression."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from raison.core.capabilities.passes import Passes
+from raison.core.capabilities.step_logits import StepLogits
+from raison.core.errors import InputError, UnsupportedError
+from raison.core.model import LanguageModel, asked_of, check_classes
+from raison.core.targets.target import probabilities
+from raison.data.dataset import Dataset
+from raison.data.digest import dataset_digest
+from raison.explaining.attribution import BATCH, Settings, prepare, scores_of
+from raison.jobs import disk
+from raison.jobs.folder import AMORTIZED_SHAP, refuse_others
+from raison.jobs.identity import DATA, SETTINGS, digest_of, of_several, training_in
+from raison.jobs.store import RecordStore
+from raison.methods.kernel_shap import KernelShap
+from raison.models.derived import explainers
+from raison.models.derived.amortized import KIND, AmortizedCard, new_predictor, write
+from raison.models.derived.identity import base_identity, identity_of
+from raison.progress import progress_bar
+from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit
+from raison.training.objectives.mean_squared_error import MeanSquaredError
+from raison.training.recipes.amortized_shap_settings import AmortizedShapSettings as AmortizedShapSettings
+from raison.training.recipes.apart import check_apart, learned_by
+from raison.training.recipes.card import Call, run_notes
+from raison.training.recipes.masks import RowBatches
+from raison.training.recipes.samples import split
+from raison.training.recipes.taught_values import TaughtTexts, ValueLessons
+
+JOURNAL, CHECKPOINT = "values.jsonl", "training.checkpoint"
+LIGHT = "minilm"
+"""The backbone for models that read from left to right, which cannot be attribution models."""
+SCORE = "correlation"
+
+
+@dataclass(frozen=True, slots=True)
+class _AmortizedTraining:
+    model: LanguageModel
+    settings: AmortizedShapSettings
+    backbone: str
+    of: str
+    removal: str
+    out: Path
+    identity: str
+
+    @property
+    def asked(self) -> Settings:
+        """What is explained, but for the class."""
+        s = self.settings
+        return Settings(unit=s.unit, of=self.of, removal=self.removal, seed=s.seed, truncate=True)
+
+
+def train_amortized_shap(
+    model: LanguageModel,
+    data: Dataset,
+    out: Path,
+    settings: AmortizedShapSettings,
+    dev: Dataset | None = None,
+    command: str = "",
+) -> AmortizedCard:
+    """Train an explainer for `model` on texts of `data`; save it to the folder `out` and return its card.
+
+    `settings.validation` texts, of `dev` or otherwise of `data`, choose the epoch. Costs `settings.samples` passes of
+    the model for each text, and then a forward and a backward pass of the attribution model per text and epoch. A
+    killed run resumes behind its last texts, or its last epoch, when started again with the same settings and data. The
+    model, its device and the random state are unchanged afterwards.
+
+    Raises InputError, UnsupportedError or LoadError before anything is computed.
+    """
+    call = Call.now(command)
+    refuse_others(out, AMORTIZED_SHAP)
+    check_apart([data.name, *learned_by(model.name)], [data, dev])
+    backbone = _checked(model, settings)
+    learned, held_out = split(data, dev, settings.texts, settings.validation, settings.seed)
+    identity = {
+        **identity_of(model),
+        **of_several({} if backbone == explainers.OWN else {"the backbone": base_identity(backbone)}),
+        DATA: digest_of([dataset_digest(data), None if dev is None else dataset_digest(dev)]),
+        SETTINGS: digest_of(asdict(replace(settings, progress=False))),
+    }
+    removal = settings.removal or model.removals[0]
+    of = asked_of(model, settings.of)
+    job = _AmortizedTraining(model, settings, backbone, of, removal, out, digest_of(identity))
+    with training_in(out, AMORTIZED_SHAP, identity):
+        estimated = _estimated(job, [*learned.texts, *held_out.texts])
+        parts = [range(len(learned)), range(len(learned), len(estimated.values))]
+        card = _trained(job, [estimated.select(rows) for rows in parts], (data,) if dev is None else (data, dev), call)
+        for leftover in (JOURNAL, CHECKPOINT):
+            disk.remove(out / leftover)
+    return card
+
+
+def _checked(model: LanguageModel, settings: AmortizedShapSettings) -> str:
+    """The backbone. Raises what stands in the way, before a text is read."""
+    explainers.check_whole_texts(model, KIND)
+    check_classes(model, "an explainer of amortized_shap, which is told the class,")
+    if not model.offers(Passes):
+        raise UnsupportedError(
+            f"cannot train an explainer for {model.name}", [model.withheld.get(Passes, "it has no passes of its own")]
+        )
+    if settings.removal is not None and settings.removal not in model.removals:
+        raise InputError(
+            f"{model.name} cannot remove words by '{settings.removal}': give one of {', '.join(model.removals)}."
+        )
+    backbone = settings.backbone or (LIGHT if model.offers(StepLogits) else explainers.OWN)
+    new_predictor(model, backbone, settings.rank)
+    return backbone
+
+
+def _estimated(job: _AmortizedTraining, texts: Sequence[Any]) -> TaughtTexts:
+    """The Shapley values of every text; those of the journal are not computed again."""
+    journal = RecordStore(job.out / JOURNAL)
+    # One record for the texts of one call: the last digits depend on the texts beside a text.
+    found = [row for record in journal.read().records for row in record["texts"]]
+    with progress_bar("Shapley values", len(texts), job.settings.progress, len(found)) as advance:
+        for start in range(len(found), len(texts), BATCH):
+            new = _values(job, texts[start : start + BATCH], start)
+            journal.append([{"texts": new}])
+            found += new
+            advance(len(new))
+    return TaughtTexts(
+        job.model.encode(texts, job.settings.unit, True),
+        torch.tensor([record["probabilities"] for record in found], dtype=torch.float32),
+        tuple({int(index): tuple(map(float, own)) for index, own in record["values"].items()} for record in found),
+    )
+
+
+def _values(job: _AmortizedTraining, texts: Sequence[Any], start: int) -> list[dict[str, Any]]:
+    """For each text the model's probabilities, and for each chosen class the values of its units.
+
+    Which units are removed together depends on the text alone: another class takes no further passes.
+    """
+    s, model = job.settings, job.model
+    batch = prepare(model, texts, job.asked)
+    said = probabilities(batch.full, model.multi_label)
+    rows: list[dict[str, Any]] = [
+        {"probabilities": [round(value, 6) for value in own], "values": {}} for own in said.tolist()
+    ]
+    chosen = [_chosen(job, index, start + n) for n, index in enumerate(batch.target.index.tolist())]
+    method = KernelShap(samples=s.samples, estimator="gaussian_process")
+    for indices in zip(*chosen, strict=True):
+        target = replace(batch.target, index=torch.tensor(indices), against=None)
+        scores = scores_of(replace(batch, target=target, maps={}, attributed={}), method)
+        for row, index, own in zip(rows, indices, scores, strict=True):
+            row["values"][str(index)] = [round(float(value), 8) for value in own]
+    return rows
+
+
+def _chosen(job: _AmortizedTraining, predicted: int, number: int) -> list[int]:
+    """The classes of a text whose values are learned, the predicted one first."""
+    rng = np.random.default_rng([job.settings.seed, number])
+    others = [index for index in range(len(job.model.classes)) if index != predicted]
+    return [predicted, *rng.permutation(others).tolist()[: job.settings.classes - 1]]
+
+
+def _trained(
+    job: _AmortizedTraining, taught: Sequence[TaughtTexts], data: Sequence[Dataset], call: Call
+) -> AmortizedCard:
+    """Train, write the explainer and return its card; its correlation is measured with the weights as saved."""
+    s, (learned, held_out) = job.settings, taught
+    scale = learned.scale()
+    attributor = new_predictor(job.model, job.backbone, s.rank, s.seed)
+    judged = ValueLessons(attributor, held_out, scale)
+    history = _fit(job, ValueLessons(attributor, learned, scale, s.half), judged, learned)
+    best = history.best[SCORE]
+    state = {name.removeprefix("attributor."): value for name, value in best.weights.items()}
+    attributor.load_state_dict({name: value.half().float() for name, value in state.items()}, strict=False)
+    card = AmortizedCard(
+        model=job.model.name,
+        classes=job.model.classes,
+        vocabulary=explainers.vocabulary_of(job.model),
+        said=explainers.said_by(job.model),
+        backbone=job.backbone,
+        rank=s.rank,
+        of=job.of,
+        removal=job.removal,
+        unit=s.unit,
+        scale=scale,
+        provenance={
+            "data": [{"name": d.name, "sha256": d.sha256, "rows": len(d)} for d in data],
+            "settings": {name: value for name, value in asdict(s).items() if name != "progress"},
+            "correlation": {"held_out": round(judged.correlation(job.model), 4)},
+            "epochs": [round(scores[SCORE], 4) for scores in history.scores],
+            **run_notes(call),
+        },
+    )
+    write(job.out, card, state)
+    return card
+
+
+def _fit(job: _AmortizedTraining, lessons: ValueLessons, judged: ValueLessons, learned: TaughtTexts) -> History:
+    s = job.settings
+    plan = TrainSettings(
+        epochs=s.epochs,
+        learning_rate=s.rate,
+        seed=s.seed,
+        keep_best=True,
+        checkpoint=job.out / CHECKPOINT,
+        identity=job.identity,
+        progress=s.progress,
+    )
+
+    def score(_module: nn.Module) -> dict[str, float]:
+        return {SCORE: judged.correlation(job.model)}
+
+    batches = RowBatches(learned.encoding.lengths, s.batch_size, s.seed)
+    history = fit(plan, lessons, batches, MeanSquaredError(), Evaluation(score))
+    if all(math.isnan(scores[SCORE]) for scores in history.scores):
+        raise InputError(
+            "no validation text has values that differ: give texts of several units, or more of them (--validation)."
+        )
+    return history

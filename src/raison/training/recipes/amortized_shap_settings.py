@@ -1,0 +1,55 @@
+"""How an attribution model learns Shapley values."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from raison.core.inputs.unit import Granularity
+from raison.core.settings.fields import Setting, check
+from raison.explaining.settings import OfSetting, RemovalSetting
+from raison.training.recipes.classifier_settings import BatchSetting, EpochsSetting, HalfSetting
+
+ENCODER_RATE, LOW_RANK_RATE = 5e-5, 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class AmortizedShapSettings:
+    """How to train an explainer that predicts Shapley values.
+
+    The values of each text are estimated once, by `kernel_shap` with `samples` passes and its Gaussian process: those
+    of every class, or of the predicted one and `classes` - 1 others drawn for the text. The best epoch by the mean
+    correlation with the values of the validation texts is kept.
+    `backbone` None is the explained model's own encoder, or MiniLM for a model that has none; `rank` None trains all of
+    it. `removal` and `of` None are what is usual for the model.
+    """
+
+    backbone: Annotated[
+        str | None, Setting("Of the attribution model: own, minilm, a folder or an encoder's Hub id.")
+    ] = None
+    rank: Annotated[
+        int | None, Setting("Rank of the matrices added to the backbone; 0 trains all of it.", least=1, none=0)
+    ] = 16
+    learning_rate: Annotated[
+        float | None, Setting("Learning rate; 0.001, or 0.00005 with --rank 0.", above=0, options=("--lr",))
+    ] = None
+    samples: Annotated[int, Setting("Passes from which the values of a text are estimated.", least=4)] = 64
+    classes: Annotated[int, Setting("Classes of each text whose values are learned.", least=1)] = 6
+    unit: Annotated[
+        Granularity, Setting("Whose values are learned: token, word or sentence.", options=("--unit", "-u"))
+    ] = "word"
+    of: OfSetting = None
+    removal: RemovalSetting = None
+    texts: Annotated[int, Setting("Texts to learn from.", least=1)] = 5000
+    validation: Annotated[int, Setting("Texts to judge on.", least=1)] = 200
+    epochs: EpochsSetting = 8
+    batch_size: BatchSetting = 32
+    seed: Annotated[int, Setting("Seed of the texts, their classes, the passes and the new weights.")] = 0
+    half: HalfSetting = False
+    progress: bool = True
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    @property
+    def rate(self) -> float:
+        """The peak learning rate."""
+        return self.learning_rate or (ENCODER_RATE if self.rank is None else LOW_RANK_RATE)
