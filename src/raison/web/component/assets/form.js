@@ -76,7 +76,7 @@ function targets(settings, facts, set) {
     parts.push(choice("and not", [[PREDICTED, "no other"], ...others], against ?? PREDICTED, (not) => both(target, not)));
   }
   const of = [["", "by default"], ...QUANTITIES.map((name) => [name, name.replace("_", "-")])];
-  parts.push(choice("Of its", of, settings.of ?? "", (value) => set({ of: value || null })));
+  parts.push(choice("Quantity", of, settings.of ?? "", (value) => set({ of: value || null })));
   return parts;
 }
 

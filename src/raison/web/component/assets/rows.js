@@ -259,7 +259,10 @@ function known(state) {
 
 /** Units with their scores. */
 function strongest(units) {
-  const parts = units.flatMap(({ text, said }, place) => [place ? ", " : "", make("bdi", { translate: "no" }, text), ` ${said}`]);
+  const parts = units.flatMap(({ text, said }, place) => {
+    const comma = place < units.length - 1 ? "," : "";
+    return [place ? " " : "", make("span", { class: "strong-one" }, make("bdi", { translate: "no" }, text), ` ${said}${comma}`)];
+  });
   return parts.length ? make("span", {}, ...parts) : null;
 }
 

@@ -49,7 +49,7 @@ export class Writing extends Face {
     row.append(
       choice("Method", methodsOf(facts, method), method, (value) => set({ method: value }, true)),
       choice("Units", units, unit, (value) => set({ unit: value }, true)),
-      choice("Of its", [["", "by default"], ...QUANTITIES.map((name) => [name, name.replace("_", "-")])], of ?? "", (value) => set({ of: value || null }, true)),
+      choice("Quantity", [["", "by default"], ...QUANTITIES.map((name) => [name, name.replace("_", "-")])], of ?? "", (value) => set({ of: value || null }, true)),
       count("Tokens at most", tokens, this.model.get("limits").new_tokens, (value) => set({ tokens: value }, true)),
       make("button", { type: "submit", class: "out" }, "Explain"),
     );
