@@ -42,6 +42,8 @@ SORTS = {
     "squad_5": Sort("squad", 4),
     "squad_10": Sort("squad", 9),
     "exchanged_5": Sort("squad_exchanged", 4),
+    "exchanged_10": Sort("squad_exchanged", 9, count=12),
+    "squad_20": Sort("squad", 19, count=8),
 }
 
 
