@@ -37,7 +37,7 @@ def filled(text: str, rows: Sequence[Row], others: Mapping[str, Callable[[list[s
             return f"<!-- {kind}{about} -->{others[kind](_asked(about))}<!-- / -->"
         if kind not in ANSWERS:
             raise StaleError(f"'{kind}' in {mark[0]!r:.120} is none of {', '.join(ANSWERS)}")
-        fitting = [row for row in rows if _fits(row, about)]
+        fitting = _fitting(rows, about)
         if not fitting:
             raise StaleError(f"no claim fits {mark[0]!r:.160}")
         return f"<!-- {kind}{about} -->{ANSWERS[kind](fitting)}<!-- / -->"
@@ -50,7 +50,7 @@ def figure(text: str, rows: Sequence[Row]) -> str:
     effects = []
     for mark in MARK.finditer(text):
         if mark[1] == "gap":
-            row = _single([row for row in rows if _fits(row, mark[2])])
+            row = _single(_fitting(rows, mark[2]))
             question = QUESTION.findall(text[: mark.start()])[-1]
             label = f"{question}. {row['claim']} ({row['run'].partition('--')[0]})"
             effect = Effect(
@@ -66,12 +66,11 @@ def _asked(about: str) -> list[str]:
     return [part.strip() or "*" for part in about.split(";")]
 
 
-def _fits(row: Row, about: str) -> bool:
-    asked = _asked(about)
-    return all(
-        fnmatchcase(row[column], pattern)
-        for column, pattern in zip(("study", "claim", "run", "metric"), asked, strict=False)
-    )
+def _fitting(rows: Sequence[Row], about: str) -> Sequence[Row]:
+    """The rows whose columns have what a mark asks of each; the study, which few rows pass, is looked at first."""
+    for column, pattern in zip(("study", "claim", "run", "metric"), _asked(about), strict=False):
+        rows = [row for row in rows if fnmatchcase(row[column], pattern)]
+    return rows
 
 
 def _share(verdict: str) -> Callable[[Sequence[Row]], str]:
