@@ -3,11 +3,9 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from raison.core.metric import Evidence, Metric, Need
 from raison.core.results.explanation import Explanation
-from raison.numerics.measures.plausibility import check_annotators, combine, mean_defined, precision_recall_area
+from raison.numerics.measures.plausibility import against_rationales, check_annotators, precision_recall_area
 
 
 @dataclass(frozen=True)
@@ -33,6 +31,4 @@ class Auprc(Metric):
         check_annotators(self.annotators)
 
     def measure(self, explanation: Explanation, evidence: Evidence) -> float:
-        scores = np.array(explanation.scores, dtype=float)
-        marked = combine(evidence.rationales, self.annotators)
-        return mean_defined([precision_recall_area(scores, relevant) for relevant in marked])
+        return against_rationales(explanation.scores, evidence.rationales, self.annotators, precision_recall_area)

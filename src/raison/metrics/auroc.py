@@ -3,11 +3,9 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from raison.core.metric import Evidence, Metric, Need
 from raison.core.results.explanation import Explanation
-from raison.numerics.measures.plausibility import check_annotators, combine, mean_defined, roc_area
+from raison.numerics.measures.plausibility import against_rationales, check_annotators, roc_area
 
 
 @dataclass(frozen=True)
@@ -31,5 +29,4 @@ class Auroc(Metric):
         check_annotators(self.annotators)
 
     def measure(self, explanation: Explanation, evidence: Evidence) -> float:
-        scores = np.array(explanation.scores, dtype=float)
-        return mean_defined([roc_area(scores, relevant) for relevant in combine(evidence.rationales, self.annotators)])
+        return against_rationales(explanation.scores, evidence.rationales, self.annotators, roc_area)

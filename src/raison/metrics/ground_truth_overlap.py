@@ -6,11 +6,9 @@ The level of chance for n units of which k are known is 1 / (n choose k): what a
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from raison.core.metric import Evidence, Metric, Need
 from raison.core.results.explanation import Explanation
-from raison.numerics.measures.plausibility import check_annotators, combine, exact_top_chance, mean_defined
+from raison.numerics.measures.plausibility import against_rationales, check_annotators, exact_top_chance
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,4 @@ class GroundTruthOverlap(Metric):
         check_annotators(self.annotators)
 
     def measure(self, explanation: Explanation, evidence: Evidence) -> float:
-        scores = np.array(explanation.scores, dtype=float)
-        return mean_defined(
-            [exact_top_chance(scores, known) for known in combine(evidence.rationales, self.annotators)]
-        )
+        return against_rationales(explanation.scores, evidence.rationales, self.annotators, exact_top_chance)

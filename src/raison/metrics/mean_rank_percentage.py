@@ -6,11 +6,9 @@ The level of chance for n units of which k are known is k (n + 1) / ((k + 1) n):
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from raison.core.metric import Evidence, Metric, Need
 from raison.core.results.explanation import Explanation
-from raison.numerics.measures.plausibility import check_annotators, combine, expected_depth, mean_defined
+from raison.numerics.measures.plausibility import against_rationales, check_annotators, expected_depth
 
 
 @dataclass(frozen=True)
@@ -35,6 +33,5 @@ class MeanRankPercentage(Metric):
         check_annotators(self.annotators)
 
     def measure(self, explanation: Explanation, evidence: Evidence) -> float:
-        scores = np.array(explanation.scores, dtype=float)
-        depths = [expected_depth(scores, known) for known in combine(evidence.rationales, self.annotators)]
-        return mean_defined(depths) / len(scores)
+        depth = against_rationales(explanation.scores, evidence.rationales, self.annotators, expected_depth)
+        return depth / len(explanation.scores)

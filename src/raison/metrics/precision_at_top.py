@@ -1,13 +1,12 @@
 """Precision at the top: how many of the top units are known to matter?"""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
-
-import numpy as np
 
 from raison.core.metric import Evidence, Metric, Need
 from raison.core.results.explanation import Explanation
-from raison.numerics.measures.plausibility import check_annotators, check_count, combine, mean_defined, top_precision
+from raison.numerics.measures.plausibility import against_rationales, check_annotators, check_count, top_precision
 
 
 @dataclass(frozen=True)
@@ -35,6 +34,6 @@ class PrecisionAtTop(Metric):
         check_annotators(self.annotators)
 
     def measure(self, explanation: Explanation, evidence: Evidence) -> float:
-        scores = np.array(explanation.scores, dtype=float)
-        marked = combine(evidence.rationales, self.annotators)
-        return mean_defined([top_precision(scores, self.top, relevant) for relevant in marked])
+        return against_rationales(
+            explanation.scores, evidence.rationales, self.annotators, partial(top_precision, top=self.top)
+        )

@@ -1,13 +1,12 @@
 """Recall at the top: how many of the known units are among the top ones?"""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
-
-import numpy as np
 
 from raison.core.metric import Evidence, Metric, Need
 from raison.core.results.explanation import Explanation
-from raison.numerics.measures.plausibility import check_annotators, check_count, combine, mean_defined, top_recall
+from raison.numerics.measures.plausibility import against_rationales, check_annotators, check_count, top_recall
 
 
 @dataclass(frozen=True)
@@ -34,6 +33,6 @@ class RecallAtTop(Metric):
         check_annotators(self.annotators)
 
     def measure(self, explanation: Explanation, evidence: Evidence) -> float:
-        scores = np.array(explanation.scores, dtype=float)
-        marked = combine(evidence.rationales, self.annotators)
-        return mean_defined([top_recall(scores, self.top, relevant) for relevant in marked])
+        return against_rationales(
+            explanation.scores, evidence.rationales, self.annotators, partial(top_recall, top=self.top)
+        )

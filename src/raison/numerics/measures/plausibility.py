@@ -1,7 +1,7 @@
 """Scores compared with units that are known to matter: hard predictions, spans, curves and ranks."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -63,6 +63,17 @@ def mean_defined(values: Sequence[float]) -> float:
     """The mean of all values that are not NaN; NaN if none is left."""
     defined = [value for value in values if not math.isnan(value)]
     return sum(defined) / len(defined) if defined else math.nan
+
+
+def against_rationales(
+    scores: Sequence[float],
+    rationales: Sequence[Marks],
+    annotators: str,
+    measure: Callable[[UnitScores, Marks], float],
+) -> float:
+    """What `measure` gives for the scores and the combined rationales; averaged over annotators where it is defined."""
+    values = np.array(scores, dtype=float)
+    return mean_defined([measure(values, known) for known in combine(rationales, annotators)])
 
 
 def mean_parts(rows: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
@@ -149,17 +160,17 @@ def expected_depth(scores: UnitScores, known: Marks) -> float:
     return above + marked * (tied + 1) / (marked + 1)
 
 
-def top_precision(scores: UnitScores, top: int, known: Marks) -> float:
+def top_precision(scores: UnitScores, known: Marks, top: int) -> float:
     """Expected share of the `top` units that are known, over random breaking of ties; NaN without known units."""
-    return _top_hits(scores, top, known) / min(top, len(scores)) if known.any() else math.nan
+    return _top_hits(scores, known, top) / min(top, len(scores)) if known.any() else math.nan
 
 
-def top_recall(scores: UnitScores, top: int, known: Marks) -> float:
+def top_recall(scores: UnitScores, known: Marks, top: int) -> float:
     """Expected share of the known units among the `top`, over random breaking of ties; NaN without known units."""
-    return _top_hits(scores, top, known) / int(known.sum()) if known.any() else math.nan
+    return _top_hits(scores, known, top) / int(known.sum()) if known.any() else math.nan
 
 
-def _top_hits(scores: UnitScores, top: int, known: Marks) -> float:
+def _top_hits(scores: UnitScores, known: Marks, top: int) -> float:
     """Expected number of known units among the `top` highest scores, over random breaking of ties."""
     cut = np.sort(scores)[::-1][min(top, len(scores)) - 1]
     above, tied = scores > cut, scores == cut
