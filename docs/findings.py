@@ -102,7 +102,7 @@ def rows_of(name: str, folder: Path) -> list[Row]:
 def line(name: str, verdict: "Verdict") -> Row:
     """The cells of a verdict under COLUMNS."""
     gap = verdict.difference
-    p = gap.p if math.isnan(gap.studentised) else max(gap.p, gap.studentised)
+    p = gap.p if math.isnan(gap.second) else max(gap.p, gap.second)
     cells = (
         name,
         verdict.run,

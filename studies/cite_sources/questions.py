@@ -1,4 +1,4 @@
-"""Writes the study's questions: those that a model answers right, with their sources.
+"""Writes the questions of cite_sources and cite_two_sources: those that a model answers right, with their sources.
 
     python studies/cite_sources/questions.py [SORT ...]
 
@@ -34,6 +34,7 @@ class Sort:
     tried: int = 150
     seed: int = 0
     dtype: Literal["float32", "bfloat16"] = "bfloat16"
+    study: str = "cite_sources"
 
 
 SORTS = {
@@ -44,12 +45,18 @@ SORTS = {
     "exchanged_5": Sort("squad_exchanged", 4),
     "exchanged_10": Sort("squad_exchanged", 9, count=12),
     "squad_20": Sort("squad", 19, count=8),
+    "exchanged_20": Sort("squad_exchanged", 19, count=8),
+    "combined": Sort("planted_combined", 4, count=12, seed=2, study="cite_two_sources"),
+    "contradicting": Sort("planted_contradicting", 4, count=12, seed=2, study="cite_two_sources"),
+    "copied": Sort("squad_copied", 4, count=12, study="cite_two_sources"),
+    "near_copied": Sort("squad_near_copied", 4, count=12, study="cite_two_sources"),
 }
 
 
 def write(key: str) -> None:
     """The questions of a sort, into a file of that name, each with its number among those that were asked."""
-    sort, path = SORTS[key], Path(__file__).with_name(f"{key}.jsonl")
+    sort = SORTS[key]
+    path = Path(__file__).parents[1] / sort.study / f"{key}.jsonl"
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     last = json.loads(lines[-1])["number"] if lines else 0
     writer = raison.load(MODEL, dtype=sort.dtype)

@@ -6,9 +6,11 @@
     fails       it lies wholly on the other side
     undecided   else
 
-From 8 to 29 values the studentised bootstrap has to agree (p < 0.05), or the claim is undecided; benchmarks/claim_rules
-has the simulation behind these numbers. Where all values are alike, the chance of not having seen others takes its
-place (numerics.statistics.studentised). Holm's correction over all judged claims of a study stands beside it.
+From 8 to 29 values a second test has to agree (p < 0.05), or the claim is undecided; benchmarks/claim_rules has the
+simulation behind these numbers. It is the studentised bootstrap; for hits and misses, whose differences are -1, 0 and
+1, the permutation test, which is exact for them (numerics.statistics.paired). Where all values are alike, the chance of
+not having seen others takes its place (numerics.statistics.studentised). Holm's correction over all judged claims of a
+study stands beside it.
 """
 
 import math
@@ -36,9 +38,10 @@ UNKNOWN = Difference(math.nan, math.nan, math.nan, math.nan, 0)
 
 RULE = (
     f"A claim holds where the 95 % interval of the difference lies wholly on its side of zero, fails where it lies on "
-    f"the other, and is undecided otherwise. With fewer than {FEWEST} values it is too few; with fewer than 30 the "
-    "studentised bootstrap has to agree. It is not judged where the model is right on at most 10 points more than its "
-    "largest class, and missing where the records lack what it is about."
+    f"the other, and is undecided otherwise. With fewer than {FEWEST} values it is too few; with fewer than 30 a "
+    "second test has to agree: the studentised bootstrap, or for hits and misses the exact permutation test. It is not "
+    "judged where the model is right on at most 10 points more than its largest class, and missing where the records "
+    "lack what it is about."
 )
 """The rule as pages say it."""
 
@@ -128,7 +131,7 @@ def finding_of(gap: Difference, side: Side) -> Finding:
         return "too few"
     low, high = (gap.low, gap.high) if side == "above" else (-gap.high, -gap.low)
     # A NaN interval or p-value gives no verdict.
-    agreed = gap.count >= FEW or gap.studentised < LEVEL
+    agreed = gap.count >= FEW or gap.second < LEVEL
     if not agreed:
         return "undecided"
     return "holds" if low > 0 else "fails" if high < 0 else "undecided"
@@ -156,4 +159,4 @@ def corrected(verdicts: Sequence[Verdict]) -> list[Verdict]:
 
 def _p(gap: Difference) -> float:
     """The larger one where two tests were made."""
-    return gap.p if math.isnan(gap.studentised) else max(gap.p, gap.studentised)
+    return gap.p if math.isnan(gap.second) else max(gap.p, gap.second)

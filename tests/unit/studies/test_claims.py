@@ -187,9 +187,9 @@ def test_no_difference_is_seldom_decided(count: int) -> None:
 def test_a_second_test_that_disagrees_leaves_a_claim_undecided() -> None:
     gap = Difference(0.2, 0.01, 0.4, 0.04, FEWEST, 0.06)
     assert finding_of(gap, "above") == "undecided"
-    assert finding_of(replace(gap, studentised=0.04), "above") == "holds"
-    assert finding_of(replace(gap, studentised=0.04), "below") == "fails"
-    assert finding_of(replace(gap, count=30, studentised=math.nan), "above") == "holds"
+    assert finding_of(replace(gap, second=0.04), "above") == "holds"
+    assert finding_of(replace(gap, second=0.04), "below") == "fails"
+    assert finding_of(replace(gap, count=30, second=math.nan), "above") == "holds"
 
 
 @pytest.mark.parametrize(

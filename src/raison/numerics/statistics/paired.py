@@ -32,8 +32,8 @@ class Difference:
     """Pooled value of the first method minus that of the second, or minus a number, on the same `count` texts.
 
     `low` and `high` are its 95 % interval; `p` is two-sided, for "the two methods could be exchanged on every text", or
-    "the values lie evenly around the number". `studentised` is the p-value of the studentised bootstrap; NaN with `FEW`
-    texts or more.
+    "the values lie evenly around the number". `second` is the p-value of a second test, NaN with `FEW` texts or more:
+    the studentised bootstrap, or `p` where it is exact (see `difference`).
     """
 
     mean: float
@@ -41,7 +41,7 @@ class Difference:
     high: float
     p: float
     count: int
-    studentised: float = math.nan
+    second: float = math.nan
     error: float = math.nan
 
     @property
@@ -70,6 +70,10 @@ def difference(
     (numerics/statistics/resampling.py). A swap whose pooled value is undefined counts as a hit, which can only raise p;
     a resample whose pooled value is undefined is left out of the interval.
 
+    With fewer than 30 texts there is a second test. Where each value is 1 or 0, a hit or a miss, it is the permutation
+    test itself: the mean of differences of -1, 0 and 1 is zero only if -1 and 1 are equally likely, which is what that
+    test assumes (McNemar 1947). Elsewhere it is the studentised bootstrap.
+
     A text with a NaN in either row is left out. One text has no spread: its interval is NaN and its p is 1. No text,
     or a pooled value that is undefined on the texts themselves, gives NaN throughout. Raises UnknownNameError on an
     unknown pool and InputError on infinite scores.
@@ -89,8 +93,13 @@ def difference(
     drawn = draws(len(sums), seed)
     low, high = _interval(sums, make, drawn)
     parts = pairs.shape[2]
-    second_test = _second_test(np.hstack([*pairs]), lambda means: make(means[:, :parts]) - make(means[:, parts:]), seed)
     p = _p_value(pairs, sums, make, observed, drawn)
+    if count < FEW and make is POOLS["mean"] and _hits_and_misses(pairs):
+        second_test = p
+    else:
+        second_test = _second_test(
+            np.hstack([*pairs]), lambda means: make(means[:, :parts]) - make(means[:, parts:]), seed
+        )
     apart = _shares(pairs[0], make) - _shares(pairs[1], make)
     return Difference(observed, low, high, p, count, second_test, _error(apart))
 
@@ -124,6 +133,11 @@ def _second_test(columns: Float[np.ndarray, "texts columns"], statistic: Pool, s
     if len(columns) >= FEW:
         return math.nan
     return studentised_p(columns, statistic, draws(len(columns), seed).resamples())
+
+
+def _hits_and_misses(pairs: Pairs) -> bool:
+    """Whether every value is 0 or 1."""
+    return bool(((pairs == 0) | (pairs == 1)).all())
 
 
 def _error(shares: Gaps) -> float:

@@ -157,8 +157,8 @@ def test_equal_methods(texts: int, pool: str) -> None:
     first, _ = scores(texts, parts=2)
     found = difference(first, first.copy(), pool)
     second_test = 1.0 if texts < FEW else math.nan
-    assert found.studentised == pytest.approx(second_test, nan_ok=True)
-    assert replace(found, studentised=1.0) == Difference(0.0, 0.0, 0.0, 1.0, texts, 1.0, 0.0)
+    assert found.second == pytest.approx(second_test, nan_ok=True)
+    assert replace(found, second=1.0) == Difference(0.0, 0.0, 0.0, 1.0, texts, 1.0, 0.0)
 
 
 @pytest.mark.parametrize("texts", [6, 60])
@@ -254,6 +254,23 @@ def test_a_ratio_against_a_number_counts_each_text_with_its_share() -> None:
     assert found.p == pytest.approx(against(shares[:, None], 0.0).p)
 
 
+@pytest.mark.parametrize(("hits", "misses", "ties"), [(8, 0, 0), (17, 0, 3), (9, 2, 3), (3, 3, 6), (11, 4, 0)])
+def test_hits_and_misses_have_mcnemars_exact_test(hits: int, misses: int, ties: int) -> None:
+    first = np.array([1.0] * hits + [0.0] * misses + [1.0] * ties)[:, None]
+    second = np.array([0.0] * hits + [1.0] * misses + [1.0] * ties)[:, None]
+    found = difference(first, second)
+    discordant, fewer = hits + misses, min(hits, misses)
+    exact = min(1.0, 2 * sum(math.comb(discordant, k) for k in range(fewer + 1)) / 2**discordant)
+    assert found.second == found.p == pytest.approx(exact, abs=1e-12 if discordant + ties <= 12 else 0.01)
+
+
+def test_other_values_are_no_hits_and_misses() -> None:
+    """Even where the sample happens to have one difference only: another one could have had others."""
+    first, second = np.array([[1.0]] * 17 + [[0.0]] * 3), np.zeros((20, 1))
+    assert difference(first, second).second < 1e-3 < difference(0.5 * first, second).second
+    assert difference(0.5 * first, second).second == pytest.approx(against(first, 0.0).second, abs=1e-12)
+
+
 def literal_studentised(columns: np.ndarray) -> float:
     """The definition for a mean, one resample after the other."""
     rng, hits = np.random.default_rng(11), []
@@ -270,21 +287,21 @@ def literal_studentised(columns: np.ndarray) -> float:
 def test_studentised_p_is_the_share_of_resamples_beyond(shift: float, kind: str) -> None:
     rng = np.random.default_rng(8)
     values = shift + (rng.normal(size=14) if kind == "even" else rng.exponential(size=14) - 1)
-    assert against(values[:, None], 0.0).studentised == pytest.approx(literal_studentised(values), abs=0.015)
+    assert against(values[:, None], 0.0).second == pytest.approx(literal_studentised(values), abs=0.015)
 
 
 def test_studentised_p_of_two_rows_is_that_of_their_differences() -> None:
     first, second = scores(12, gain=0.05, seed=6)
-    assert difference(first, second).studentised == pytest.approx(against(first - second, 0.0).studentised, abs=1e-12)
+    assert difference(first, second).second == pytest.approx(against(first - second, 0.0).second, abs=1e-12)
 
 
 @pytest.mark.parametrize("pool", ["ratio", "f1"])
 def test_studentised_p_knows_pools(pool: str) -> None:
     """Scaling both parts leaves a ratio as it is, and scales an F1: neither changes in standard errors."""
     first, second = scores(12, parts=2, gain=0.1, seed=7)
-    found = difference(first, second, pool).studentised
+    found = difference(first, second, pool).second
     assert 0 < found < 1
-    assert found == pytest.approx(difference(3 * first, 3 * second, pool).studentised, abs=2e-3)
+    assert found == pytest.approx(difference(3 * first, 3 * second, pool).second, abs=2e-3)
 
 
 @pytest.mark.parametrize(
@@ -299,7 +316,7 @@ def test_studentised_p_knows_pools(pool: str) -> None:
     ],
 )
 def test_of_texts_that_are_all_alike_others_may_not_have_been_seen(values: np.ndarray, number: float, p: float) -> None:
-    assert against(values, number).studentised == pytest.approx(p, abs=1e-12)
+    assert against(values, number).second == pytest.approx(p, abs=1e-12)
 
 
 def test_twenty_right_answers_do_not_show_nine_of_ten() -> None:
@@ -309,5 +326,5 @@ def test_twenty_right_answers_do_not_show_nine_of_ten() -> None:
 
 
 def test_many_texts_need_no_second_test() -> None:
-    assert math.isnan(difference(*scores(FEW)).studentised)
-    assert not math.isnan(difference(*scores(FEW - 1)).studentised)
+    assert math.isnan(difference(*scores(FEW)).second)
+    assert not math.isnan(difference(*scores(FEW - 1)).second)
