@@ -41,7 +41,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_every_command_is_here() -> None:
-    names = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
+    callbacks = [command.callback for command in app.registered_commands if command.callback]
+    names = {callback.__name__.replace("_", "-") for callback in callbacks}
     assert names == {*COMMANDS, *OWN_PARTS}
 
 

@@ -273,7 +273,7 @@ def test_too_few_texts_are_refused(place: Path) -> None:
 MISTAKES: list[tuple[str, str, str]] = [
     ("width = 16", "widht = 16", "[models.small.made]: unknown key 'widht'. Did you mean 'width'?"),
     ('"t5_encoder"', '"t5_decoder"', "[models.small.made]: unknown architecture 't5_decoder'. Did you mean"),
-    ('"t5_encoder"', '"bert"\nbase = "minilm"', "base decides the architecture, unless it is t5_encoder"),
+    ('"t5_encoder"', '"bert"\nbase = "minilm"', "base decides the architecture, unless it is one of t5_encoder,"),
     ('architecture = "t5_encoder"', 'base = "minilm2"', "unknown base model 'minilm2'. Did you mean 'minilm'?"),
     ('architecture = "t5_encoder"', "", "give architecture (bert, gpt2, roberta, t5_encoder), base, or both."),
     ("heads = 2", "heads = 3", "width 16 cannot be shared by 3 heads"),

@@ -80,10 +80,12 @@ def mistakes_in(settings: ScratchSettings) -> list[str]:
     s, mistakes = settings, []
     if not s.architecture and not s.base:
         mistakes.append(f"give architecture ({', '.join(ARCHITECTURES)}), base, or both.")
-    known = _WITH_BASE if s.base else ARCHITECTURES
+    known = (*ARCHITECTURES, *LAID) if s.base else ARCHITECTURES
     if s.architecture and s.architecture not in known:
-        what = "architecture with a base" if s.base else "architecture"
-        mistakes.append(str(UnknownNameError(what, s.architecture, known)))
+        mistakes.append(str(UnknownNameError("architecture", s.architecture, known)))
+    elif s.architecture and s.base and s.architecture not in _WITH_BASE:
+        others = ", ".join(_WITH_BASE)
+        mistakes.append(f"base decides the architecture, unless it is one of {others}: leave '{s.architecture}' out.")
     if s.base and "/" not in s.base and s.base not in weights.names() and not os.path.isdir(s.base):
         mistakes.append(str(UnknownNameError("base model", s.base, weights.names())))
     if s.rank is not None and (not s.base or s.architecture):
