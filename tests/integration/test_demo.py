@@ -8,11 +8,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import raison
 from raison.core.model import LanguageModel
 from raison.data.sourced import KnownSources
+from raison.models.derived import amortized
 from raison.models.derived.explainers import read_card
 from raison.models.derived.trained_heads import read_card as read_heads
 from raison.models.loading import zoo
@@ -129,6 +131,16 @@ def test_a_shipped_explainer_beats_random_in_one_pass() -> None:
     table = raison.compare(raison.load("demo/sst2"), REVIEWS, ["aml"], metrics, unit="token", progress=False)
     assert table["aml"]["comprehensiveness"].summary.low > table["random"]["comprehensiveness"].summary.high
     assert table["aml"]["log_odds"].summary.high < table["random"]["log_odds"].summary.low
+
+
+def test_the_shipped_explainer_of_shapley_values_is_close_to_kernel_shap() -> None:
+    card = amortized.read_card(zoo.folder_of("demo/sst2") / "amortized_shap", "demo/sst2")
+    assert card.provenance["command"].startswith("raison train amortized-shap")
+    model = raison.load("demo/sst2")
+    found, expected = (raison.explain(model, REVIEWS, method) for method in ("amortized_shap", "kernel_shap"))
+    fits = [np.corrcoef(f.scores, e.scores)[0, 1] for f, e in zip(found, expected, strict=True)]
+    assert np.mean(fits) > 0.8
+    assert {f.evaluations for f in found} == {1}
 
 
 def test_methods_beat_random_on_real_weights() -> None:
