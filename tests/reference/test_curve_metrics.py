@@ -72,6 +72,21 @@ def test_area(model: Classifier, explanations: list[Explanation], metric: str, r
         assert found == pytest.approx(auc(shares, values), abs=1e-6)
 
 
+@pytest.mark.parametrize("metric", ["activation_auc", "inverse_activation_auc"])
+def test_curve_beside_its_area(model: Classifier, explanations: list[Explanation], metric: str) -> None:
+    scores = raison.evaluate(model, explanations, [f"{metric}(curve=True)"], progress=False).metrics[0]
+    plain = raison.evaluate(model, explanations, [metric], progress=False).metrics[0]
+    assert scores.values == plain.values
+    assert scores.summary == plain.summary
+    for explanation, (_, *read) in zip(explanations, scores.parts, strict=True):
+        values = curve(model, explanation, metric, mask=True)
+        steps = len(values) - 1
+        for tenth, found in enumerate(read):
+            before = min(tenth * steps // 10, steps - 1)
+            way = tenth * steps / 10 - before
+            assert found == pytest.approx((1 - way) * values[before] + way * values[before + 1], abs=1e-6)
+
+
 @pytest.mark.parametrize("removal", ["delete", "in_place"])
 def test_monotonicity(model: Classifier, explanations: list[Explanation], removal: str) -> None:
     for explanation in explanations:

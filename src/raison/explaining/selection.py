@@ -57,6 +57,8 @@ def _reasons_against(metric: AnyMetric) -> list[str]:
         return ["judges many texts together"]
     if metric.higher_is_better is None:
         return ["says neither better nor worse"]
+    if metric.pool == "curve":
+        return ["has a curve beside its value: choose by it without curve=True"]
     if metric.pool != "mean":
         return ["is no mean over texts"]
     again = metric.needs & {Need.EMBEDDINGS, Need.METHOD}

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from raison.core.metric import IN_PLACE, Evidence, KeepRows, Metric
 from raison.core.results.explanation import Explanation
-from raison.numerics.measures.curves import area, curve_keeps
+from raison.numerics.measures.curves import area, at_shares, curve_keeps
 
 
 @dataclass(frozen=True)
@@ -17,15 +17,24 @@ class ActivationAuc(Metric):
     0..1, higher is better. Absent units are masked in place, as in the paper; with `removal` "delete" it is
     `insertion_auc`. The class is the explained one; the paper explains the true class.
 
+    With `curve` the records hold the curve as well, at shares of 0, 10, ..., 100 % of the units, interpolated linearly;
+    a study draws its mean for each method.
+
     Cost: n - 1 evaluations beside the full and the empty text.
     """
 
     removal: str = IN_PLACE
+    curve: bool = False
     reference: ClassVar[str] = "kariyappa2024progressive"
     higher_is_better: ClassVar[bool] = True
+
+    @property
+    def pool(self) -> str:
+        return "curve" if self.curve else "mean"
 
     def keeps(self, explanation: Explanation) -> dict[str, KeepRows]:
         return {self.removal: curve_keeps(explanation.order(), keep_top=True)}
 
-    def measure(self, explanation: Explanation, evidence: Evidence) -> float:
-        return area(evidence.probabilities(self.keeps(explanation)[self.removal], self.removal))
+    def measure(self, explanation: Explanation, evidence: Evidence) -> float | tuple[float, ...]:
+        values = evidence.probabilities(self.keeps(explanation)[self.removal], self.removal)
+        return (area(values), *at_shares(values)) if self.curve else area(values)

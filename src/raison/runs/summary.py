@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from raison.core.results.scores import MetricScores, Scores, Summary
+from raison.numerics.measures.curves import SHARES
 from raison.numerics.statistics.bootstrap import pool_of, pooled, pooled_interval
 
 Value = float | tuple[float, ...]
@@ -31,7 +32,7 @@ class MetricInfo:
     @property
     def parts(self) -> int:
         """How many numbers a text's value consists of."""
-        return 1 if self.pool == "mean" else 2
+        return {"mean": 1, "curve": 1 + len(SHARES)}.get(self.pool, 2)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,14 @@ import pytest
 
 from raison.core.errors import DataError
 from raison.report.figures import canvas
+from raison.report.figures.plots import drawn
 from raison.report.tables.results import columns, markdown
-from raison.runs.run import read_run
+from raison.runs.record import Record
+from raison.runs.run import Run, head_of, read_run
+from raison.runs.summary import Costs
 from raison.runs.table import comparison
 from raison.studies.folder import digest_of
+from raison.studies.kinds.comparison.curves import curves
 from raison.studies.reports import write
 from tests.study_folder import CHOOSERS, METRICS, MODELS, STUDY, TEXTS, Made, make, make_run
 
@@ -256,3 +260,25 @@ def test_writing_a_report_never_imports_torch(report: Path, tmp_path: Path) -> N
         "sys.exit('torch' in sys.modules or 'matplotlib' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_mean_curves_of_methods() -> None:
+    label = "activation_auc(curve=True)"
+    rows = [{"label": "lime", "method": "lime", "seeds": [0, 1]}, {"label": "random", "method": "random", "seeds": [0]}]
+    said = {"raison": "1", "model": "m", "data": "d", "texts": 2, "rows": rows, "versions": {}}
+    said["metrics"] = [{"label": label, "higher_is_better": True, "pool": "curve"}]
+    run = Run(head_of(said | {"settings": {"unit": "word", "of": "probability", "seed": 0}}))
+    assert list(curves(run, 0)) == []
+    for row, seed, base in (("lime", 0, 0.2), ("lime", 1, 0.4), ("random", 0, 0.0)):
+        for text in range(2):
+            points = tuple(base + 0.1 * text + tenth / 100 for tenth in range(11))
+            costs = Costs(1, 0, 0.0)
+            run.add_records([Record(row, seed, text, ((0.5, *points),), costs, "yes", "yes", 3)])
+    (figure,) = curves(run, 0)
+    assert [curve.name for curve in figure.curves] == ["lime", "random"]
+    lime = figure.curves[0].spots
+    assert [spot.x for spot in lime] == pytest.approx(range(0, 101, 10))
+    assert [spot.mean for spot in lime] == pytest.approx([0.35 + tenth / 100 for tenth in range(11)])
+    # Two texts: a resample is one of them twice, or both.
+    assert (lime[0].low, lime[0].high) == pytest.approx((0.3, 0.4))
+    assert label in drawn(figure)

@@ -7,6 +7,9 @@ from jaxtyping import Bool, Float
 
 from raison.numerics.measures.ranking import top_keeps
 
+SHARES = tuple(tenth / 10 for tenth in range(11))
+"""Where curves of texts with different numbers of units are read, so that they have a mean."""
+
 
 def curve_keeps(order: Sequence[int], keep_top: bool) -> Bool[np.ndarray, "points units"]:
     """One keep per point: at point k, the first k units of `order` are kept (keep_top) or removed."""
@@ -16,3 +19,8 @@ def curve_keeps(order: Sequence[int], keep_top: bool) -> Bool[np.ndarray, "point
 def area(values: Float[np.ndarray, " points"]) -> float:
     """Trapezoidal area below at least two values at equal steps from 0 to 1: a mean with half weight at both ends."""
     return float(np.trapezoid(values, dx=1 / (len(values) - 1)))
+
+
+def at_shares(values: Float[np.ndarray, " points"]) -> tuple[float, ...]:
+    """A curve of at least two values at equal steps from 0 to 1, read at SHARES, linearly between its points."""
+    return tuple(np.interp(SHARES, np.linspace(0, 1, len(values)), values).tolist())

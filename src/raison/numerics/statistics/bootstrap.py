@@ -26,12 +26,13 @@ def _f1(means: Float[np.ndarray, "samples parts"]) -> Float[np.ndarray, " sample
     return np.divide(2 * means[:, 0] * means[:, 1], total, out=np.zeros(len(means)), where=total > 0)
 
 
-POOLS: dict[str, Pool] = {"mean": _first, "ratio": _ratio, "f1": _f1}
+POOLS: dict[str, Pool] = {"mean": _first, "ratio": _ratio, "f1": _f1, "curve": _first}
 """How one value is made from the means of a metric's parts over texts.
 
 mean   the only part
 ratio  the first over the second: micro averages, whose texts count by their size; NaN where the second is zero
 f1     the harmonic mean of the first two: F1 of a mean precision and a mean recall; 0 where both are zero
+curve  the first, an area; behind it the values of the curve at SHARES (numerics/measures/curves.py)
 """
 
 

@@ -16,7 +16,7 @@ def literal(parts: np.ndarray, pool: str) -> tuple[float, float, float]:
 
     def make(rows: np.ndarray) -> float:
         first, *rest = (float(column[~np.isnan(column)].mean()) for column in rows.T)
-        if pool == "mean":
+        if pool in ("mean", "curve"):
             return first
         if pool == "ratio":
             return first / rest[0] if rest[0] else math.nan

@@ -37,6 +37,7 @@ from raison.runs.run import Run
 from raison.runs.statistics import Contrast, Selection, contrasts, directed, mean_ranks, pareto, selection
 from raison.runs.table import comparison, finished_texts
 from raison.studies.claims import verdicts
+from raison.studies.kinds.comparison.curves import curves
 from raison.studies.kinds.comparison.results import StudyRuns
 
 LEVEL = 0.05
@@ -46,6 +47,10 @@ _FRONTS = (
     "Mean with its 95 % interval against passes per text. Blue, joined by the line: methods that no other one beats in "
     "both. Hollow: maps chosen by the plot's own metric; those that another metric chose are left out. A backward pass "
     "counts as two forward passes."
+)
+_CURVES = (
+    "Mean over the texts of what the metric integrates, by the share of units, with its 95 % interval at each share. "
+    "Each text's curve is interpolated between its own units."
 )
 _DIFFERENCES = (
     "Method minus the best of the column on the same texts, with its 95 % interval; p from a paired permutation test, "
@@ -174,6 +179,7 @@ def _run(results: StudyRuns, one: _Told, number: int) -> Iterator[Part]:
         for place, (metric, higher) in enumerate(directed(table).items())
     )
     yield Plots(fronts, _FRONTS, "Against cost")
+    yield Plots(tuple(curves(one.run, number)), _CURVES, "Curves")
     yield from differences(table)
     yield from selections(table)
     pairs = read_agreement(one.run.folder) if one.run.folder else ()
