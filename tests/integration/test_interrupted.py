@@ -128,7 +128,7 @@ def interrupted(process: subprocess.Popen[bytes]) -> bytes:
     for _ in range(5):
         process.send_signal(signal.SIGINT)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            return process.communicate(timeout=30)[1]
+            return process.communicate(timeout=10)[1]
     process.kill()
     return process.communicate()[1]
 
