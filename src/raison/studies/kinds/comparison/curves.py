@@ -14,6 +14,8 @@ from raison.runs.run import Run
 from raison.runs.summary import MetricInfo
 from raison.runs.table import finished_texts
 
+_TICKS = {float(percent): str(percent) for percent in range(0, 101, 20)}
+
 
 def curves(run: Run, number: int) -> Iterator[Lines]:
     """A figure for each metric with curves; rows whose maps a metric chose are left out. `number` is the run's."""
@@ -23,9 +25,8 @@ def curves(run: Run, number: int) -> Iterator[Lines]:
         if metric.pool != "curve" or not len(texts):
             continue
         drawn = (Curve(row.label, look, _spots(run, row, place, texts)) for look, row in enumerate(rows))
-        yield Lines(
-            f"c{number}m{place}", _title(metric), f"{metric.label} by share of units", tuple(drawn), "% of units"
-        )
+        name, label = f"c{number}m{place}", f"{metric.label} by share of units"
+        yield Lines(name, _title(metric), label, tuple(drawn), "% of units", ticks=_TICKS)
 
 
 def _spots(run: Run, row: RowHead, place: int, texts: np.ndarray) -> tuple[Spot, ...]:
