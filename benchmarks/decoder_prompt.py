@@ -15,6 +15,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache, PreT
 from raison.models.loading import weights
 from raison.models.passes.batching import TokenBudget, default_budget
 from raison.models.passes.prefixes.packing import PackedReader
+from raison.models.stack.caches import given_cache
 
 PROMPT, INPUT, KEEPS, ROUNDS = 92, 13, 64, 3
 CUE = "\nSentiment:"
@@ -52,15 +53,15 @@ def ways(model: PreTrainedModel, prompt: Tensor, rows: Tensor, labels: list[int]
         return torch.cat([logits[:, -1, labels] for logits in found]).softmax(-1)
 
     def cached() -> Tensor:
-        stored = model.base_model(
-            input_ids=prompt[None], past_key_values=DynamicCache(), use_cache=True
-        ).past_key_values
+        stored = DynamicCache()
+        model.base_model(input_ids=prompt[None], use_cache=True, **given_cache(model.base_model, stored))
         found = []
         for part in rows.split(CACHED_ROWS):
             layers = [
                 (keys.expand(len(part), -1, -1, -1), values.expand(len(part), -1, -1, -1)) for keys, values, _ in stored
             ]
-            output = model.base_model(input_ids=part, past_key_values=DynamicCache(layers), use_cache=True)
+            known = given_cache(model.base_model, DynamicCache(layers))
+            output = model.base_model(input_ids=part, use_cache=True, **known)
             found.append(output.last_hidden_state[:, -1] @ matrix.T)
         return torch.cat(found).softmax(-1)
 

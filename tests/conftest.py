@@ -27,7 +27,7 @@ if _WORKERS > 1:
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-REPEATING = ("contracts", "integration")
+REPEATING = ("contracts", "integration", "reference")
 """Folders of tests that make the same calls over and over, on every family and in whole runs."""
 CHECKED = ("bert", "llama")
 """The families on which these have shapes and types checked, too."""

@@ -39,7 +39,7 @@ from raison.studies.rows import load_rows
 from raison.training.recipes.samples import split
 from raison.training.recipes.scratch import train_scratch
 
-_RECIPE = 1
+_RECIPE = 2
 """Version of the training, increased when the same table would give another model."""
 _FLAT = ("settings", "wanted")
 """Records whose entries stand in the table around them."""

@@ -11,6 +11,7 @@ from transformers import DynamicCache, PreTrainedModel
 from raison.core.capabilities.answer_attention import AnswerAttention
 from raison.core.inputs.encoding import Encoding
 from raison.models.passes.prefixes.prefix import compute_prefix
+from raison.models.stack.caches import given_cache
 from raison.models.stack.modes import evaluating
 from raison.models.stack.tap import tap
 
@@ -68,7 +69,7 @@ def _rows(
             input_ids=table[position],
             attention_mask=torch.ones(1, places.stop, dtype=torch.long, device=base.device),
             position_ids=position,
-            past_key_values=cache,
             use_cache=True,
+            **given_cache(base, cache),
         )
     return torch.stack([record.probabilities[layer][0].cpu().double() for layer in sorted(record.probabilities)])

@@ -20,6 +20,7 @@ from raison.models.passes.outputs.heads import Outputs
 from raison.models.passes.outputs.readout import Readout
 from raison.models.passes.prefixes.packing import PackedReader
 from raison.models.passes.unpadded import reads_padding, unpadded
+from raison.models.stack.caches import given_cache
 from raison.models.stack.modes import evaluating
 from raison.models.stack.transformer import embedding_tables, is_a
 
@@ -130,7 +131,7 @@ class Network:
             stored = self.packed.cache(batch.ids[0, : batch.prefix], len(batch.ids))
             if stored is not None:
                 skipped = batch.prefix
-                inputs |= {"input_ids": inputs["input_ids"][:, skipped:], "past_key_values": stored}
+                inputs |= {"input_ids": inputs["input_ids"][:, skipped:], **given_cache(self.core.base_model, stored)}
         lengths = batch.lengths - skipped
         given: AbstractContextManager[None] = contextlib.nullcontext()
         if embeds is not None:

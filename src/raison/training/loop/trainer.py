@@ -16,6 +16,9 @@ from raison.progress import progress_bar
 from raison.training.loop import checkpoint
 from raison.training.loop.objective import Objective, TrainingBatch
 
+_FUSED = ("cpu", "cuda")
+"""Devices for which AdamW is one kernel in every version of torch that is supported."""
+
 Evaluator = Callable[[nn.Module], Mapping[str, float]]
 """Scores of the module by name, higher is better, NaN is worst; called in evaluation mode, without gradients."""
 
@@ -308,7 +311,9 @@ def _optimizer(module: nn.Module, settings: TrainSettings) -> torch.optim.AdamW:
         groups.append({"params": [p for p in matching if p.ndim > 1], "weight_decay": decay, "factor": factor})
         # Decay pulls towards zero, which for a bias, a norm's scale or a coefficient is not the simplest function.
         groups.append({"params": [p for p in matching if p.ndim <= 1], "weight_decay": 0.0, "factor": factor})
-    return torch.optim.AdamW([group for group in groups if group["params"]], lr=settings.learning_rate)
+    # One kernel for all parameters: a tenth of the time where the table of word embeddings is most of the model.
+    fused = all(parameter.device.type in _FUSED for parameter in _trainable(module))
+    return torch.optim.AdamW([group for group in groups if group["params"]], lr=settings.learning_rate, fused=fused)
 
 
 def _recent(losses: list[float], window: int = 50) -> float:

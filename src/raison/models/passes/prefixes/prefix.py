@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer
 
+from raison.models.stack.caches import given_cache
 from raison.models.stack.hooks import without_own
 from raison.models.stack.locks import OwnLock
 
@@ -78,8 +79,8 @@ def compute_prefix(base: PreTrainedModel, ids: Int[Tensor, " prefix"]) -> Prefix
             input_ids=row.clone(),
             attention_mask=torch.ones_like(row),
             position_ids=torch.arange(row.shape[1], device=row.device)[None],
-            past_key_values=cache,
             use_cache=True,
+            **given_cache(base, cache),
         )
     return Prefix(output[0][0], layers_of(cache))
 

@@ -10,6 +10,7 @@ from transformers import DynamicCache, PreTrainedConfig, PreTrainedModel
 
 from raison.models.passes.prefixes.prefix import Prefix, layers_of
 from raison.models.passes.prefixes.trie import Ids, Trie, merge, sees, shared
+from raison.models.stack.caches import given_cache
 
 _Masks = dict[str, Tensor] | Tensor | None
 
@@ -76,8 +77,8 @@ class Walk:
             input_ids=torch.tensor([tokens], device=self._base.device),
             attention_mask=masks,
             position_ids=positions[None],
-            past_key_values=cache,
             use_cache=cache is not None,
+            **given_cache(self._base, cache),
         )
         states: Tensor = output[0][0]
         layers = layers_of(cache) if cache is not None and self._goes_on else ()

@@ -12,6 +12,7 @@ from raison.models.loading import weights
 from raison.models.passes.batching import TokenBudget
 from raison.models.passes.prefixes import packing
 from raison.models.passes.prefixes.packing import PackedReader
+from raison.models.stack.caches import given_cache
 from tests.packs import BASES, alone, bloom, check, counted, seeded, sequences
 
 
@@ -187,8 +188,8 @@ def test_cache_for_a_differentiable_pass(name: str) -> None:
         states = base(
             inputs_embeds=embeds,
             attention_mask=torch.ones(2, 9, dtype=torch.long),
-            past_key_values=cache,
             use_cache=True,
+            **given_cache(base, cache),
         ).last_hidden_state
         assert cache.get_seq_length() == 9
         for states_of_row, row in zip(states, rows, strict=True):

@@ -5,9 +5,10 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedModel
+from transformers import DynamicCache, PreTrainedModel
 
 from raison.models.passes.prefixes.prefix import STORED, PrefixStore, compute_prefix, fingerprint
+from raison.models.stack.caches import given_cache
 from tests.tiny import TINY
 
 IDS = torch.tensor([5, 9, 7, 3])
@@ -31,11 +32,12 @@ class _Passes:
 def test_states_keys_and_values_of_a_prompt() -> None:
     base = _base()
     prefix = compute_prefix(base, IDS)
-    plain = base(input_ids=IDS[None], use_cache=True)
+    read = DynamicCache()
+    plain = base(input_ids=IDS[None], use_cache=True, **given_cache(base, read))
     torch.testing.assert_close(prefix.states, plain.last_hidden_state[0])
     assert len(prefix) == 4
     assert not prefix.states.requires_grad
-    for stored, (keys, values, _) in zip(prefix.layers, plain.past_key_values, strict=True):
+    for stored, (keys, values, _) in zip(prefix.layers, read, strict=True):
         assert stored is not None
         torch.testing.assert_close(stored[0], keys)
         torch.testing.assert_close(stored[1], values)
@@ -52,7 +54,7 @@ def test_a_pass_shares_the_stored_tensors_and_leaves_them_alone() -> None:
         assert layer.keys.shape[0] == 3
         assert layer.keys.data_ptr() == stored[0].data_ptr()
         assert layer.values.data_ptr() == stored[1].data_ptr()
-    base(input_ids=torch.tensor([[1, 2]] * 3), past_key_values=cache, use_cache=True)
+    base(input_ids=torch.tensor([[1, 2]] * 3), use_cache=True, **given_cache(base, cache))
     assert cache.get_seq_length() == 6
     assert prefix.cache(1).get_seq_length() == 4
     after = [tensor for stored in prefix.layers if stored for tensor in stored]
@@ -179,6 +181,6 @@ def test_a_prompt_read_in_inference_mode_serves_gradients_later() -> None:
         store.get(IDS)
     embeds = base.embed_tokens(torch.tensor([[1, 2]])).detach().requires_grad_()
     cache = store.get(IDS).cache(1)
-    states: Tensor = base(inputs_embeds=embeds, past_key_values=cache, use_cache=True).last_hidden_state
+    states: Tensor = base(inputs_embeds=embeds, use_cache=True, **given_cache(base, cache)).last_hidden_state
     (gradient,) = torch.autograd.grad(states.sum(), embeds)
     assert gradient.abs().max() > 0

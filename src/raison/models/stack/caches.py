@@ -1,0 +1,19 @@
+"""How a transformer is handed the keys and values of tokens that it has read before."""
+
+import inspect
+from functools import cache
+from typing import Any
+
+from torch import nn
+from transformers import Cache
+
+
+def given_cache(base: nn.Module, stored: Cache | None) -> dict[str, Any]:
+    """The argument of `base` that hands it stored keys and values, under the name that its version of it has."""
+    return {_name(type(base)): stored}
+
+
+@cache
+def _name(kind: type[nn.Module]) -> str:
+    # Renamed in transformers 5.24.
+    return "cache" if "cache" in inspect.signature(kind.forward).parameters else "past_key_values"
