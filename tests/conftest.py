@@ -65,6 +65,12 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """What the tests before have left is not searched each time that memory is said to have run out."""
+    if "out_of_memory" in item.name:
+        gc.freeze()
+
+
 def _places(combinations: list[pytest.Item]) -> list[int]:
     """For each combination of a test's parameters the sum of its values' numbers, without those that others decide."""
     columns: dict[str, list[int]] = defaultdict(list)
