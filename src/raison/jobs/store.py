@@ -131,10 +131,14 @@ class RecordStore:
 
 
 def _opened(path: Path) -> BinaryIO:
+    stored = _stored(path)
+    return path.open("rb") if stored == path else gzip.open(stored, "rb")  # type: ignore[return-value]
+
+
+def _stored(path: Path) -> Path:
+    """The file, or its compressed version (.gz) where only that exists."""
     packed = path.with_name(path.name + ".gz")
-    if packed.exists() and not path.exists():
-        return gzip.open(packed, "rb")  # type: ignore[return-value]
-    return path.open("rb")
+    return packed if packed.exists() and not path.exists() else path
 
 
 def _checked(path: Path, line: bytes, number: int) -> bytes:
@@ -161,6 +165,7 @@ def write_head(path: Path, content: Mapping[str, Any]) -> None:
 def read_record(path: Path) -> dict[str, Any] | None:
     """What `write_record` wrote; None where there is no such file. Those of older versions have no checksum.
 
+    A file that exists only compressed (.gz) is read, too.
     Raises DataError for one that is broken, with the way to have it made anew.
     """
     try:
@@ -185,9 +190,12 @@ def read_head(path: Path) -> dict[str, Any] | None:
 def _object_in(path: Path) -> dict[str, Any] | None:
     """The file's one object; None without the file. Raises OSError, and ValueError with what is wrong."""
     try:
-        content = _unsummed(path.read_bytes().strip())
+        with _opened(path) as file:
+            content = _unsummed(file.read().strip())
     except FileNotFoundError:
         return None
+    except (EOFError, zlib.error) as error:
+        raise ValueError(str(error)) from error
     found = None if content is None else json.loads(content)
     if content is None or (isinstance(found, dict) and _SUM in found):
         raise ValueError("it was changed after it was written: its checksum does not match")
@@ -198,7 +206,9 @@ def _object_in(path: Path) -> dict[str, Any] | None:
 
 def unreadable(path: Path, why: object) -> DataError:
     """The error text for a broken file that can be rebuilt from its folder."""
-    return DataError(f"cannot read {path} ({why}): delete it and run the study again with --resume to rebuild it.")
+    return DataError(
+        f"cannot read {_stored(path)} ({why}): delete it and run the study again with --resume to rebuild it."
+    )
 
 
 def _unsummed(line: bytes) -> bytes | None:

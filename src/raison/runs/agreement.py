@@ -1,4 +1,4 @@
-"""How alike the methods of a run explain the same texts: agreement.json in the run's folder."""
+"""How alike the methods of a run explain the same texts: agreement.json, or agreement.json.gz, in the run's folder."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence

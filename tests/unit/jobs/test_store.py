@@ -1,6 +1,7 @@
 """The store of records loses nothing that was written."""
 
 import errno
+import gzip
 import os
 from pathlib import Path
 
@@ -145,6 +146,21 @@ def test_a_file_of_one_record_notices_every_changed_byte(tmp_path: Path) -> None
 def test_a_file_of_one_record_of_an_older_version_is_read(tmp_path: Path) -> None:
     (tmp_path / "labels.json").write_text('{\n "majorities": {"d": 0.5}\n}\n')
     assert read_record(tmp_path / "labels.json") == {"majorities": {"d": 0.5}}
+
+
+def test_a_compressed_file_of_one_record_is_read_and_a_plain_one_replaces_it(tmp_path: Path) -> None:
+    path, packed = tmp_path / "pairs.json", tmp_path / "pairs.json.gz"
+    write_record(path, {"pairs": [0.25]})
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    path.unlink()
+    assert read_record(path) == {"pairs": [0.25]}
+    whole = packed.read_bytes()
+    for broken in (b"no gzip", whole[:-12], gzip.compress(gzip.decompress(whole).replace(b"0.25", b"0.75"))):
+        packed.write_bytes(broken)
+        with pytest.raises(DataError, match=r"cannot read .*pairs\.json\.gz \(.*\): delete it"):
+            read_record(path)
+    write_record(path, {"pairs": [0.5]})
+    assert read_record(path) == {"pairs": [0.5]}
 
 
 def test_what_several_processes_wrote_is_read_together(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """How alike the rows of a run are, against scipy and scikit-learn."""
 
+import gzip
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -46,6 +47,16 @@ def test_what_is_undefined_is_null_and_left_out_of_means(tmp_path: Path) -> None
     assert (pair.first, pair.second) == ("a", "b")
     assert (pair.spearman.mean, pair.spearman.low, pair.spearman.high) == (0.0, -1.0, 1.0)
     assert (pair.spearman.count, pair.cosine.count, pair.top_k_overlap.count) == (2, 2, 3)
+
+
+def test_committed_agreement_is_compressed(tmp_path: Path) -> None:
+    words = np.array([3.0, 1.0, 2.0])
+    found = json.dumps(agreement({"a": explained([words]), "b": explained([-words])}))
+    (tmp_path / FILE).write_text(found)
+    (tmp_path / FILE).unlink()
+    (tmp_path / f"{FILE}.gz").write_bytes(gzip.compress(found.encode()))
+    (pair,) = read_agreement(tmp_path)
+    assert (pair.first, pair.second, pair.spearman.mean) == ("a", "b", -1.0)
 
 
 def test_different_texts_cannot_be_compared() -> None:
