@@ -5,6 +5,7 @@ import hashlib
 import json
 import re
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -18,7 +19,9 @@ from raison.core.method import Method, Property
 from raison.core.model import LanguageModel
 from raison.core.registry import name_of
 from raison.core.results.explanation import Explanation
+from raison.core.targets.choices import Of
 from raison.methods import CATALOGUE
+from raison.methods.occlusion import Occlusion
 from raison.models.adapters.classifier import Classifier
 from raison.models.derived.explainers import usual_folder
 from raison.models.stack.layers import layer_stack
@@ -374,6 +377,18 @@ def test_signed_methods_find_what_speaks_against_the_toy(method: Method) -> None
         pytest.skip(str(refusal))
     scores = toy_scores(model, "good um film bad not fine", method).values()
     assert min(scores) < 0 if method.signed else min(scores) >= 0
+
+
+def test_linear_methods_recover_a_linear_value(method: Method) -> None:
+    """Up to a common factor, since a penalty shrinks all coefficients."""
+    if Property.LINEAR not in method.properties:
+        pytest.skip("claims no linear model")
+    found, effects = (toy_scores(Linear(), "good um film bad not fine", each) for each in (method, Occlusion()))
+    assert np.corrcoef([*found.values()], [*effects.values()])[0, 1] > 0.999
+
+
+def test_a_statement_has_the_value_that_the_method_explains(method: Method) -> None:
+    assert method.statement_value in get_args(Of)
 
 
 def test_a_method_is_not_signed_and_unsigned(method: Method) -> None:

@@ -17,6 +17,7 @@ from raison.core.errors import UnsupportedError
 from raison.core.model import LanguageModel
 from raison.core.problem import Problem
 from raison.core.registry import name_of
+from raison.core.targets.choices import Of
 from raison.core.targets.outputs import EVERY, Outputs
 
 Rngs = Sequence[np.random.Generator]
@@ -34,6 +35,8 @@ class Property(StrEnum):
     """Scores sum to the value of the full text minus that of the fully removed one."""
     DUMMY = "dummy"
     """A unit that changes nothing scores zero."""
+    LINEAR = "linear"
+    """Scores are coefficients of a linear model of the value: those of units that are removed together add up."""
     TOKENWISE = "tokenwise"
     """The function returns one score per token; the driver sums them to units."""
     RANDOM = "random"
@@ -80,6 +83,8 @@ class Method(ABC):
     outputs: ClassVar[frozenset[Outputs]] = EVERY
     """The kinds of output that it explains."""
     properties: ClassVar[frozenset[Property]] = frozenset()
+    statement_value: ClassVar[Of] = "log_probability"
+    """The value of an answer's statement that `raison.cite` explains with this method."""
     passes: ClassVar[str]
     """Cost per text as a formula in units n, tokens t and the method's settings, for the generated table."""
 

@@ -16,7 +16,7 @@ from raison.core.registry import name_of
 from raison.core.results.citations import Citations, Statement
 from raison.core.results.explanation import Explanation
 from raison.core.results.notes import NOISE, SERVED, noise_in
-from raison.core.targets.choices import One
+from raison.core.targets.choices import Of, One
 from raison.explaining.attribution import Settings, prepare_stated, run
 from raison.explaining.entailment import Judge, supported
 from raison.explaining.lights import Draws, Lit, lit
@@ -31,10 +31,8 @@ Within = Literal["sentence", "source"]
 DRAWS = 16
 AUTO: dict[Within, str] = {"sentence": "hierarchical_occlusion", "source": "occlusion"}
 """Exact, and the fewest passes."""
-OWN_SCALE = {"context_cite": "log_odds"}
-"""What of a statement a method explains where it is not the log-probability."""
-LINEAR = ("context_cite", "lime")
-"""Methods whose scores add up to that of several units removed at once, without summing to the whole."""
+ADDITIVE = frozenset({Property.COMPLETE, Property.TOKENWISE, Property.LINEAR})
+"""A method with one of these gives a source the sum of its sentences' scores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +46,13 @@ class How:
     draws: int
 
     @property
-    def of(self) -> str:
-        return OWN_SCALE.get(name_of(self.method), "log_probability")
+    def of(self) -> Of:
+        return self.method.statement_value
 
     @property
     def adds_up(self) -> bool:
         """Whether the scores of a source's sentences sum to that of the source."""
-        return bool({Property.COMPLETE, Property.TOKENWISE} & self.method.properties) or name_of(self.method) in LINEAR
+        return bool(ADDITIVE & self.method.properties)
 
 
 def cite(

@@ -15,6 +15,7 @@ from raison.core.errors import InputError
 from raison.core.inputs.unit import Unit, runs_of
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
+from raison.core.targets.choices import Of
 from raison.numerics.perturbation.lasso import lasso, lasso_resampled
 
 BETWEEN = (2.5, 97.5)
@@ -54,7 +55,8 @@ class ContextCite(Method):
     resamples: int = 200
 
     reference: ClassVar[str] = "cohenwang2024contextcite"
-    properties: ClassVar[frozenset[Property]] = frozenset({Property.SIGNED, Property.RANDOM})
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.SIGNED, Property.LINEAR, Property.RANDOM})
+    statement_value: ClassVar[Of] = "log_odds"
     passes: ClassVar[str] = "at most ablations forward"
 
     def __post_init__(self) -> None:

@@ -43,7 +43,7 @@ class Lime(Method):
     alpha: float = 1.0
 
     reference: ClassVar[str] = "ribeiro2016should"
-    properties: ClassVar[frozenset[Property]] = frozenset({Property.SIGNED, Property.RANDOM})
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.SIGNED, Property.LINEAR, Property.RANDOM})
     passes: ClassVar[str] = "at most min(samples, 2^n) forward; samples = 4 n + 128 unless given"
 
     def __post_init__(self) -> None:
