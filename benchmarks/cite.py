@@ -41,7 +41,7 @@ from raison.methods import CATALOGUE
 from raison.models.adapters.writing.forced_answer import ForcedAnswer, Level
 from raison.models.adapters.writing.generator import Generator
 from raison.models.adapters.writing.statements import Statements
-from raison.models.tokens.answered import Answered
+from raison.models.tokens.written_answer import WrittenAnswer
 from raison.numerics.perturbation.lasso import lasso
 from raison.numerics.statistics.paired import difference
 
@@ -108,7 +108,7 @@ def total(odds: np.ndarray) -> list[float]:
     return found
 
 
-def measured(writer: Generator, answered: Answered, number: int) -> dict[str, object]:
+def measured(writer: Generator, answered: WrittenAnswer, number: int) -> dict[str, object]:
     """Log-probabilities of the answer, and scores of methods that choose their own ablations."""
     level = Level.of(answered, "sentence")
     assert len(level.units) == UNITS
@@ -146,7 +146,7 @@ def collect() -> None:
                 lines.write(json.dumps(record) + "\n")
 
 
-def numbered(writer: Generator) -> "list[tuple[int, Answered]]":
+def numbered(writer: Generator) -> "list[tuple[int, WrittenAnswer]]":
     """The questions with the model's own answers."""
     found = []
     for number, known in enumerate(islice(short_questions(OTHERS, SENTENCES, PARAGRAPHS), QUESTIONS)):
@@ -231,7 +231,7 @@ def measure_times() -> None:
             save("cite_times", rows)
 
 
-def times(writer: Generator, answered: Answered, number: int) -> dict[str, object]:
+def times(writer: Generator, answered: WrittenAnswer, number: int) -> dict[str, object]:
     """Of one question, all ways in turn; and how far log-probabilities are from those of plain passes."""
     keeps = designs(number)["random"]
     pieces = Level.of(answered, "sentence").pieces(keeps)

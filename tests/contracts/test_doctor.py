@@ -13,7 +13,7 @@ from raison.core.inputs.parts import Given
 from raison.core.inputs.unit import Granularity
 from raison.core.model import LanguageModel
 from raison.methods import CATALOGUE
-from raison.models.tokens.words import WordEncoder
+from raison.models.tokens.word_encoder import WordEncoder
 from tests.tiny import TINY, build, build_answering, build_embedder, build_language_model, build_writer
 
 

@@ -24,7 +24,7 @@ from raison.methods import CATALOGUE
 from raison.metrics import CATALOGUE as METRICS
 from raison.models.adapters.checks.selfcheck import selfcheck
 from raison.models.adapters.classifier import Classifier
-from raison.models.tokens.apart import ApartEncoder
+from raison.models.tokens.multi_input import MultiInputEncoder
 from raison.report.explanations.html import page
 from raison.report.explanations.terminal import explanation_text
 from raison.report.style.terminal_text import plain
@@ -268,7 +268,7 @@ def test_attention_is_that_of_each_text_alone(family: str, pooling: str) -> None
 def test_layers_are_those_of_each_text_alone(name: str) -> None:
     model = embedder("bert")
     encoder = model.use.encoder
-    assert isinstance(encoder, ApartEncoder)
+    assert isinstance(encoder, MultiInputEncoder)
     alone = model.over(model.model, replace(model.use, encoder=encoder.inner, join=None, strings=1))
     found = raison.explain(model, list(PAIRS), name, progress=False)
     for e, pair in zip(found, PAIRS, strict=True):

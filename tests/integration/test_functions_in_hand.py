@@ -26,7 +26,7 @@ from raison.explaining.diagnosis import doctor
 from raison.models.adapters.blackbox.function import BlackBox
 from raison.models.derived.identity import identity_of
 from raison.models.loading.functions import Agreement
-from raison.models.loading.given import from_given
+from raison.models.loading.in_memory import from_object
 from raison.studies.reports import write
 from tests.functions import CLASSES, TEXTS, Counted, overlap, rating, scores, shares
 
@@ -175,7 +175,7 @@ def test_a_method_of_a_predictor_is_a_function() -> None:
     np.testing.assert_allclose(found.scores, [table["good"], table["bad"]], atol=1e-9)
     assert found.model == "ridge"
     with pytest.raises(InputError, match="predict_proba"):
-        from_given(fitted, Agreement(), lambda model, tokenizer: pytest.fail("nothing to adapt"))
+        from_object(fitted, Agreement(), lambda model, tokenizer: pytest.fail("nothing to adapt"))
 
 
 def test_pairs() -> None:

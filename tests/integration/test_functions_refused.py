@@ -6,7 +6,7 @@ import pytest
 import raison
 from raison.core.errors import AnswerError, InputError, NonFiniteError
 from raison.models.loading.functions import Agreement
-from raison.models.loading.given import from_given
+from raison.models.loading.in_memory import from_object
 from tests.functions import CLASSES, Counted, rating, scores, shares
 
 
@@ -82,7 +82,7 @@ def test_settings_of_functions_are_not_for_models() -> None:
 @pytest.mark.parametrize("thing", [3, None, ["good"], {}, object()])
 def test_what_is_no_model_is_refused(thing: object) -> None:
     with pytest.raises(InputError, match="is not a model"):
-        from_given(thing, Agreement(), lambda model, tokenizer: pytest.fail("nothing to adapt"))
+        from_object(thing, Agreement(), lambda model, tokenizer: pytest.fail("nothing to adapt"))
 
 
 def test_a_class_is_no_function() -> None:

@@ -28,11 +28,11 @@ from raison.core.capabilities.passes import Passes
 from raison.core.errors import OutOfMemoryError
 from raison.core.model import LanguageModel
 from raison.judging.citing import estimate_cite
-from raison.models.adapters.checks.alive import Alive
 from raison.models.adapters.checks.forecast import forecast
+from raison.models.adapters.checks.peak_memory import PeakMemory
 from raison.models.adapters.writing.generator import Generator
 from raison.models.gradients.rules import ruled_gradients
-from raison.models.stack import query_blocks, recomputed, room
+from raison.models.stack import attention_memory, query_blocks, recomputed
 from tests.prompted import DAY
 from tests.tiny import LANGUAGE_MODELS, TINY, build_answering, build_language_model
 from tests.tokenizers import TOKENIZERS
@@ -146,14 +146,14 @@ def test_attention_that_will_not_fit_is_refused_before(name: str, method: str, m
     model = raison.load(*TINY[name]())
     text = "a dull plot, but the acting is a quiet pleasure"
     plain = raison.explain(model, text, method, progress=False).scores
-    monkeypatch.setattr(room, "SMALL", 0)
-    monkeypatch.setattr(room, "free_bytes", lambda _device: 1000)
+    monkeypatch.setattr(attention_memory, "SMALL", 0)
+    monkeypatch.setattr(attention_memory, "free_bytes", lambda _device: 1000)
     with pytest.raises(
         OutOfMemoryError, match=r"reading the attention to \d+ tokens takes about .* and 0.0 GiB are free"
     ):
         raison.explain(model, text, method, progress=False)
     raison.explain(model, text, "occlusion", progress=False)
-    monkeypatch.setattr(room, "free_bytes", lambda _device: 1 << 40)
+    monkeypatch.setattr(attention_memory, "free_bytes", lambda _device: 1 << 40)
     assert raison.explain(model, text, method, progress=False).scores == plain
 
 
@@ -161,19 +161,19 @@ def test_a_batch_whose_attention_will_not_fit_goes_through_in_parts(monkeypatch:
     model = raison.load(*TINY["bert"]())
     texts = ["a dull plot", "a quiet film", "the end is good", "no"]
     plain = [e.scores for e in raison.explain(model, texts, "deep_lift", progress=False)]
-    monkeypatch.setattr(room, "SMALL", 0)
+    monkeypatch.setattr(attention_memory, "SMALL", 0)
     # Room for the longest text and its baseline, but not for all: 3 layers of 4 heads, 2 matrices of 4 bytes each.
     longest = max(model.encode(texts).lengths)
-    monkeypatch.setattr(room, "free_bytes", lambda _device: 2 * 3 * 4 * 2 * 4 * longest**2 + 1)
+    monkeypatch.setattr(attention_memory, "free_bytes", lambda _device: 2 * 3 * 4 * 2 * 4 * longest**2 + 1)
     found = [e.scores for e in raison.explain(model, texts, "deep_lift", progress=False)]
     for one, other in zip(found, plain, strict=True):
         assert one == pytest.approx(other, abs=1e-5)
 
 
 def test_free_memory_is_known_here() -> None:
-    free = room.free_bytes(torch.device("cpu"))
+    free = attention_memory.free_bytes(torch.device("cpu"))
     assert free is None or free > 1 << 20
-    assert room.free_bytes(torch.device("meta")) is None
+    assert attention_memory.free_bytes(torch.device("meta")) is None
 
 
 def test_a_tokenizer_of_the_tests_stays_as_it_is() -> None:
@@ -232,11 +232,11 @@ def test_memory_of_rules_does_not_grow_with_the_square_of_a_prompt(monkeypatch: 
     each = len(writer.prompt(sentence * 2).ids) - len(writer.prompt(sentence).ids)
     peaks = []
     for tokens in (150, 600):
-        with Alive() as alive:
+        with PeakMemory() as memory:
             prompt = sentence * (tokens // each)
             e = raison.explain(writer, prompt, "deep_lift", output="a", unit="sentence", progress=False)
         assert np.ptp(e.scores) > 0
-        peaks.append(alive.peak)
+        peaks.append(memory.peak)
     assert peaks[1] < 5 * peaks[0]
 
 
@@ -249,9 +249,9 @@ def test_memory_of_rules_is_said_before(tokens: int, monkeypatch: pytest.MonkeyP
     given = {"answer": "a", "template": "plain", "method": "deep_lift", "within": "source", "draws": 0}
     sources = {"one": sentence * (tokens // each), "two": sentence}
     said = estimate_cite(writer, "what is it?", sources, **given)
-    with Alive(writer.core.parameters()) as alive:
+    with PeakMemory(writer.core.parameters()) as memory:
         raison.cite(writer, "what is it?", sources, **given)
-    assert alive.peak <= said.batch_bytes <= 4 * alive.peak
+    assert memory.peak <= said.batch_bytes <= 4 * memory.peak
 
 
 @pytest.mark.parametrize(

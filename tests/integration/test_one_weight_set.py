@@ -38,7 +38,7 @@ from raison.explaining.attribution import check
 from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier
 from raison.models.loading import weights, zoo
-from raison.models.stack.modes import quiet
+from raison.models.stack.eval_mode import quiet
 
 pytestmark = pytest.mark.demo
 

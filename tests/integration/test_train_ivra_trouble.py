@@ -18,7 +18,7 @@ from raison.core.targets.answer import Answer
 from raison.data import Dataset, Row
 from raison.models.derived.attention_explainer import Design
 from raison.models.derived.trained_attention import find
-from raison.models.stack.modes import quiet
+from raison.models.stack.eval_mode import quiet
 from raison.training.recipes.ivra import fine_tune, train_ivra
 from raison.training.recipes.ivra_settings import FineTuneSettings, IvraSettings
 from tests.attention_explainers import span_adapter, untrained_attention

@@ -14,7 +14,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 import raison
 from raison.core.errors import DataError, InputError, LoadError, UnsupportedError
-from raison.data.asked import AskedRow
+from raison.data.question_rows import QuestionRow
 from raison.models.adapters.writing.generator import Generator
 from raison.models.anatomy import answer_rows
 from raison.models.derived.explainers import FILE
@@ -171,7 +171,7 @@ def keyed_writer() -> Generator:
     return Generator(model, tokenizer, "keyed")
 
 
-def keyed_rows(count: int) -> list[AskedRow]:
+def keyed_rows(count: int) -> list[QuestionRow]:
     """Three sources each, of which one has the key."""
     random = np.random.default_rng(5)
     rows = []
@@ -179,7 +179,7 @@ def keyed_rows(count: int) -> list[AskedRow]:
         texts = [" ".join(random.choice(WORDS[-6:], 6 + 6 * place)) for place in random.permutation(3)]
         home = int(random.integers(3))
         texts[home] += " key"
-        rows.append(AskedRow(number, "who?", {f"{place}": text for place, text in enumerate(texts)}, "yes"))
+        rows.append(QuestionRow(number, "who?", {f"{place}": text for place, text in enumerate(texts)}, "yes"))
     return rows
 
 
@@ -266,7 +266,7 @@ def test_what_cannot_be_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     two_stacks = Generator(*build_writer("t5"), "t5")
     with pytest.raises(UnsupportedError, match="read by two stacks"):
         cited(two_stacks, tmp_path / "small")
-    rows = [AskedRow(0, "who?", SOURCES, "the sailor."), AskedRow(1, "what?", SOURCES, "a plot.")]
+    rows = [QuestionRow(0, "who?", SOURCES, "the sailor."), QuestionRow(1, "what?", SOURCES, "a plot.")]
     with pytest.raises(UnsupportedError, match="answer_attention"):
         train_at2(two_stacks, rows, tmp_path / "out", At2Settings(questions=2, held_out=1, progress=False))
     with pytest.raises(InputError, match="give more questions"):

@@ -20,22 +20,24 @@ from raison.studies.entries import MaxCost, MaxRequests, MaxTokens, PriceIn, Pri
 
 if TYPE_CHECKING:
     from raison.core.results.citations import Citations
-    from raison.data.asked import AskedRow
+    from raison.data.question_rows import QuestionRow
     from raison.judging.citing import CiteEstimate
 
 Told = TypeVar("Told")
 Question = Annotated[str | None, typer.Argument(help="The question; leave it out with --data.")]
 Sources = Annotated[
     list[Path] | None,
-    typer.Option("--source", "-s", help="A text file with a source, which it names. Several times."),
+    typer.Option("--source", "-s", help="A text file that is one source, named after the file. May be repeated."),
 ]
 Data = Annotated[
     list[str] | None,
     typer.Option(
         "--data",
         "-d",
-        help="A jsonl or parquet file with one question per row, or OpenInference traces; with --out also several "
-        "times, or a pattern.",
+        help=(
+            "A jsonl or parquet file with one question per row, or OpenInference traces; with --out, may be repeated "
+            "or be a pattern."
+        ),
     ),
 ]
 _OF_TEXTS = ("text_column", "pair_column", "contrast_column", "output_column", "label_column")
@@ -58,10 +60,12 @@ class Citing:
     )
     method: Annotated[str, Setting("Name or call: context_cite(ablations=32).", options=("--method", "-M"))] = "auto"
     within: Annotated[str, Setting("sentence also scores sentences of the sources; source does not.")] = "sentence"
-    removal: Annotated[str, Setting("What becomes of absent text: delete, ellipsis, ...")] = "delete"
+    removal: Annotated[str, Setting("What replaces removed text: delete, ellipsis, ...")] = "delete"
     seed: Annotated[int, Setting("Seed of random methods and random text.")] = 0
     max_new_tokens: Annotated[int | None, Setting("Maximum length of the model's own answer; 100 by default.")] = None
-    draws: Annotated[int, Setting("Random texts that each source is compared with; 0: no lights.", least=0)] = 16
+    draws: Annotated[
+        int, Setting("Number of random texts that each source is compared with; 0: no lights.", least=0)
+    ] = 16
     served: ServedName = None
     max_requests: MaxRequests = None
     max_tokens: MaxTokens = None
@@ -133,21 +137,21 @@ def cite(
 def _one_file(data: list[str] | None) -> Path | None:
     """The file whose questions are answered at once. Raises InputError for several."""
     if data and len(data) > 1:
-        raise InputError("several files need a folder for what is found: give --out DIR.")
+        raise InputError("several files need a folder for the results: give --out DIR.")
     return Path(data[0]) if data else None
 
 
-def _rows(question: str | None, sources: list[Path], data: Path | None, answer: str | None) -> "list[AskedRow]":
+def _rows(question: str | None, sources: list[Path], data: Path | None, answer: str | None) -> "list[QuestionRow]":
     """What is asked. Raises InputError or DataError."""
-    from raison.data.asked import AskedRow
+    from raison.data.question_rows import QuestionRow
     from raison.data.questions import read_questions
 
     if data is not None:
         if question is not None or sources or answer is not None:
-            raise InputError("--data has the questions, sources and answers: leave the others out.")
+            raise InputError("--data contains the questions, sources and answers: leave the other arguments out.")
         return read_questions(data)
     if question is None:
-        raise InputError("there is no question: give it as the argument, or a file with --data.")
+        raise InputError("no question given: pass it as the argument, or a file with --data.")
     texts: dict[str, str] = {}
     for path in sources:
         name = path.stem if path.stem not in texts else path.name
@@ -159,22 +163,22 @@ def _rows(question: str | None, sources: list[Path], data: Path | None, answer: 
             raise DataError(f"{path} is not UTF-8 text: convert it first (iconv).") from None
         except OSError as error:
             raise DataError(f"cannot read {path}: {error.strerror or error}.") from None
-    return [AskedRow(1, question, texts, answer)]
+    return [QuestionRow(1, question, texts, answer)]
 
 
-def _cited(writer: Any, row: "AskedRow", citing: Citing, data: Path | None) -> "Citations":
+def _cited(writer: Any, row: "QuestionRow", citing: Citing, data: Path | None) -> "Citations":
     from raison.explaining.cite import cite as run
 
     return _of_row(run, writer, row, citing, data)
 
 
-def _estimated(writer: Any, row: "AskedRow", citing: Citing, data: Path | None) -> "CiteEstimate":
+def _estimated(writer: Any, row: "QuestionRow", citing: Citing, data: Path | None) -> "CiteEstimate":
     from raison.judging.citing import estimate_cite as run
 
     return _of_row(run, writer, row, citing, data)
 
 
-def _of_row(run: Callable[..., Told], writer: Any, row: "AskedRow", citing: Citing, data: Path | None) -> Told:
+def _of_row(run: Callable[..., Told], writer: Any, row: "QuestionRow", citing: Citing, data: Path | None) -> Told:
     try:
         settings = citing.options() | ({"max_new_tokens": None} if row.answer is not None and data is not None else {})
         return run(writer, row.question, row.sources, answer=row.answer, **settings)

@@ -22,7 +22,7 @@ from raison.paths import cache_folder
 
 SCHEMA = 1
 LONGEST = 10_000
-"""Bytes that a file may have."""
+"""Maximum size of a file in bytes."""
 
 
 def folder() -> Path:

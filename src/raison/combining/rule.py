@@ -10,9 +10,9 @@ from raison.core.inputs.encoding import Encoding
 from raison.core.model import LanguageModel
 
 USUAL_LIMIT, MOST_UNITS = 16, 24
-"""Of shapley_exact: the units of a text that it takes by default, and those that it can be set to."""
+"""Units per text up to which shapley_exact runs: by default, and at most."""
 SHOWN = ("word", "token")
-"""The units that the records are about."""
+"""The unit of the records behind this rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def options(
     if units * few.passes >= few.units * budget:
         yield Option(
             f"coarse_to_fine(samples={budget})",
-            f"coarse to fine, for {units} units are many for {budget} passes; no method of one pass is known to be as "
+            f"coarse to fine, for {units} units are many for {budget} passes; no one-pass method is known to be as "
             "faithful here",
         )
     yield Option(
@@ -70,8 +70,8 @@ def _architecture(model: LanguageModel) -> str | None:
 
 def _told(known: OnePass) -> str:
     return (
-        f"one pass, and on {known.architecture}s, from {known.units} units on, as faithful as kernel_shap with up to "
-        f"{known.passes} passes"
+        f"one pass, and on {known.architecture}s with {known.units} or more units as faithful as kernel_shap with up "
+        f"to {known.passes} passes"
     )
 
 

@@ -53,10 +53,12 @@ def load(
     if str(source) in named() or path.is_dir():
         name, place = (str(source), folder) if str(source) in named() else (name_of_folder(path), folder or path)
         if wanted not in (None, Wanted()):
-            raise DataError(f"'{name}' is a named data set, whose columns are known: leave out the column names.")
+            raise DataError(f"'{name}' is a named data set with known columns: leave out the column names.")
         return load_named(name, split, None if place is None else Path(place), limit, skip_bad)
     if folder is not None:
-        raise DataError(f"'{source}' is no named data set ({', '.join(named())}), so it has no folder.")
+        raise DataError(
+            f"'{source}' is not a named data set ({', '.join(named())}), so folder does not apply: leave it out."
+        )
     if path.suffix.lower() in KINDS or path.exists():
         asked = wanted or Wanted()
         if asked == Wanted() and holds_questions(path):

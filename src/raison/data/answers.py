@@ -27,19 +27,19 @@ def _pairs(value: Any) -> list[tuple[Any, Any]]:
     if isinstance(value, Mapping):
         texts, starts = value.get("text"), value.get("answer_start")
         if not isinstance(texts, list) or not isinstance(starts, list) or len(texts) != len(starts):
-            raise ValueError("the answers are not as many texts as starts ('text' and 'answer_start')")
+            raise ValueError("the answers have different numbers of texts and starts ('text' and 'answer_start')")
         return list(zip(texts, starts, strict=True))
     if not isinstance(value, list) or not all(isinstance(item, Mapping) for item in value):
-        raise ValueError(f"the answers {value!r:.40} are no list of 'text' and 'answer_start'")
+        raise ValueError(f"the answers {value!r:.40} are not a list of 'text' and 'answer_start'")
     return [(item.get("text"), item.get("answer_start")) for item in value]
 
 
 def _answer(text: Any, start: Any, context: str) -> Answer:
     if not isinstance(text, str) or not text.strip():
-        raise ValueError(f"the answer {text!r:.40} is no text")
+        raise ValueError(f"the answer {text!r:.40} is not a string")
     # In Python a bool is an int, but true is no place.
     if not isinstance(start, int) or isinstance(start, bool) or start < 0:
-        raise ValueError(f"the answer {text!r:.40} starts at {start!r:.20}, which is no place in the context")
+        raise ValueError(f"the answer {text!r:.40} starts at {start!r:.20}, which is not a position in the context")
     if not context.startswith(text, start):
-        raise ValueError(f"the context does not say {text!r:.40} at character {start}")
+        raise ValueError(f"the context does not contain {text!r:.40} at character {start}")
     return Answer(start, start + len(text), text)

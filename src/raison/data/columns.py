@@ -42,7 +42,7 @@ PAIR_NAMES = (
     ("question", "context"),
 )
 RANKING_NAMES = ("query", "document", "other_document")
-"""A query with two documents, of which the first is to be explained as the one that comes before the second."""
+"""A query with two documents; the explanation is why the first comes before the second."""
 ANSWER_NAMES = ("answers",)
 UNIT_NAMES = ("units",)
 ID_NAMES = ("id", "idx")
@@ -62,7 +62,7 @@ class Wanted:
     rationale: Annotated[Column | None, Setting(words=COLUMN)] = None
     delimiter: DelimiterSetting = None
     contrast: Annotated[Column | None, Setting(words=COLUMN)] = None
-    """Of what each text's explanation is against."""
+    """The column of the class that each text's explanation contrasts with the target."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +216,7 @@ def _named(names: list[str], wanted: Wanted) -> Layout:
             return Layout(tuple((names[lowered.index(name)],) for name in pair), label)
     text = _first_of(TEXT_NAMES, names)
     if text is None:
-        raise DataError(f"no column is called {', '.join(TEXT_NAMES)}; name the text's: {_listed(names)}.")
+        raise DataError(f"no column is called {', '.join(TEXT_NAMES)}; name the text column: {_listed(names)}.")
     return Layout(((text,),), label)
 
 

@@ -7,7 +7,7 @@ from raison.core.inputs.parts import Given, PartedText
 from raison.core.inputs.rationale import Rationale
 from raison.core.inputs.unit import Text, Unit
 from raison.core.targets.answer import Answer
-from raison.data.asked import AskedRow
+from raison.data.question_rows import QuestionRow
 
 Label = str | int | None
 Contrast = str | int | tuple[str | int, ...]
@@ -33,7 +33,7 @@ class Row:
     units: tuple[Unit, ...] = ()
     contrast: Contrast | None = None
     output: str | None = None
-    asked: AskedRow | None = None
+    asked: QuestionRow | None = None
 
     @property
     def given(self) -> Given:
@@ -84,7 +84,7 @@ class Dataset:
         return bool(self.rows) and all(row.units for row in self.rows)
 
     @property
-    def questions(self) -> tuple[AskedRow, ...]:
+    def questions(self) -> tuple[QuestionRow, ...]:
         """The rows' questions with their sources; () unless every row has one."""
         found = tuple(row.asked for row in self.rows if row.asked is not None)
         return found if len(found) == len(self.rows) else ()

@@ -100,7 +100,7 @@ def _like_labels(cells: list[str], prose: bool) -> bool:
 def _refusal(path: Path, doubts: list[str], heads: dict[str, list[LineRecord]]) -> str:
     mark = doubts[0]
     if len(doubts) > 1:
-        why = f"{' and '.join(described(other) for other in doubts)} would both split it"
+        why = f"{' and '.join(described(other) for other in doubts)} could both be the delimiter"
     else:
         width = usual_width([record for record in heads[mark] if not record.broken])
         odd = next(record for record in heads[mark] if record.broken or len(record.cells) != width)
@@ -108,8 +108,8 @@ def _refusal(path: Path, doubts: list[str], heads: dict[str, list[LineRecord]]) 
         why = f"read with {described(mark)}, line {odd.number} has {cells}"
     shown = "tab" if mark == "\t" else mark
     return (
-        f"{path} cannot be split into columns for certain: {why}. Name the delimiter (--delimiter '{shown}', "
-        f"delimiter='{shown}'; 'none' where each line is one text); --skip-bad then leaves out lines that do not fit."
+        f"{path} cannot be split into columns unambiguously: {why}. Name the delimiter (--delimiter '{shown}', "
+        f"delimiter='{shown}'; 'none' if each line is one text); --skip-bad then skips lines that do not fit."
     )
 
 

@@ -14,7 +14,7 @@ from raison.data.dataset import Dataset, Row
 from raison.text.segment import word_spans
 
 _GROUP = 16
-"""The most texts of one group that are compared with each other."""
+"""Maximum number of texts of one group that are compared with each other."""
 
 
 def edits_as_truth(dataset: Dataset, words: int = 3) -> Dataset:
@@ -29,7 +29,7 @@ def edits_as_truth(dataset: Dataset, words: int = 3) -> Dataset:
     Raises DataError for a number of words below 1, and where no two texts differ so little.
     """
     if words < 1:
-        raise DataError(f"an edit of {words} words changes nothing: give a whole number from 1 on.")
+        raise DataError(f"an edit of {words} words changes nothing: give a whole number, 1 or more.")
     found: dict[int, tuple[int, Rationale]] = {}
     for one, other in _candidates(dataset.rows):
         if one.label == other.label or one.label is None or other.label is None:
@@ -41,7 +41,7 @@ def edits_as_truth(dataset: Dataset, words: int = 3) -> Dataset:
                 if mark and (row.number not in found or size < found[row.number][0]):
                     found[row.number] = (size, mark)
     if not found:
-        raise DataError(f"{dataset.name}: no two texts differ in their label and in at most {words} words.")
+        raise DataError(f"{dataset.name}: no two texts with different labels differ in at most {words} words.")
     rows = tuple(replace(row, rationales=(found[row.number][1],)) for row in dataset.rows if row.number in found)
     return replace(dataset, name=f"{dataset.name}, edits of at most {words} words", rows=rows)
 

@@ -62,7 +62,7 @@ def records_of(path: Path, encoding: str, wanted: Wanted) -> tuple[Iterator[Line
     kind = path.suffix.lower()
     if kind not in (".csv", ".tsv"):
         if wanted.delimiter is not None:
-            raise DataError(f"a delimiter is for .csv and .tsv files, and {path} is neither: leave it out.")
+            raise DataError(f"delimiter is for .csv and .tsv files, and {path} is neither: leave it out.")
         return read_records(path, encoding), ""
     delimiter = delimiter_of(path, encoding, wanted) if wanted.delimiter is None else parsed(wanted.delimiter)
     separated = "" if delimiter == SINGLE else f"; columns separated by {described(delimiter)}"
@@ -86,4 +86,4 @@ def _check_path(path: Path) -> None:
         hint = f" Did you mean '{path.with_name(close[0])}'?" if close else ""
         raise DataError(f"{path} is not a file.{hint}")
     if path.suffix.lower() not in KINDS:
-        raise DataError(f"cannot tell the format of {path} from its name; known endings: {', '.join(KINDS)}.")
+        raise DataError(f"cannot infer the format of {path} from its name; known endings: {', '.join(KINDS)}.")

@@ -58,7 +58,7 @@ def _download(name: str, split: str) -> "HubDataset":
         except failures as error:
             raise DataError(
                 f"cannot read the data set '{name}' (split {split}) from the Hub: {silent or _first_line(error)}. "
-                f"Without a network, download it elsewhere and give the file."
+                f"Without a network connection, download it elsewhere and give the file."
             ) from error
 
 

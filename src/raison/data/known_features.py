@@ -25,9 +25,9 @@ class _Draw:
 
     label: int
     chance: float
-    """In [0, 1); below the correlation the row gets its label's word."""
+    """In [0, 1); if below the correlation, the row gets the word of its label."""
     place: float
-    """In [0, 1), where a random position lies."""
+    """In [0, 1): the random position, as a share of the text."""
 
     @classmethod
     def of(cls, row: Row, seed: int, labels: int) -> "_Draw":
@@ -61,7 +61,9 @@ def known_features(
     """
     _check(words, position, correlation)
     if any(row.answers for row in dataset.rows):
-        raise InputError(f"{dataset.name} holds questions with answers, which have no label for a word to indicate.")
+        raise InputError(
+            f"{dataset.name} contains questions with answers, which have no labels: use a data set with labels."
+        )
     draws = (_Draw.of(row, seed, len(words)) for row in dataset.rows)
     rows = tuple(
         _with_word(row, draw, words[draw.label], position)
@@ -76,14 +78,16 @@ def known_features(
 
 def _check(words: Sequence[str], position: Position, correlation: float) -> None:
     if isinstance(words, str) or len(words) < 2:
-        raise InputError(f"two or more words are needed, one per class, not {words!r}.")
+        raise InputError(f"words needs two or more words, one per class; got {words!r}.")
     for word in words:
         if len(word.split()) != 1 or word != word.strip():
             raise InputError(f"{word!r} is not one word: give words without spaces in them.")
     if len(set(words)) < len(words):
-        raise InputError(f"each class needs a word of its own, but one occurs twice in {', '.join(words)}.")
+        raise InputError(f"each class needs its own word, but one occurs twice in {', '.join(words)}.")
     if not 0 < correlation <= 1:
-        raise InputError(f"the correlation is {correlation}: give the share of rows that get their word, in (0, 1].")
+        raise InputError(
+            f"the correlation is {correlation}: give the share of rows that get the word of their label, in (0, 1]."
+        )
     if isinstance(position, str) and position not in _PLACES:
         raise UnknownNameError("position", position, _PLACES)
     if isinstance(position, int) and position < 0:

@@ -17,7 +17,7 @@ from raison.data.windows import around_answers
 class Lengths:
     """How long texts may be. The context of a question is cut first, then texts; last, texts are left out."""
 
-    answer_window: Annotated[int | None, Setting("Cut contexts to so many words around the answer.", least=1)] = None
+    answer_window: Annotated[int | None, Setting("Cut contexts to this many words around the answer.", least=1)] = None
     first_words: Annotated[int | None, Setting("Cut texts after this many words.", least=1)] = None
     longest: Annotated[int | None, Setting("Leave out texts with more words than this.", least=1)] = None
 

@@ -16,7 +16,7 @@ SAMPLE = 50
 """Records looked at before deciding on a file's layout."""
 
 SINGLE = "\x1f"
-"""The delimiter of a csv file of one column: a character that no text has, so that commas stay."""
+"""The delimiter of a one-column csv file: a character that occurs in no text, so that commas are kept."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,9 @@ def shared(trained: str, tested: str) -> str | None:
     if not apart:
         return None
     told = " and ".join(sorted(apart))
-    return f"{told} shares texts with {trained.partition('/')[0]}, from which the model learned: test it on other data."
+    return (
+        f"{told} shares texts with {trained.partition('/')[0]}, on which the model was trained: test it on other data."
+    )
 
 
 def _sets_of(name: str) -> set[str]:
@@ -124,7 +126,7 @@ def named_paths(name: str, split: str, folder: Path | None = None) -> tuple[Path
     place = folder if folder is not None else _folder_of(known)
     if place is None:
         raise DataError(
-            f"'{name}' is needed as files: put its folder '{known.folder}' where {ROOT_VARIABLE} points to."
+            f"'{name}' must be available as files: put its folder '{known.folder}' where {ROOT_VARIABLE} points to."
         )
     return _paths(known, split, place)
 
@@ -133,7 +135,7 @@ def _paths(known: NamedSet, split: str, place: Path) -> tuple[Path, ...]:
     paths = tuple(place / file for file in known.splits[split].files)
     for path in paths:
         if not path.is_file():
-            raise DataError(f"{path} is missing: the split '{split}' of '{known.folder}' needs it. Put it there.")
+            raise DataError(f"{path} is missing: the split '{split}' of '{known.folder}' needs it. Put the file there.")
     return paths
 
 
@@ -145,7 +147,7 @@ def _ends_with(parts: tuple[str, ...], folder: str) -> bool:
 def _folder_of(known: NamedSet) -> Path | None:
     root = os.environ.get(ROOT_VARIABLE)
     if root and not Path(root).is_dir():
-        raise DataError(f"{ROOT_VARIABLE} is set to {root}, which is not a folder: correct it, or unset it.")
+        raise DataError(f"{ROOT_VARIABLE} is set to {root}, which is not a folder: correct or unset it.")
     roots = [Path(root)] if root else []
     return next((path for path in (base / known.folder for base in [*roots, DEFAULT_ROOT]) if path.is_dir()), None)
 
@@ -155,8 +157,8 @@ def _from_hub(name: str, split: str, limit: int | None, skip_bad: bool) -> Datas
     source = known.splits[split].hub
     if source is None:
         raise DataError(
-            f"the split '{split}' of '{name}' can be read from its folder only: the Hub does not have it in a form "
-            f"that can be read. Put the folder '{known.folder}' where {ROOT_VARIABLE} points to, or give folder=."
+            f"the split '{split}' of '{name}' can only be read from its folder: the Hub has it in no readable form. "
+            f"Put the folder '{known.folder}' where {ROOT_VARIABLE} points to, or give folder=."
         )
     # Only now: most users never read from the Hub.
     from raison.data.hub import load_hub

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from raison.core.errors import DataError
-from raison.data.asked import AskedRow, Gold
 from raison.data.columns import ID_NAMES, Column
 from raison.data.dataset import BrokenLine, Dataset, Row
 from raison.data.files import sha256_of
 from raison.data.lines import LineRecord, read_records
+from raison.data.question_rows import Gold, QuestionRow
 from raison.data.rows import Entry
 from raison.data.streams import Item, Reading
 
@@ -19,7 +19,7 @@ KINDS = (".jsonl", ".parquet")
 _INDEX = re.compile(r"\d+")
 
 
-def read_questions(path: Path) -> list[AskedRow]:
+def read_questions(path: Path) -> list[QuestionRow]:
     """The rows of a .jsonl or .parquet file. Raises DataError that names the line."""
     rows = []
     for _, entry in _entries(path, None):
@@ -42,20 +42,20 @@ def stream_questions(sources: Sequence[str], reading: Reading) -> Iterator[Item]
         yield Item(row, source, own or f"{Path(source).name}:{entry.number}", "", entry)
 
 
-def row_of(cells: Mapping[str, Any], number: int, place: str) -> AskedRow:
+def row_of(cells: Mapping[str, Any], number: int, place: str) -> QuestionRow:
     """A row from "question" or "messages", "sources", "answer" and "gold". Raises DataError that names its place."""
     asked = cells.get("messages") or cells.get("question")
     if asked is None or not isinstance(asked, str | list):
         raise DataError(f"{place} has no question: give 'question' (a string), or 'messages' (a list).")
     answer = cells.get("answer")
     if answer is not None and not isinstance(answer, str):
-        raise DataError(f"{place}: the answer is {answer!r:.40}, and has to be a string.")
+        raise DataError(f"{place}: the answer is {answer!r:.40}; it must be a string.")
     given = cells.get("sources")
     if given is None and isinstance(asked, str):
         raise DataError(f"{place} has no sources: give 'sources' ({{'id': 'text'}}, or a list of texts).")
     question = asked if isinstance(asked, str) else tuple(asked)
     sources = None if given is None else _sources(given, place)
-    return AskedRow(number, question, sources, answer, _gold(cells.get("gold"), sources or {}, place))
+    return QuestionRow(number, question, sources, answer, _gold(cells.get("gold"), sources or {}, place))
 
 
 def holds_questions(path: Path) -> bool:
@@ -89,7 +89,7 @@ def _entries(path: Path, own: Column | None) -> Iterator[tuple[str, Entry]]:
     for record in chain(head, records):
         if record.broken or not isinstance(record.cells, Mapping):
             reason = record.broken or "expected an object"
-            yield "", BrokenLine(record.number, f"line {record.number} of {path} is no row: {reason}.")
+            yield "", BrokenLine(record.number, f"line {record.number} of {path} is not a valid row: {reason}.")
         elif not traces:
             yield _own_id(record.cells, own), _entry(record, path)
         elif "attributes" in record.cells:
@@ -118,16 +118,16 @@ def _gold(given: Any, sources: Mapping[str, str], place: str) -> tuple[Gold, ...
         cells = one if isinstance(one, Mapping) else {"source": one}
         name, text = cells.get("source"), cells.get("text")
         if not isinstance(name, str) or (sources and name not in sources):
-            raise DataError(f"{place}: gold names {name!r:.40}, which is none of the sources {', '.join(sources)}.")
+            raise DataError(f"{place}: gold names {name!r:.40}, which is not one of the sources {', '.join(sources)}.")
         start, end = cells.get("start", 0), cells.get("end")
         if text is not None:
             start = sources.get(name, "").find(text) if isinstance(text, str) and text.strip() else -1
             end = start + len(str(text))
         whole = len(sources.get(name, ""))
         if type(start) is not int or start < 0 or (end is not None and (type(end) is not int or not start < end)):
-            raise DataError(f"{place}: gold is {one!r:.60}, which is no part of the source '{name}'.")
+            raise DataError(f"{place}: gold is {one!r:.60}, which is not part of the source '{name}'.")
         if sources and (start >= whole or (end or 0) > whole):
-            raise DataError(f"{place}: gold is {one!r:.60}, which is no part of the source '{name}'.")
+            raise DataError(f"{place}: gold is {one!r:.60}, which is not part of the source '{name}'.")
         found.append(Gold(name, start, end))
     return tuple(found)
 
@@ -152,7 +152,7 @@ def _sources(given: Any, place: str) -> dict[str, str]:
 
 
 _Spans = list[tuple[int, dict[str, Any]]]
-"""The lines of a trace's spans, with their attributes by dotted names."""
+"""Lines with the spans of a trace, whose attributes have dotted names."""
 
 
 def _traced(spans: list[LineRecord], path: Path) -> Iterator[tuple[str, Entry]]:
@@ -161,7 +161,7 @@ def _traced(spans: list[LineRecord], path: Path) -> Iterator[tuple[str, Entry]]:
     for span in spans:
         cells: Any = span.cells
         if not isinstance(cells["attributes"], Mapping):
-            reason = f"line {span.number} of {path}: the attributes of a span are an object."
+            reason = f"line {span.number} of {path}: the attributes of a span must be an object."
             yield "", BrokenLine(span.number, reason)
             continue
         context = cells.get("context")
@@ -177,7 +177,7 @@ def _traced(spans: list[LineRecord], path: Path) -> Iterator[tuple[str, Entry]]:
         yield name, BrokenLine(number, reason) if row is None else Row(row.title, None, number, asked=row)
 
 
-def _of_trace(held: _Spans) -> AskedRow | None:
+def _of_trace(held: _Spans) -> QuestionRow | None:
     """Its retrieved documents, and the messages and the answer of its last language model."""
     documents = [one for _, flat in held for one in _listed(flat, "retrieval.documents", "document")]
     writing = [flat for _, flat in held if _listed(flat, "llm.input_messages", "message")]
@@ -191,8 +191,8 @@ def _of_trace(held: _Spans) -> AskedRow | None:
         texts = "\n".join(str(message["content"]) for message in question)
         # What was retrieved and not put before the model is no source of its answer.
         found = {name: text for name, text in sources.items() if text.strip() and text.strip() in texts}
-        return AskedRow(held[0][0], question, found or None, answer)
-    return AskedRow(held[0][0], asked, sources, answer) if asked is not None and sources else None
+        return QuestionRow(held[0][0], question, found or None, answer)
+    return QuestionRow(held[0][0], asked, sources, answer) if asked is not None and sources else None
 
 
 def _flat(value: Any, name: str = "") -> dict[str, Any]:

@@ -23,7 +23,7 @@ def columns(layout: Layout, codes: Sequence[str], kind: str = "") -> Reader:
         if layout.header:
             first = next(entries(records, layout), None)
             if isinstance(first, Row) and str(first.label) in codes:
-                yield BrokenLine(first.number, "a row where the names of the columns should be")
+                yield BrokenLine(first.number, "a row in place of the column names")
         yield from labelled(records, layout, codes)
 
     return read

@@ -93,11 +93,9 @@ def collect(stream: Iterator[Entry], source: str, limit: int | None, skip_bad: b
         elif skip_bad:
             broken.append(entry)
         else:
-            raise DataError(
-                f"{source}, line {entry.number}: {entry.reason}. --skip-bad (skip_bad=True) goes on without it."
-            )
+            raise DataError(f"{source}, line {entry.number}: {entry.reason}. --skip-bad (skip_bad=True) skips it.")
     if not rows:
-        raise DataError(f"{source} has no rows that can be used ({len(broken)} broken lines).")
+        raise DataError(f"{source} has no usable rows ({len(broken)} broken lines).")
     return tuple(rows), tuple(broken)
 
 
@@ -112,7 +110,7 @@ def _fault(record: LineRecord, layout: Layout) -> str:
     if not all(text.strip() for text in _texts(cells, layout)):
         return "the text is blank"
     if layout.contrast is not None and not _is_contrast(_cell(cells, layout.contrast)):
-        return f"nothing to explain against in column '{layout.contrast}'"
+        return f"no contrast class in column '{layout.contrast}'"
     if layout.label is None:
         return ""
     value = _cell(cells, layout.label)

@@ -15,7 +15,7 @@ def parse_rationales(value: Any, texts: Sequence[str]) -> tuple[Rationale, ...]:
     ValueError with the reason where a span is not one of the texts'.
     """
     if not isinstance(value, list):
-        raise ValueError(f"the rationale {_short(value)} is no list of spans [start, end]")
+        raise ValueError(f"the rationale {_short(value)} is not a list of spans [start, end]")
     if _is_one_annotator(value):
         return (tuple(parse_span(span, texts) for span in value),)
     return tuple(tuple(parse_span(span, texts) for span in spans) for spans in value)
@@ -29,7 +29,9 @@ def parse_span(value: Any, texts: Sequence[str]) -> Span:
         raise ValueError(f"the span {_short(value)} is not [start, end] or [start, end, segment]")
     span = Span(*value)
     if not 0 <= span.segment < len(texts):
-        raise ValueError(f"the span {value} is of text number {span.segment}, but there are {len(texts)}, from 0")
+        raise ValueError(
+            f"the span {value} is in text number {span.segment}, but there are {len(texts)}, counted from 0"
+        )
     length = len(texts[span.segment])
     if not 0 <= span.start < span.end <= length:
         raise ValueError(f"the span {value} is empty or outside its text of {length} characters")

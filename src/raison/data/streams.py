@@ -25,14 +25,19 @@ class Reading:
     pair_column: Annotated[Column | None, Setting("Column of the second text of a pair.")] = None
     contrast_column: Annotated[
         Column | None,
-        Setting("Column of what each text's explanation is against: another class, or a word for a model that writes."),
+        Setting(
+            "Column of what each text's explanation contrasts with the target: another class, or a word for a "
+            "generative model."
+        ),
     ] = None
     output_column: Annotated[
         Column | None,
-        Setting("Column of the output to explain, with its leading space, in place of what the model would write."),
+        Setting("Column of the output to explain, with its leading space, instead of the model's own output."),
     ] = None
     id_column: Annotated[Column | None, Setting("Column of the rows' ids; by default id or idx, or file:line.")] = None
-    label_column: Annotated[Column | None, Setting("Column of the rows' own labels, which are kept.")] = None
+    label_column: Annotated[Column | None, Setting("Column of the rows' labels, which are copied to the output.")] = (
+        None
+    )
     delimiter: DelimiterSetting = None
     split: Annotated[str, Setting("Split of a data set from the Hub.")] = "test"
     encoding: Annotated[str, Setting("Encoding of the files, such as latin-1.")] = "utf-8"
@@ -85,7 +90,7 @@ def sources_of(given: Sequence[str | Path]) -> tuple[str, ...]:
             continue
         files = sorted(path for path in glob.glob(one, recursive=True) if Path(path).is_file())
         if not files:
-            raise DataError(f"no file fits the pattern {one}.")
+            raise DataError(f"no file matches the pattern {one}.")
         found += files
     if not found:
         raise DataError("there is nothing to read: name a file, a pattern or a data set.")
@@ -104,7 +109,7 @@ def _entries(source: str, reading: Reading) -> Iterator[tuple[str, str, Entry]]:
     name, _, split = source.partition(":")
     if name in named():
         if reading.contrast_column is not None or reading.output_column is not None:
-            raise DataError(f"'{name}' is a named data set, whose columns are known: leave out the column names.")
+            raise DataError(f"'{name}' is a named data set with known columns: leave out the column names.")
         data = load_named(name, split or reading.split, None, None, skip_bad=True)
         found: list[Entry] = [*data.rows, *data.broken]
         for entry in sorted(found, key=lambda entry: entry.number):

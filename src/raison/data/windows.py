@@ -30,7 +30,7 @@ def around_answers(data: Dataset, words: int) -> Dataset:
         else:
             left_out.append(cut)
     if not rows:
-        raise DataError(f"{data.name}: no answer fits a window of {words} words; give a longer one.")
+        raise DataError(f"{data.name}: no answer fits into a window of {words} words; give a longer one.")
     lost = f" ({len(left_out)} rows with longer answers left out)" if left_out else ""
     name = f"{data.name}, windows of {words} words around the answers{lost}"
     return replace(data, name=name, rows=tuple(rows), broken=(*data.broken, *left_out))

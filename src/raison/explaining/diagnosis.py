@@ -19,11 +19,11 @@ from raison.models.adapters.checks.forecast import Forecast, expected, forecast,
 from raison.models.adapters.checks.function_check import check_function
 from raison.models.adapters.checks.selfcheck import TEXT, Finding, disproved, same_again, selfcheck
 from raison.models.adapters.classifier import Classifier
-from raison.models.adapters.uses import QUESTION
+from raison.models.adapters.task_setup import QUESTION
 from raison.models.adapters.writing.generator import Generator
 from raison.models.adapters.writing.writer import Writer
 from raison.models.derived.explainers import PROBES
-from raison.models.stack.room import free_bytes
+from raison.models.stack.attention_memory import free_bytes
 from raison.models.tokens.continuation import ContinuationEncoder
 
 USUAL = 512

@@ -9,18 +9,18 @@ from raison.core.errors import InputError
 from raison.core.inputs.unit import PART, Granularity
 from raison.core.method import Cost, Method
 from raison.core.registry import name_of
+from raison.explaining.answer_statements import Spans, Telling, told
 from raison.explaining.attribution import Settings, check
 from raison.explaining.cite import DRAWS, How, Within, method_of
-from raison.explaining.lights import Draws, passes_of
-from raison.explaining.sourcing import Question, Sources, asked
-from raison.explaining.telling import Spans, Telling, told
+from raison.explaining.source_necessity import Draws, passes_of
+from raison.explaining.sourced_prompt import Question, Sources, asked
 from raison.explaining.token_by_token import looks_inside
 from raison.judging.estimate import speed_of
 from raison.judging.plan import Plan, plan_rows
 from raison.models.adapters.blackbox.server_writer import ServedWriter
 from raison.models.adapters.writing.statements import Statements
 from raison.models.adapters.writing.writer import Writer
-from raison.models.tokens.answered import Answered
+from raison.models.tokens.written_answer import WrittenAnswer
 from raison.text.sourced import SourceTemplate
 
 ADAPTIVE = ("coarse_to_fine", "partition_shap", "hierarchical_occlusion")
@@ -117,7 +117,7 @@ def estimate_cite(
     )
 
 
-def _plan(model: Statements, answered: Answered, how: How) -> Plan:
+def _plan(model: Statements, answered: WrittenAnswer, how: How) -> Plan:
     """One comparison of the method on the answer, whose passes are timed."""
     unit: Granularity = "sentence" if how.within == "sentence" else PART
     rows, settings = plan_rows([how.method], (), (how.seed,)), Settings(unit, None, how.of, how.removal, how.seed)

@@ -18,20 +18,20 @@ from raison.core.results.scores import Comparison
 from raison.core.targets.choices import EACH, TargetSpec
 from raison.explaining.answers import Answers, Rows, judged
 from raison.explaining.attribution import BATCH, Settings, check, prepare
-from raison.explaining.each import each_target, threshold_of
+from raison.explaining.each_prediction import each_target, threshold_of
 from raison.explaining.measuring import Annotations, AnyMetric, Metrics, create_metrics
 from raison.explaining.settings import Compared
 from raison.explaining.texts import Reading, Side, Texts, read_names
-from raison.jobs.crew import perform
 from raison.jobs.engine import ALONE, Job, Shard, Sharing
 from raison.jobs.folder import COMPARISON, beginning, refuse_others, working_in
+from raison.jobs.runner import perform
 from raison.judging.evaluate import check_metrics, default_metrics
 from raison.judging.plan import Plan, header_of, plan_rows
 from raison.judging.work import execute, listed
 from raison.methods import CATALOGUE
 from raison.models.adapters.writing.writer import Writer
 from raison.progress import Advance
-from raison.runs.heads import RunHead
+from raison.runs.headers import RunHead
 from raison.runs.run import Run, check_same, open_run, read_run
 from raison.runs.table import comparison
 from raison.text.sourced import SourceTemplate

@@ -20,13 +20,13 @@ from raison.core.results.explanation import Explanation
 from raison.explaining.answers import Answers, Rows, judged
 from raison.explaining.attribution import Settings, prepare, run_candidates
 from raison.explaining.measuring import Metrics, create_metrics
+from raison.explaining.rewordings import worded
 from raison.explaining.texts import Reading, Texts, read_names
 from raison.explaining.token_by_token import looks_inside
-from raison.explaining.wordings import worded
 from raison.judging.evaluate import default_metrics
 from raison.judging.plan import Plan, PlannedRow, plan_rows
 from raison.methods import CATALOGUE
-from raison.models.adapters.checks.inside import inside
+from raison.models.adapters.checks.relevance_cost import relevance_cost
 from raison.models.adapters.checks.throughput import Speed, measure_speed
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.writing.statements import Statements
@@ -142,7 +142,7 @@ def speed_of(plan: Plan, encoding: Encoding) -> Speed:
     assert isinstance(model.reader, Classifier), "only models behind a server have another reader"
     ruled = [method for method in looking if BackwardRules in method.needs]
     longest, written = max(encoding.lengths), max(Tokens.read(plan, encoding).lengths)
-    found = [inside(model, method, longest, written) for method in ruled]
+    found = [relevance_cost(model, method, longest, written) for method in ruled]
     if len(ruled) < len(looking):
         found.append(measure_speed(model.reader, model.probe))
     return replace(

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from raison.jobs.crew import perform
 from raison.jobs.engine import ALONE, Job, Shard, Sharing
 from raison.jobs.folder import beginning, working_in
+from raison.jobs.runner import perform
 from raison.progress import Advance
 from raison.runs.reuse import runs_in
 from raison.studies.file import Study, read

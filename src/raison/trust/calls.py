@@ -7,7 +7,7 @@ from raison.core.method import Method
 from raison.core.model import LanguageModel
 from raison.methods import CATALOGUE
 from raison.models.adapters.blackbox.function import BlackBox
-from raison.models.derived.inside import inside
+from raison.models.derived.backbone import backbone_of
 from raison.trust import attacks, randomisation, substitution
 from raison.trust.attack_settings import EmbeddingAttack
 from raison.trust.records import AttackKey, Substituted
@@ -80,7 +80,7 @@ def _created(request: Request) -> list[Method]:
 
 def _known(model: LanguageModel) -> LanguageModel:
     """A model whose parameters are known."""
-    if inside(model) is None:
+    if backbone_of(model) is None:
         raise UnsupportedError(
             f"{model.name} cannot be in a study of trust",
             ["its parameters are not known"],

@@ -18,7 +18,7 @@ from raison.core.problem import Evaluations
 from raison.core.registry import label_of
 from raison.explaining.attribution import Batch, Settings, check, prepare, run, scores_of
 from raison.methods import CATALOGUE
-from raison.models.derived.inside import inside
+from raison.models.derived.backbone import backbone_of
 from raison.models.derived.randomised import RandomisedModels
 from raison.models.stack.blocks import How, check_how, find_blocks
 from raison.numerics.measures.agreement import kendall, spearman, top_k_overlap
@@ -110,13 +110,13 @@ def similarities(
 
 def count_blocks(model: LanguageModel) -> int:
     """The number of a model's blocks. Raises InputError; UnsupportedError if they cannot be identified."""
-    found = inside(model)
-    if found is None:
+    backbone = backbone_of(model)
+    if backbone is None:
         raise InputError(
             f"blocks are those of a transformers model that classifies or writes; got a {type(model).__name__}: make "
             "it ready with raison.load(...)."
         )
-    return len(find_blocks(found.core))
+    return len(find_blocks(backbone.core))
 
 
 def records(model: LanguageModel, texts: Sequence[Given], methods: Sequence[str | Method], plan: Randomisation) -> int:

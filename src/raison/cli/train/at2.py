@@ -15,7 +15,7 @@ from raison.studies.entries import StudyModel
 from raison.training.recipes.at2_settings import At2Settings
 
 if TYPE_CHECKING:
-    from raison.data.asked import AskedRow
+    from raison.data.question_rows import QuestionRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Asked:
         Setting("A .jsonl or .parquet file of questions with sources; SQuAD's by default.", options=("--data", "-d")),
     ] = None
 
-    def rows(self, settings: At2Settings) -> "list[AskedRow]":
+    def rows(self, settings: At2Settings) -> "list[QuestionRow]":
         """The questions. Raises DataError."""
         from raison.data.questions import read_questions
         from raison.training.recipes.at2 import squad_rows
@@ -58,7 +58,7 @@ def at2(
 
     writer = load_entry(StudyModel(asked.name, dtype=asked.dtype, device=asked.device))
     if not isinstance(writer, Writer):
-        raise InputError(f"{asked.name} classifies: at2 explains what a language model writes.")
+        raise InputError(f"{asked.name} is a classifier: at2 explains what a language model writes.")
     folder = out or own_folder(writer.name, "at2")
     named = SQUAD if asked.data is None else asked.data.name
     card = train_at2(writer, asked.rows(settings), folder, settings, named, command_line(context, "at2"))

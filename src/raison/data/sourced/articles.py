@@ -14,7 +14,7 @@ from raison.data.sets.squad import read_articles
 Part = Literal["train", "test", "xquad"]
 
 HELD_OUT = ("Genghis_Khan", "Huguenot", "Immune_system", "Buckingham_Palace")
-"""Articles of the training file that only tests see: enough paragraphs for 19 others, and all that XQuAD has, too."""
+"""Articles of the training file used only in tests: with enough paragraphs for 19 others, and all those in XQuAD."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from raison.data.sourced.question import KnownSources, Passage
 from raison.text.segment import Span, sentence_spans
 
 _TOGETHER = 12
-"""Sentences of a reading, about."""
+"""Approximate number of sentences of a reading."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Passages:
 
     def __post_init__(self) -> None:
         if self.others < 1 or (self.sentences is not None and self.sentences < 1):
-            raise DataError("others and sentences count passages and their sentences, from 1.")
+            raise DataError("others and sentences are numbers of passages and of their sentences: give 1 or more.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ class KnownSources:
     def __post_init__(self) -> None:
         unknown = {*self.gold, *self.against, *(one.source for one in self.sentences)} - self.sources.keys()
         if unknown or not self.gold:
-            raise DataError(f"{self.question!r:.60}: sources are unknown ({sorted(unknown)}), or none is gold.")
+            raise DataError(f"{self.question!r:.60}: gold names unknown sources ({sorted(unknown)}), or none at all.")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values: a row for `raison.compare`; `raison cite --data` reads a file of such lines."""

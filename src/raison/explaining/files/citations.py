@@ -10,15 +10,15 @@ from raison.core.method import Method
 from raison.core.model import LanguageModel
 from raison.core.results.citations import Citations
 from raison.data import Row
-from raison.data.asked import AskedRow
+from raison.data.question_rows import QuestionRow
 from raison.data.streams import Item
+from raison.explaining.answer_statements import Telling
 from raison.explaining.answers import standing_for
 from raison.explaining.cite import DRAWS, Within, cite
-from raison.explaining.files.rows import How, row_of
-from raison.explaining.sourcing import asked
-from raison.explaining.telling import Telling
+from raison.explaining.files.explained_rows import How, row_of
+from raison.explaining.sourced_prompt import asked
 from raison.models.adapters.writing.writer import Writer
-from raison.runs.files.rows import Record, records_of_citations
+from raison.runs.files.flat_records import Record, records_of_citations
 from raison.text.sourced import SourceTemplate
 
 
@@ -57,7 +57,7 @@ class CitationRows(How[Writer]):
     def records(self, model: Writer, items: Sequence[Item]) -> list[Record]:
         return [record for item in items for record in records_of_citations(item, self._cited(model, row_of(item)))]
 
-    def _telling(self, found: AskedRow) -> Telling:
+    def _telling(self, found: QuestionRow) -> Telling:
         return Telling(found.answer, None, self.max_new_tokens if found.answer is None else None)
 
     def _cited(self, model: Writer, row: Row) -> Citations:
@@ -77,10 +77,10 @@ class CitationRows(How[Writer]):
         )
 
 
-def _asked(row: Row) -> AskedRow:
+def _asked(row: Row) -> QuestionRow:
     assert row.asked is not None
     return row.asked
 
 
-def _question(found: AskedRow) -> str | Chat:
+def _question(found: QuestionRow) -> str | Chat:
     return found.question if isinstance(found.question, str) else Chat(found.question)

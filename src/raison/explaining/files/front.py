@@ -19,15 +19,15 @@ from raison.explaining.cite import DRAWS, Within, method_of
 from raison.explaining.explain import check_unwritten, within_budget
 from raison.explaining.files.begin import begun, folder_of, until
 from raison.explaining.files.citations import CitationRows
+from raison.explaining.files.explained_rows import How
 from raison.explaining.files.outputs import OutputRows
-from raison.explaining.files.rows import How
 from raison.explaining.files.survey import Input
 from raison.explaining.files.texts import TextRows
 from raison.explaining.files.work import FileWork
 from raison.explaining.generation import Writing
 from raison.explaining.texts import Side
-from raison.jobs.crew import perform
 from raison.jobs.engine import ALONE, Sharing
+from raison.jobs.runner import perform
 from raison.methods import CATALOGUE
 from raison.models.adapters.writing.writer import Writer
 from raison.progress import Advance

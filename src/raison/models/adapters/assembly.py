@@ -5,23 +5,23 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from raison.core.capability import Capability
 from raison.models.adapters.offered.classifiers import capabilities_of, withheld_from
-from raison.models.adapters.uses import Use
+from raison.models.adapters.task_setup import TaskSetup
 from raison.models.passes.batching import TokenBudget, default_budget
 from raison.models.passes.encoder_decoder import EncoderDecoder
+from raison.models.passes.encoder_decoder_rows import EncoderDecoderRows
 from raison.models.passes.forward import ForwardPasses
 from raison.models.passes.network import Network
 from raison.models.passes.outputs.reads import Reads
 from raison.models.passes.prefixes.causal import CausalSteps
 from raison.models.passes.prefixes.causal_cache import CausalCache
 from raison.models.passes.removal import Removals, placeholder_id
-from raison.models.passes.written import WrittenRows
 
 
 class Assembly:
     """One model's passes, removals and capabilities, put together once."""
 
     def __init__(
-        self, core: PreTrainedModel, model: nn.Module, tokenizer: PreTrainedTokenizerBase, name: str, use: Use
+        self, core: PreTrainedModel, model: nn.Module, tokenizer: PreTrainedTokenizerBase, name: str, use: TaskSetup
     ) -> None:
         causal = None if use.readout is None or use.border is not None else use.cache or CausalCache.of(model)
         stacks = None if use.border is None else EncoderDecoder(core, use.border)
@@ -34,7 +34,9 @@ class Assembly:
         self.withheld = withheld_from(network.core, use)
         right = {} if causal is None else causal.layers
         self.capabilities: tuple[Capability, ...] = capabilities_of(self.passes, self.removals, right, self.withheld)
-        self.rows: CausalSteps | WrittenRows | None = None if stacks is None else WrittenRows(self.passes, stacks)
+        self.rows: CausalSteps | EncoderDecoderRows | None = (
+            None if stacks is None else EncoderDecoderRows(self.passes, stacks)
+        )
         """Masked predictions of a decoder, whose rows share their beginnings."""
         if causal is not None and reads is None:
             steps = CausalSteps(self.passes, causal.packed, self.removals)

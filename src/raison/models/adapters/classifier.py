@@ -19,7 +19,7 @@ from raison.core.model import LanguageModel
 from raison.models.adapters.assembly import Assembly
 from raison.models.adapters.offered.reduced_precision import ReducedTwin
 from raison.models.adapters.ranking import ranking
-from raison.models.adapters.uses import Use
+from raison.models.adapters.task_setup import TaskSetup
 from raison.models.passes.outputs.readout import TokenReadout
 from raison.models.passes.removal import unknown_id
 from raison.models.stack.transformer import inner_model
@@ -34,13 +34,15 @@ class Classifier(LanguageModel):
     encoder puts around the text.
     """
 
-    def __init__(self, model: nn.Module, tokenizer: PreTrainedTokenizerBase, name: str, use: Use | None = None) -> None:
+    def __init__(
+        self, model: nn.Module, tokenizer: PreTrainedTokenizerBase, name: str, use: TaskSetup | None = None
+    ) -> None:
         """Without a `use`, the model is a sequence classifier."""
         self.model = model
         self.tokenizer = tokenizer
         self.name = name
         self.core = inner_model(model)
-        self.use = Use.as_classifier(self.core, tokenizer) if use is None else use
+        self.use = TaskSetup.as_classifier(self.core, tokenizer) if use is None else use
         self.head, self.readout = self.use.head, self.use.readout
         self.strings = 2 if self.head.in_context else self.use.strings
         self.classes, self.multi_label = self.head.classes, self.head.multi_label
@@ -90,7 +92,7 @@ class Classifier(LanguageModel):
         """Evaluation mode for the duration; modules that were training train again afterwards."""
         return self.passes.network.quiet()
 
-    def over(self, model: nn.Module, use: Use) -> "Classifier":
+    def over(self, model: nn.Module, use: TaskSetup) -> "Classifier":
         """The same adapter over a twin of its model."""
         return Classifier(model, self.tokenizer, self.name, use)
 

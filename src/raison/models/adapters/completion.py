@@ -9,7 +9,7 @@ from transformers import PreTrainedTokenizerBase
 from raison.core.capabilities.passes import Passes
 from raison.core.errors import NonFiniteError, UnsupportedError
 from raison.models.adapters.classifier import Classifier
-from raison.models.adapters.uses import Use
+from raison.models.adapters.task_setup import TaskSetup
 from raison.models.passes.outputs.heads import ClassHead
 from raison.models.passes.outputs.readout import WordReadout
 from raison.models.passes.prefixes.causal_cache import CausalCache
@@ -44,7 +44,7 @@ def completed(model: nn.Module, tokenizer: PreTrainedTokenizerBase, name: str, u
     core = inner_model(model)
     encoder = PromptEncoder(tokenizer, use.prompt, max_tokens(core.config, tokenizer.model_max_length), use.explained)
     readout = WordReadout.of(core.get_output_embeddings(), encoder.label_ids)
-    reading = Use(encoder, ClassHead(tuple(use.prompt.labels), multi_label=False), readout, CausalCache.of(model))
+    reading = TaskSetup(encoder, ClassHead(tuple(use.prompt.labels), multi_label=False), readout, CausalCache.of(model))
     adapter = Classifier(model, tokenizer, name, reading)
     _check_output(adapter)
     if not use.calibrate:

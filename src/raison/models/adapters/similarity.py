@@ -4,11 +4,11 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from raison.core.errors import LoadError
 from raison.models.adapters.classifier import Classifier
-from raison.models.adapters.uses import Use
+from raison.models.adapters.task_setup import TaskSetup
 from raison.models.passes.outputs.vectors import CLASSES, Measure, Similarity, VectorHead, Vectors
-from raison.models.tokens.apart import ApartEncoder
 from raison.models.tokens.encoder import TextEncoder
 from raison.models.tokens.limits import max_tokens
+from raison.models.tokens.multi_input import MultiInputEncoder
 from raison.models.tokens.token_rows import padding_id
 
 APART = ((0,), (1,))
@@ -25,6 +25,8 @@ def similarity(
     if model.config.is_encoder_decoder:
         raise LoadError(f"'{name}' is a {kind}, which also writes: give its encoder alone, such as a T5EncoderModel.")
     inner = TextEncoder(tokenizer, max_tokens(model.config, tokenizer.model_max_length))
-    encoder = ApartEncoder(inner, APART, padding_id(tokenizer), "a pair of two strings, whose similarity is explained")
+    encoder = MultiInputEncoder(
+        inner, APART, padding_id(tokenizer), "a pair of two strings, whose similarity is explained"
+    )
     head = VectorHead(CLASSES, multi_label=False, vectors=vectors)
-    return Classifier(model, tokenizer, name, Use(encoder, head, join=Similarity(measure), strings=2))
+    return Classifier(model, tokenizer, name, TaskSetup(encoder, head, join=Similarity(measure), strings=2))

@@ -12,7 +12,7 @@ from raison.core.capabilities.answer_attention import AnswerAttention
 from raison.core.inputs.encoding import Encoding
 from raison.models.passes.prefixes.prefix import compute_prefix
 from raison.models.stack.caches import given_cache
-from raison.models.stack.modes import evaluating
+from raison.models.stack.eval_mode import evaluating
 from raison.models.stack.tap import tap
 
 TOGETHER = 16

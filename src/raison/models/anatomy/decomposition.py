@@ -27,9 +27,9 @@ from raison.models.passes.outputs.heads import ClassHead, Head
 from raison.models.passes.outputs.place_heads import TagHead, WordHead
 from raison.models.passes.outputs.readout import HeadReadout, Readout, WordReadout
 from raison.models.passes.outputs.vectors import VectorHead
+from raison.models.stack.eval_mode import evaluating
 from raison.models.stack.hooks import hooked
 from raison.models.stack.layers import kept_calls, layer_stack
-from raison.models.stack.modes import evaluating
 from raison.models.stack.tap import Tap, tap
 from raison.numerics.attention.decomposition import head_output, layer_output
 

@@ -20,7 +20,7 @@ from raison.jobs import disk
 from raison.models.derived import explainers
 from raison.models.derived.attributor import Attributor
 from raison.models.derived.low_rank import RowLinear
-from raison.models.stack.modes import drawing
+from raison.models.stack.eval_mode import drawing
 from raison.models.tokens.alignment import Alignment, align
 
 KIND = "amortized_shap"

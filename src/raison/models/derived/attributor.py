@@ -17,8 +17,8 @@ from raison.core.inputs.unit import Text
 from raison.models.derived.low_rank import RowLinear, add_low_rank
 from raison.models.families import family_of
 from raison.models.passes.given_embeddings import given_embeddings
+from raison.models.stack.eval_mode import evaluating
 from raison.models.stack.hooks import held_still
-from raison.models.stack.modes import evaluating
 from raison.models.stack.tap import configs_of, untapped_copy
 from raison.models.tokens.encoder import TextEncoder
 from raison.models.tokens.limits import max_tokens

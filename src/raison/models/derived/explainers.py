@@ -24,7 +24,7 @@ from raison.models.adapters.classifier import Classifier, text_classifier
 from raison.models.derived.attributor import Attributor, encoder_copy
 from raison.models.loading import weights, zoo
 from raison.models.loading.pretrained import read_tokenizer, read_with_new_head
-from raison.models.stack.modes import drawing
+from raison.models.stack.eval_mode import drawing
 from raison.paths import cache_folder
 
 FILE = "explainer.json"

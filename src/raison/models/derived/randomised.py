@@ -13,7 +13,7 @@ from transformers import Cache, PreTrainedModel
 
 from raison.core.errors import InputError
 from raison.core.model import LanguageModel
-from raison.models.derived.inside import inside
+from raison.models.derived.backbone import backbone_of
 from raison.models.stack.blocks import Values, check_how, drawn_values, find_stacks, put, twin
 from raison.models.stack.hooks import acting_on
 from raison.models.stack.layers import Call
@@ -45,13 +45,13 @@ class RandomisedModels:
         self, adapter: LanguageModel, how: str = "initial", seed: tuple[int, ...] = (0,), stored: int = STORED_BYTES
     ) -> None:
         check_how(how)
-        found = inside(adapter)
-        if found is None:
+        backbone = backbone_of(adapter)
+        if backbone is None:
             raise InputError(f"blocks are those of a transformers model, and of {adapter.name} only answers are known.")
-        self._inside = found
+        self._backbone = backbone
         self._how = how
         self._seed = seed
-        self._stacks = find_stacks(found.core)
+        self._stacks = find_stacks(backbone.core)
         self._blocks = [block for stack in self._stacks for block in stack]
         self._values: dict[int, Values] = {}
         self.store = StateStore(stored)
@@ -69,17 +69,17 @@ class RandomisedModels:
                 f"block {wrong[0]} does not exist: the blocks have the numbers 1 (the last) to {self.count}."
             )
         twins: dict[int, nn.Module] = {}
-        tree = twin(self._inside.tree, twins)
+        tree = twin(self._backbone.tree, twins)
         for number in numbers:
             block = self._blocks[self.count - number]
             put(twins[id(block)], self._drawn(number))
         shared = self.count - max(numbers, default=0)
-        core: PreTrainedModel = twins[id(self._inside.core)]  # type: ignore[assignment]
+        core: PreTrainedModel = twins[id(self._backbone.core)]  # type: ignore[assignment]
         # In an encoder-decoder, the encoder's blocks: a decoder's block has two inputs.
         lower = [twins[id(block)] for block in self._stacks[0][:shared]]
         if lower:
             LowerBlocks(core, lower, self.store).install()
-        return self._inside.over(tree, twins)
+        return self._backbone.over(tree, twins)
 
     def drop_copies(self) -> None:
         """Forget the values of all blocks; models already made keep theirs, and new ones draw the same values again."""
@@ -89,7 +89,7 @@ class RandomisedModels:
         if number not in self._values:
             place = self.count - number
             seed = (*self._seed, place)
-            self._values[number] = drawn_values(self._inside.core, self._blocks[place], self._how, seed)
+            self._values[number] = drawn_values(self._backbone.core, self._blocks[place], self._how, seed)
         return self._values[number]
 
 
@@ -117,8 +117,8 @@ class StateStore:
 
     def get(self, key: bytes, level: int) -> _State | None:
         """The state of an input after at most `level` blocks."""
-        found = self._found.get(key)
-        return found if found is not None and found.level <= level else None
+        state = self._found.get(key)
+        return state if state is not None and state.level <= level else None
 
     def put(self, key: bytes, level: int, output: Any) -> None:
         """Store a state in place of the same input's state at another level."""
@@ -207,27 +207,27 @@ class LowerBlocks:
 
 def _digest(value: Any) -> bytes | None:
     """A digest of all arguments of a block, bit for bit; None if one cannot be compared that way."""
-    found = hashlib.blake2b(digest_size=16)
-    return found.digest() if _add(found, value) else None
+    digest = hashlib.blake2b(digest_size=16)
+    return digest.digest() if _add(digest, value) else None
 
 
-def _add(found: "hashlib.blake2b", value: Any) -> bool:
+def _add(digest: "hashlib.blake2b", value: Any) -> bool:
     if isinstance(value, Tensor):
-        found.update(repr((value.dtype, value.shape)).encode())
-        found.update(value.detach().cpu().reshape(-1).view(torch.uint8).numpy().tobytes())
+        digest.update(repr((value.dtype, value.shape)).encode())
+        digest.update(value.detach().cpu().reshape(-1).view(torch.uint8).numpy().tobytes())
         return True
     if isinstance(value, dict):
-        return _add(found, tuple(value.items()))
+        return _add(digest, tuple(value.items()))
     if isinstance(value, tuple | list):
-        found.update(f"{len(value)} of ".encode())
-        return all(_add(found, part) for part in value)
+        digest.update(f"{len(value)} of ".encode())
+        return all(_add(digest, part) for part in value)
     if isinstance(value, Cache):
         # Every block fills an empty cache. A prompt's cache is identified by its first layer.
         if value.get_seq_length() == 0:
             return False
         first: Any = value.layers[0]
-        return _add(found, (first.keys, first.values))
-    found.update(f"{value!r},".encode())
+        return _add(digest, (first.keys, first.values))
+    digest.update(f"{value!r},".encode())
     return value is None or isinstance(value, bool | int | float | str)
 
 

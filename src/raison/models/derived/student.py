@@ -33,7 +33,7 @@ from raison.models.adapters.places.spans import answer_tokens, answering, inside
 from raison.models.loading import weights, zoo
 from raison.models.loading.pretrained import read_tokenizer
 from raison.models.passes.batching import TokenBudget, mean_over
-from raison.models.stack.modes import drawing
+from raison.models.stack.eval_mode import drawing
 from raison.models.stack.tap import attention_modules, tap
 from raison.models.tokens.alignment import shared_characters
 

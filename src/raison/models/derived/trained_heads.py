@@ -25,8 +25,8 @@ from raison.models.adapters.writing.generator import Generator
 from raison.models.adapters.writing.statements import Statements
 from raison.models.adapters.writing.writer import Writer
 from raison.models.derived.explainers import FILE, TOLERANCE, usual_folder, version_of
-from raison.models.tokens.answered import Answered
 from raison.models.tokens.sourced import Sourced
+from raison.models.tokens.written_answer import WrittenAnswer
 
 KIND = "at2"
 SCHEMA = 1
@@ -130,7 +130,7 @@ def _identified(writer: Writer) -> tuple[str, tuple[float, ...]]:
     """A digest of the tokens of PROBE, and the probability of each token of its second part: one pass."""
     prompt = writer.prompt(PROBE[0])
     output = writer.output(prompt, PROBE[1])[0]
-    answered = Answered(Sourced(prompt, (), (), (), ()), output, ((0, len(PROBE[1].strip())),))
+    answered = WrittenAnswer(Sourced(prompt, (), (), (), ()), output, ((0, len(PROBE[1].strip())),))
     whole = np.ones((1, len(prompt.units("word")[0])), dtype=bool)
     odds = torch.from_numpy(ForcedAnswer(writer, answered, "word").log_odds(whole, "delete")[0])
     said = tuple(round(share, 4) for share in odds.sigmoid().tolist())

@@ -7,7 +7,7 @@ from pathlib import Path
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from raison.core.errors import LoadError
-from raison.models.stack.modes import drawing, quiet
+from raison.models.stack.eval_mode import drawing, quiet
 
 
 def read_gguf(file: Path, dtype: object = None) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:

@@ -29,7 +29,7 @@ from raison.models.loading.convert import read_gguf
 from raison.models.loading.embedders import Compared, compared, is_embedder, read_embedder, read_headless
 from raison.models.loading.endpoints import Endpoint, from_endpoint, writer_behind
 from raison.models.loading.functions import Agreement, Predictor
-from raison.models.loading.given import from_given, is_pipeline, is_plain_model
+from raison.models.loading.in_memory import from_object, is_pipeline, is_plain_model
 from raison.models.loading.pretrained import moved, read_tokenizer
 from raison.models.passes.outputs.vectors import Measure, Pooled
 from raison.models.served.address import is_address
@@ -121,7 +121,7 @@ def load(
     if not isinstance(model, str | Path) and not is_plain_model(model):
         _check_alone(tokenizer, place)
         _check_unprompted(model, use)
-        return from_given(model, agreed, lambda own, tokens: _adapter(own, tokens, _name_of(own), use))
+        return from_object(model, agreed, lambda own, tokens: _adapter(own, tokens, _name_of(own), use))
     if is_address(model):
         _check_alone(tokenizer, place)
         return _behind(Endpoint(str(model), served, concurrency), agreed, use)

@@ -20,7 +20,7 @@ from raison.models.adapters.places.masks import filling
 from raison.models.adapters.places.tags import tagging
 from raison.models.adapters.writing.generator import Generator
 from raison.models.loading.functions import PROBES, Agreement, Asked, asked
-from raison.models.loading.same import Adapt, checked
+from raison.models.loading.output_check import Adapt, checked
 
 _ZERO_SHOT = "a zero-shot pipeline runs its model once for each label, and is asked as a function"
 

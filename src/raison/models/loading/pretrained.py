@@ -19,7 +19,7 @@ from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig, PreTrained
 from raison.core.errors import LoadError, RaisonError
 from raison.hub import patiently
 from raison.models.loading.merged_adapters import remember
-from raison.models.stack.modes import drawing, quiet
+from raison.models.stack.eval_mode import drawing, quiet
 
 Model = TypeVar("Model", bound=nn.Module)
 

@@ -19,7 +19,7 @@ from transformers import (
 
 from raison.core.inputs.unit import Text, segments
 from raison.models.loading.t5_encoder import T5EncoderForSequenceClassification
-from raison.models.stack.modes import drawing
+from raison.models.stack.eval_mode import drawing
 from raison.models.tokens.small_vocabulary import choose_pieces, count_words
 
 _TOKEN_TYPES = ["input_ids", "token_type_ids", "attention_mask"]

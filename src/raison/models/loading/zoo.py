@@ -29,7 +29,7 @@ from raison.models.loading.pretrained import (
     read_with_new_head,
 )
 from raison.models.loading.t5_encoder import T5EncoderForSequenceClassification
-from raison.models.stack.modes import drawing
+from raison.models.stack.eval_mode import drawing
 
 PREFIX = "demo/"
 CARD = "card.json"

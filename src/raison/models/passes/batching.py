@@ -16,7 +16,7 @@ from raison.core.inputs.encoding import Encoding, Reading
 from raison.core.inputs.unit import segments
 from raison.core.results.printable import printable
 from raison.models.passes.removal import Remover, masked_rows
-from raison.models.stack.room import NoRoomError
+from raison.models.stack.attention_memory import AttentionMemoryError
 from raison.progress import steps_of
 
 Result = TypeVar("Result")
@@ -182,7 +182,7 @@ def shrinking(
         yield rows, run(rows)
         return
     except torch.OutOfMemoryError as error:
-        if len(rows) == 1 and isinstance(error, NoRoomError):
+        if len(rows) == 1 and isinstance(error, AttentionMemoryError):
             raise OutOfMemoryError(str(error)) from None
         if len(rows) == 1:
             raise OutOfMemoryError(

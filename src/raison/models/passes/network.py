@@ -21,7 +21,7 @@ from raison.models.passes.outputs.readout import Readout
 from raison.models.passes.prefixes.packing import PackedReader
 from raison.models.passes.unpadded import reads_padding, unpadded
 from raison.models.stack.caches import given_cache
-from raison.models.stack.modes import evaluating
+from raison.models.stack.eval_mode import evaluating
 from raison.models.stack.transformer import embedding_tables, is_a
 
 

@@ -25,10 +25,10 @@ from raison.core.internals.attention import AttentionPath, AttentionSite, Attent
 from raison.core.targets.target import Target
 from raison.models.passes.batching import TokenBatch, TokenBudget, shrinking
 from raison.models.passes.forward import ForwardPasses
+from raison.models.stack.attention_steps import Step
+from raison.models.stack.eval_mode import evaluating
 from raison.models.stack.hooks import hooked
 from raison.models.stack.layers import Call, ReachedError, kept_calls, layer_stack, replaced_output
-from raison.models.stack.modes import evaluating
-from raison.models.stack.steps import Step
 from raison.models.stack.tap import Tap, attention_modules, tap
 
 Rows = Callable[[Encoding], Float[Tensor, "batch tokens"]]

@@ -1,7 +1,7 @@
 """What a server can do, found out by its answers: options that it does not know are silently ignored."""
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 from raison.core.errors import AnswerError, RefusedError, ServerError
 from raison.models.served.answers import Step, choices_of, steps_of, text_of
@@ -11,7 +11,6 @@ from raison.models.served.tokens import Tokens
 
 Tier = Literal["scored", "top-k", "text"]
 """Log-probabilities of any continuation, of the likeliest next tokens, or none at all."""
-TIERS: tuple[Tier, ...] = get_args(Tier)
 
 BEGUN = "The capital of France is"
 TOPS = (50, 20, 5, 2, 1)

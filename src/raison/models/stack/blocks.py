@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from raison.core.errors import UnknownNameError, UnsupportedError
+from raison.models.stack.eval_mode import drawing
 from raison.models.stack.hooks import forget_own
-from raison.models.stack.modes import drawing
 from raison.models.stack.tap import untapped_copy
 
 How = Literal["initial", "permuted"]

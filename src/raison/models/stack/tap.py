@@ -1,9 +1,10 @@
 """Read and edit the steps of a model's attention, through the attention registry of transformers.
 
 Inside the context the model computes with its family's own eager attention function, called as it is: nothing is
-rewritten, so outputs equal eager attention exactly, in every dtype. The function's few torch calls (stack/steps.py) are
-watched on the way, which is where steps are recorded and edited. A family that does not use the registry and writes its
-attention out in its modules (DeBERTa, MPNet, BigBird) is watched in the same way, while such a module runs.
+rewritten, so outputs equal eager attention exactly, in every dtype. The function's few torch calls
+(stack/attention_steps.py) are watched on the way, which is where steps are recorded and edited. A family that does not
+use the registry and writes its attention out in its modules (DeBERTa, MPNet, BigBird) is watched in the same way, while
+such a module runs.
 
 Layers are counted in the order of computation. Where a model runs one module several times (ALBERT), each of these
 passes is a layer.
@@ -29,10 +30,10 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from raison.core.dims import Attention, HeadStates
 from raison.core.errors import InputError, UnknownNameError, UnsupportedError
 from raison.models.families import family_of
+from raison.models.stack.attention_memory import check_attention_memory
+from raison.models.stack.attention_steps import STEPS, Step, Steps, writes_out
 from raison.models.stack.hooks import Args, Keywords, hooked
 from raison.models.stack.query_blocks import Heads, in_blocks
-from raison.models.stack.room import check_room
-from raison.models.stack.steps import STEPS, Step, Steps, writes_out
 
 Edit = Callable[[Step, int, Tensor], Tensor]
 """(step, layer, tensor) -> the tensor to go on with: the same one, or another of the same shape."""
@@ -294,7 +295,7 @@ def _attention(
         blocks = in_blocks(partial(eager, module), Heads(query, key, value), attention_mask, kwargs)
         if blocks is not None:
             return blocks, None
-    check_room(query, (*query.shape[:3], key.shape[2]), here[0].numbers.layers)
+    check_attention_memory(query, (*query.shape[:3], key.shape[2]), here[0].numbers.layers)
     if steps is None:
         return _eager(module)(*inputs, **kwargs)  # type: ignore[misc]
     with steps:
@@ -344,7 +345,7 @@ class _Watch(TorchFunctionMode):
         states: Tensor = args[0] if args else kwargs["hidden_states"]
         texts, tokens = states.shape[:2]
         heads: int = vars(module)["num_attention_heads"]
-        check_room(states, (texts, heads, tokens, tokens), self._opened.numbers.layers)
+        check_attention_memory(states, (texts, heads, tokens, tokens), self._opened.numbers.layers)
         self._steps = _steps(module, here) if here[0] is self._opened else None
 
     def end(self, module: nn.Module, _args: Args, _output: Any) -> None:

@@ -39,9 +39,9 @@ from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit
 from raison.training.loop.tuning import Report, SearchSettings, Trial, best, search
 from raison.training.objectives.attributive_masking import AttributiveMasking
 from raison.training.recipes.aml_settings import LOSSES, AmlSettings
-from raison.training.recipes.apart import check_apart, learned_by
 from raison.training.recipes.card import Call, run_notes
-from raison.training.recipes.chance import check_learned
+from raison.training.recipes.data_leakage import check_apart, learned_by
+from raison.training.recipes.majority_baseline import check_learned
 from raison.training.recipes.masks import MaskedTexts, RowBatches, afresh, part_of
 from raison.training.recipes.samples import split, stratified_rows
 

@@ -30,8 +30,8 @@ from raison.progress import progress_bar
 from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit
 from raison.training.objectives.mean_squared_error import MeanSquaredError
 from raison.training.recipes.amortized_shap_settings import AmortizedShapSettings as AmortizedShapSettings
-from raison.training.recipes.apart import check_apart, learned_by
 from raison.training.recipes.card import Call, run_notes
+from raison.training.recipes.data_leakage import check_apart, learned_by
 from raison.training.recipes.masks import RowBatches
 from raison.training.recipes.samples import split
 from raison.training.recipes.taught_values import TaughtTexts, ValueLessons

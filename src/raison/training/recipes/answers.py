@@ -23,7 +23,7 @@ from raison.models.adapters.writing.generator import Generator
 from raison.models.derived.identity import base_identity
 from raison.models.loading import weights, zoo
 from raison.models.loading.pretrained import read_tokenizer
-from raison.models.stack.modes import drawing, quiet
+from raison.models.stack.eval_mode import drawing, quiet
 from raison.text.answers import same_answer
 from raison.text.sourced import find
 from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit
@@ -31,7 +31,7 @@ from raison.training.objectives.next_tokens import NextTokens
 from raison.training.recipes.answers_settings import AnswersSettings as AnswersSettings
 from raison.training.recipes.card import Call, run_notes
 from raison.training.recipes.classifier import CHECKPOINT_FILE, base_entry, save_adapter
-from raison.training.recipes.readings import TEMPLATE, AnswerLogits, ReadingBatches
+from raison.training.recipes.passage_batches import TEMPLATE, AnswerLogits, ReadingBatches
 
 TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj")
 OTHERS = (4, 9, 19)

@@ -14,7 +14,7 @@ from raison.core.capabilities.answer_attention import AnswerAttention
 from raison.core.errors import InputError
 from raison.core.inputs.unit import PART
 from raison.core.targets.choices import One
-from raison.data.asked import AskedRow
+from raison.data.question_rows import QuestionRow
 from raison.data.sourced import Passages, known_sources
 from raison.explaining.answers import answers_of, standing_for
 from raison.jobs import disk
@@ -35,15 +35,15 @@ KEEP = 0.5
 SQUAD = "squad, the training part"
 
 
-def squad_rows(settings: At2Settings) -> list[AskedRow]:
+def squad_rows(settings: At2Settings) -> list[QuestionRow]:
     """Questions of SQuAD's training part, whose answers the model writes. Raises DataError."""
     how = Passages(settings.others, settings.sentences)
     known = known_sources("squad", settings.questions, how, part="train", seed=settings.seed)
-    return [AskedRow(number, one.question, one.sources) for number, one in enumerate(known)]
+    return [QuestionRow(number, one.question, one.sources) for number, one in enumerate(known)]
 
 
 def train_at2(
-    writer: Writer, rows: Sequence[AskedRow], out: Path, settings: At2Settings, data: str = SQUAD, command: str = ""
+    writer: Writer, rows: Sequence[QuestionRow], out: Path, settings: At2Settings, data: str = SQUAD, command: str = ""
 ) -> HeadsCard:
     """Learn the weights from the first questions of `rows` and save them to `out`; returns their card.
 
@@ -97,7 +97,7 @@ def _learned(found: Sequence[list[Ablated]], settings: At2Settings) -> tuple[Ten
     }
 
 
-def _collected(writer: Writer, rows: Sequence[AskedRow], path: Path, settings: At2Settings) -> list[list[Ablated]]:
+def _collected(writer: Writer, rows: Sequence[QuestionRow], path: Path, settings: At2Settings) -> list[list[Ablated]]:
     """The statements of each question's answer; those of the journal are not computed again."""
     journal = RecordStore(path)
     found = [_read(record) for record in journal.read().records]
@@ -113,7 +113,7 @@ def _collected(writer: Writer, rows: Sequence[AskedRow], path: Path, settings: A
     return found
 
 
-def _ablated(writer: Writer, row: AskedRow, ablations: int, rng: np.random.Generator) -> list[Ablated]:
+def _ablated(writer: Writer, row: QuestionRow, ablations: int, rng: np.random.Generator) -> list[Ablated]:
     """The statements of one answer under random removals; none where the model can write no answer."""
     try:
         answers = answers_of(writer, [row])

@@ -20,14 +20,14 @@ from raison.jobs.folder import CLASSIFIER, refuse_others
 from raison.jobs.identity import DATA, SETTINGS, digest_of, training_in
 from raison.models.derived.identity import base_identity
 from raison.models.loading import weights, zoo
-from raison.models.stack.modes import drawing, quiet
+from raison.models.stack.eval_mode import drawing, quiet
 from raison.numerics.measures.class_scores import ClassScores, class_scores
 from raison.training.loop.batches import TokenBatches, tokenize
 from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit
 from raison.training.objectives.cross_entropy import CrossEntropy
-from raison.training.recipes.apart import check_apart
 from raison.training.recipes.card import Call, Outcome, Setup, make_card, write_card
 from raison.training.recipes.classifier_settings import ClassifierSettings as ClassifierSettings
+from raison.training.recipes.data_leakage import check_apart
 
 CHECKPOINT_FILE = "training.checkpoint"
 _LAST = 100

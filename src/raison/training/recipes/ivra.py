@@ -33,14 +33,14 @@ from raison.models.derived.trained_attention import AttentionCard, write
 from raison.models.loading import weights, zoo
 from raison.models.loading.load import load
 from raison.models.loading.pretrained import moved
-from raison.models.stack.modes import drawing, quiet
+from raison.models.stack.eval_mode import drawing, quiet
 from raison.training.loop.trainer import Evaluation, History, StepDecay, TrainSettings, fit
 from raison.training.objectives.task_and_criteria import TaskAndCriteria
-from raison.training.recipes.apart import check_apart, learned_by
 from raison.training.recipes.card import Call, run_notes
-from raison.training.recipes.chance import check_learned
 from raison.training.recipes.classifier import labels_of
+from raison.training.recipes.data_leakage import check_apart, learned_by
 from raison.training.recipes.ivra_settings import DECAY_EPOCHS, FineTuneSettings, IvraSettings
+from raison.training.recipes.majority_baseline import check_learned
 from raison.training.recipes.masks import RowBatches
 from raison.training.recipes.samples import split
 from raison.training.self_explaining.reading import Labelled, SelfExplaining

@@ -18,16 +18,15 @@ from raison.jobs.folder import SCRATCH, refuse_others
 from raison.jobs.identity import DATA, SETTINGS, digest_of, training_in
 from raison.models.derived.identity import base_identity
 from raison.models.loading import weights, zoo
-from raison.models.loading.laid import ARCHITECTURES as LAID
-from raison.models.loading.laid import laid
 from raison.models.loading.scratch import ARCHITECTURES, Size, scratch_model, scratch_tokenizer
+from raison.models.loading.weight_transfer import ARCHITECTURES as LAID
+from raison.models.loading.weight_transfer import transferred
 from raison.models.passes.removal import replacement_ids
-from raison.models.stack.modes import quiet
+from raison.models.stack.eval_mode import quiet
 from raison.training.loop.batches import TokenBatches, tokenize
 from raison.training.loop.objective import TrainingBatch
 from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit
 from raison.training.objectives.cross_entropy import CrossEntropy
-from raison.training.recipes.apart import check_apart
 from raison.training.recipes.card import Call, Outcome, Setup, make_card
 from raison.training.recipes.classifier import (
     CHECKPOINT_FILE,
@@ -38,6 +37,7 @@ from raison.training.recipes.classifier import (
     labels_of,
     measured,
 )
+from raison.training.recipes.data_leakage import check_apart
 from raison.training.recipes.scratch_settings import ScratchSettings as ScratchSettings
 
 ENCODER = "t5_encoder"
@@ -157,7 +157,7 @@ def _start(
             # Batches need one; the model finds a text's last token by its id.
             tokenizer.pad_token = tokenizer.eos_token
         model.config.pad_token_id = tokenizer.pad_token_id
-        return (laid(model, s.architecture, s.seed) if s.architecture in LAID else model), tokenizer
+        return (transferred(model, s.architecture, s.seed) if s.architecture in LAID else model), tokenizer
     size = Size(s.layers or _LAYERS, s.width, s.heads, s.vocabulary, s.max_tokens)
     made = scratch_tokenizer(s.architecture, train.texts, size)
     return scratch_model(s.architecture, size, made, labels, s.seed), made

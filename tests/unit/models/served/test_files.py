@@ -14,8 +14,8 @@ from raison.explaining.generation import Writing
 from raison.jobs.engine import Engine, Sharing
 from raison.models.served.limits import SpentError
 from raison.models.served.transport import IN_A_ROW
+from raison.runs.files.flat_records import result_of
 from raison.runs.files.folder import Written, read
-from raison.runs.files.rows import result_of
 from tests.fake_server import Fake, running
 
 TEXTS = ["Review: a warm film", "Review: a dull film", "Review: not a great end"]

@@ -19,7 +19,7 @@ from raison.core.model import LanguageModel
 from raison.core.targets.ranking import before
 from raison.models.adapters.blackbox.asking import Answers, Asking
 from raison.models.passes.removal import REMOVALS
-from raison.models.tokens.words import WordEncoder
+from raison.models.tokens.word_encoder import WordEncoder
 from raison.text.absent import without
 
 SUBSTITUTES = {"ellipsis": "..."}

@@ -18,7 +18,7 @@ from raison.models.adapters.blackbox.asking import Answers, Asking
 from raison.models.adapters.blackbox.function import logits_of, masked_texts
 from raison.models.served.labels import LabelReader
 from raison.models.served.server import Server
-from raison.models.tokens.words import WordEncoder
+from raison.models.tokens.word_encoder import WordEncoder
 
 WHY = "its weights are on a server, which gives answers alone"
 WITHOUT_LOGITS = "the label words' probabilities are known, and any number could be added to their logarithms"

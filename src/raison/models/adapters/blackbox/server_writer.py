@@ -18,7 +18,7 @@ from raison.models.served.server import Server
 from raison.models.served.spelling import Spelled, spelled, written, written_tokens
 from raison.models.tokens.chats import framed
 from raison.models.tokens.continuation import ContinuationEncoder, Output, Prompt
-from raison.models.tokens.words import WordEncoder
+from raison.models.tokens.word_encoder import WordEncoder
 from raison.text.segment import Span
 
 

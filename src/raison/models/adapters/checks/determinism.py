@@ -13,7 +13,7 @@ from raison.core.model import LanguageModel
 from raison.models.adapters.blackbox.function import BlackBox
 from raison.models.adapters.classifier import Classifier
 from raison.models.passes.batching import TokenBudget, shrinking
-from raison.models.stack.modes import drawing
+from raison.models.stack.eval_mode import drawing
 
 _ROUNDING = 1e-5
 """Relative to the largest logit. Equal calls differ by rounding only where a device sums in no fixed order."""

@@ -14,7 +14,7 @@ from raison.core.capabilities.passes import Passes
 from raison.core.errors import TextTooLongError
 from raison.core.inputs.encoding import Encoding
 from raison.models.adapters.classifier import Classifier
-from raison.models.adapters.uses import QUESTION
+from raison.models.adapters.task_setup import QUESTION
 from raison.models.adapters.writing.generator import Generator
 from raison.models.tokens.continuation import ContinuationEncoder
 

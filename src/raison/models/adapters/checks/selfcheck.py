@@ -21,7 +21,7 @@ from raison.core.model import LanguageModel
 from raison.core.targets.target import Target
 from raison.models.adapters.checks.determinism import change
 from raison.models.adapters.classifier import Classifier
-from raison.models.adapters.uses import QUESTION
+from raison.models.adapters.task_setup import QUESTION
 from raison.models.passes.batching import TokenBatch
 from raison.models.passes.outputs.heads import class_logits
 from raison.models.passes.outputs.readout import WordReadout

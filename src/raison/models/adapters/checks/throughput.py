@@ -12,7 +12,7 @@ from raison.core.inputs.encoding import Encoding
 from raison.core.method import Cost
 from raison.core.targets.target import Target
 from raison.models.adapters.blackbox.function import BlackBox
-from raison.models.adapters.checks.alive import HELD, Alive
+from raison.models.adapters.checks.peak_memory import HELD, PeakMemory
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.writing.statements import Statements
 
@@ -69,12 +69,12 @@ def _of_statements(model: Statements, encoding: Encoding) -> Speed:
     model.fresh().masked_logits(encoding.select([0]), keeps[:1], model.removals[0])
     fresh, reader = model.fresh(), model.reader
     assert isinstance(reader, Classifier), "a server's time is not measured"
-    with Alive(reader.model.parameters()) as alive:
+    with PeakMemory(reader.model.parameters()) as memory:
         seconds = _seconds(lambda: fresh.masked_logits(encoding, keeps, model.removals[0]))
     # Equal keeps are run once.
     tokens = sum(length * len(rows.unique(dim=0)) for length, rows in zip(encoding.lengths, keeps, strict=True))
     full = max(1.0, reader.budget.tokens / tokens)
-    return Speed(seconds / tokens, 0.0, _weights(reader), int(HELD * full * alive.peak))
+    return Speed(seconds / tokens, 0.0, _weights(reader), int(HELD * full * memory.peak))
 
 
 def _kept(model: Classifier, work: Callable[[], object]) -> int:

@@ -21,7 +21,7 @@ from raison.core.capabilities.step_logits import StepLogits
 from raison.core.capabilities.token_predictions import TokenPredictions
 from raison.core.capability import Capability
 from raison.core.errors import UnsupportedError
-from raison.models.adapters.uses import Use
+from raison.models.adapters.task_setup import TaskSetup
 from raison.models.anatomy.answer_rows import TokenAttention
 from raison.models.anatomy.decomposition import ModelAnatomy, can_take_apart
 from raison.models.anatomy.reads import AnatomyOfReads, SeveralReads
@@ -39,7 +39,7 @@ from raison.models.passes.outputs.readout import Readout, TokenReadout
 from raison.models.passes.outputs.vectors import Pooled, VectorHead
 from raison.models.passes.removal import Removals
 from raison.models.passes.rerun import Reruns
-from raison.models.stack.modes import evaluating
+from raison.models.stack.eval_mode import evaluating
 from raison.models.stack.tap import attention_modules
 from raison.models.stack.transformer import known_pooling
 
@@ -71,7 +71,7 @@ def classifies(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> bo
     return isinstance(found, Tensor) and found.shape == (1, model.config.num_labels)
 
 
-def withheld_from(model: PreTrainedModel, use: Use) -> dict[type[Capability], str]:
+def withheld_from(model: PreTrainedModel, use: TaskSetup) -> dict[type[Capability], str]:
     """What the model lacks, each with the reason."""
     found = _not_in_architecture(model, use) | _not_in_weights(model, use.readout, use.head)
     if isinstance(use.head, ClassHead) and use.head.activation is not None:
@@ -91,7 +91,7 @@ def _of_reads(model: PreTrainedModel, head: Head) -> dict[type[Capability], str]
     return found
 
 
-def _not_in_architecture(model: PreTrainedModel, use: Use) -> dict[type[Capability], str]:
+def _not_in_architecture(model: PreTrainedModel, use: TaskSetup) -> dict[type[Capability], str]:
     readout, head = use.readout, use.head
     found: dict[type[Capability], str] = dict.fromkeys(
         (AnswerLengths, TokenPredictions), "what it predicts is no statement of several tokens"

@@ -14,8 +14,8 @@ from raison.core.model import LanguageModel
 from raison.models.adapters.classifier import Classifier, text_classifier
 from raison.models.passes.batching import shrinking
 from raison.models.passes.hidden_states import watched_layers
+from raison.models.stack.attention_steps import Step
 from raison.models.stack.layers import Call, kept_calls, layer_stack
-from raison.models.stack.steps import Step
 from raison.models.stack.tap import tap
 
 

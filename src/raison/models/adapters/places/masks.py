@@ -16,7 +16,7 @@ from raison.core.targets.choices import TargetSpec
 from raison.core.targets.choosing import Choosing, PlaceTarget, Settled
 from raison.core.targets.place import Place
 from raison.models.adapters.classifier import Classifier
-from raison.models.adapters.uses import Use
+from raison.models.adapters.task_setup import TaskSetup
 from raison.models.passes.forward import ForwardPasses
 from raison.models.passes.outputs.place_heads import WordHead
 from raison.models.stack.transformer import inner_model, is_a
@@ -38,7 +38,7 @@ def filling(model: nn.Module, tokenizer: PreTrainedTokenizerBase, name: str) -> 
         raise LoadError(f"the tokenizer of '{name}' has no mask token, whose word the model could predict.")
     core = inner_model(model)
     encoder = MaskEncoder(tokenizer, max_tokens(core.config, tokenizer.model_max_length))
-    use = Use(
+    use = TaskSetup(
         encoder,
         WordHead(CLASSES, False, core.get_output_embeddings()),
         probe=lambda text: f"{tokenizer.mask_token} {text}",

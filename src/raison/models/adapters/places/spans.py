@@ -17,7 +17,7 @@ from raison.core.model import LanguageModel
 from raison.core.targets.answer import Answer, ExplainedAnswer
 from raison.core.targets.target import TargetSpec
 from raison.models.adapters.classifier import Classifier
-from raison.models.adapters.uses import QUESTION, Use
+from raison.models.adapters.task_setup import QUESTION, TaskSetup
 from raison.models.passes.outputs.heads import SpanHead
 from raison.models.passes.removal import replacement_ids
 from raison.models.stack.transformer import inner_model, is_a
@@ -42,7 +42,7 @@ def answering(model: nn.Module, tokenizer: PreTrainedTokenizerBase, name: str) -
             "tokens can be replaced but not deleted. Give the tokenizer one of these tokens."
         )
     encoder = QuestionEncoder(tokenizer, max_tokens(inner_model(model).config, tokenizer.model_max_length))
-    use = Use(encoder, SpanHead(CLASSES, multi_label=False), probe=lambda text: (QUESTION, text))
+    use = TaskSetup(encoder, SpanHead(CLASSES, multi_label=False), probe=lambda text: (QUESTION, text))
     return Classifier(model, tokenizer, name, use)
 
 

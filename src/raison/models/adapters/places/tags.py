@@ -17,7 +17,7 @@ from raison.core.targets.choices import TargetSpec
 from raison.core.targets.choosing import Choosing, PlaceTarget, Settled
 from raison.core.targets.place import Place
 from raison.models.adapters.classifier import Classifier
-from raison.models.adapters.uses import Use
+from raison.models.adapters.task_setup import TaskSetup
 from raison.models.passes.forward import ForwardPasses
 from raison.models.passes.outputs.place_heads import TagHead
 from raison.models.passes.removal import replacement_ids
@@ -58,7 +58,7 @@ def tagging(
     head = TagHead((*names, REST) if rest else names, False, rest)
     encoder = SingleText(tokenizer, max_tokens(core.config, tokenizer.model_max_length))
     finder = Words(tokenizer, tags, aggregation)
-    use = Use(encoder, head, choosing=lambda passes: Tagging(passes, finder, names))
+    use = TaskSetup(encoder, head, choosing=lambda passes: Tagging(passes, finder, names))
     return Classifier(model, tokenizer, name, use)
 
 

@@ -2,14 +2,14 @@
 
 from raison.core.errors import TextTooLongError
 from raison.models.adapters.writing.writer import Writer
-from raison.models.tokens.answered import Answered
 from raison.models.tokens.continuation import Prompt
 from raison.models.tokens.sourced import sourced
+from raison.models.tokens.written_answer import WrittenAnswer
 from raison.text.edits.sources import edit_sources
 from raison.text.sourced import Place
 
 
-def edited_answer(writer: Writer, answered: Answered, name: str) -> Answered | None:
+def edited_answer(writer: Writer, answered: WrittenAnswer, name: str) -> WrittenAnswer | None:
     """The same tokens of the answer after the edited prompt; None if there is no place for the edit, or no room."""
     source = answered.source
     places = [
@@ -24,7 +24,7 @@ def edited_answer(writer: Writer, answered: Answered, name: str) -> Answered | N
         output = writer.written(prompt, answered.output.ids)
     except TextTooLongError:
         return None
-    return Answered(sourced(prompt, edited.places), output, answered.statements)
+    return WrittenAnswer(sourced(prompt, edited.places), output, answered.statements)
 
 
 def _read_alike(writer: Writer, prompt: Prompt, text: str) -> Prompt | None:

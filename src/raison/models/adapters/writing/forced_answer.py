@@ -16,8 +16,8 @@ from raison.core.inputs.encoding import Encoding
 from raison.core.inputs.unit import PART, Granularity, Unit
 from raison.core.targets.target import Target
 from raison.models.adapters.writing.writer import Writer
-from raison.models.tokens.answered import Answered
 from raison.models.tokens.continuation import ContinuationEncoder
+from raison.models.tokens.written_answer import WrittenAnswer
 
 
 @final
@@ -28,7 +28,7 @@ class ForcedAnswer:
     units share what was computed. Masked prompts with common beginnings share these (passes/prefixes/packing.py).
     """
 
-    def __init__(self, writer: Writer, answered: Answered, unit: Granularity = PART) -> None:
+    def __init__(self, writer: Writer, answered: WrittenAnswer, unit: Granularity = PART) -> None:
         """`unit` are the smallest units that can be removed: of a prompt with sources, its parts."""
         prompt, output = answered.source.prompt, answered.output
         rows = ContinuationEncoder(prompt, output)
@@ -106,7 +106,7 @@ class Level:
     """The source of each piece."""
 
     @classmethod
-    def of(cls, answered: Answered, unit: Granularity) -> "Level":
+    def of(cls, answered: WrittenAnswer, unit: Granularity) -> "Level":
         """Whole sources, each with its label ("part"), or their sentences; of a prompt without sources, its units.
 
         A label goes when all sentences of its source are gone. Raises InputError for other units of sources.

@@ -19,7 +19,7 @@ from raison.models.gradients.shared_gradients import SharedGradients
 from raison.models.gradients.word_embeddings import TableEmbeddings
 from raison.models.passes.outputs.heads import ClassHead
 from raison.models.passes.outputs.readout import TokenReadout
-from raison.models.stack.modes import evaluating, quiet
+from raison.models.stack.eval_mode import evaluating, quiet
 from raison.models.stack.nonfinite import way_out
 from raison.models.stack.transformer import inner_model
 from raison.models.tokens.chats import chat_prompt, rendered_prompt

@@ -12,7 +12,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from raison.core.errors import LoadError
 from raison.core.inputs.parts import PartedText
-from raison.models.adapters.uses import Use
+from raison.models.adapters.task_setup import TaskSetup
 from raison.models.passes.encoder_decoder import EncoderDecoder, OutputLayer
 from raison.models.passes.outputs.heads import ClassHead
 from raison.models.passes.outputs.readout import TokenReadout
@@ -46,7 +46,7 @@ class NextTokens(ABC):
         """The model's own logits after all tokens, or after those of its decoder."""
 
     @abstractmethod
-    def use(self, rows: ContinuationEncoder, head: ClassHead, readout: TokenReadout) -> Use:
+    def use(self, rows: ContinuationEncoder, head: ClassHead, readout: TokenReadout) -> TaskSetup:
         """The use of the model as a predictor of an output's tokens."""
 
 
@@ -74,8 +74,8 @@ class CausalTokens(NextTokens):
         found: Tensor = self._core(input_ids=ids, use_cache=False).logits
         return found
 
-    def use(self, rows: ContinuationEncoder, head: ClassHead, readout: TokenReadout) -> Use:
-        return Use(rows, head, readout, self._cache)
+    def use(self, rows: ContinuationEncoder, head: ClassHead, readout: TokenReadout) -> TaskSetup:
+        return TaskSetup(rows, head, readout, self._cache)
 
 
 class EncoderDecoderTokens(NextTokens):
@@ -109,8 +109,8 @@ class EncoderDecoderTokens(NextTokens):
         found: Tensor = self._core(**given, use_cache=False).logits
         return found
 
-    def use(self, rows: ContinuationEncoder, head: ClassHead, readout: TokenReadout) -> Use:
-        return Use(rows, head, readout, border=rows.prompt.border)
+    def use(self, rows: ContinuationEncoder, head: ClassHead, readout: TokenReadout) -> TaskSetup:
+        return TaskSetup(rows, head, readout, border=rows.prompt.border)
 
 
 def _start_token(core: PreTrainedModel, name: str) -> int:

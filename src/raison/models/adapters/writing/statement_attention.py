@@ -11,14 +11,14 @@ from raison.core.inputs.encoding import Encoding
 from raison.core.inputs.unit import Text
 from raison.models.adapters.classifier import Classifier
 from raison.models.anatomy.answer_rows import mean_rows
-from raison.models.tokens.answered import Answered
+from raison.models.tokens.written_answer import WrittenAnswer
 
 
 @final
 class StatementAttention(AnswerAttention):
     """One pass over each answer behind its prompt, whatever the number of its statements."""
 
-    def __init__(self, reader: Classifier, answers: Mapping[Text, Answered]) -> None:
+    def __init__(self, reader: Classifier, answers: Mapping[Text, WrittenAnswer]) -> None:
         self._reader = reader
         self._answers = answers
 

@@ -31,8 +31,8 @@ from raison.models.adapters.writing.edited_answer import edited_answer
 from raison.models.adapters.writing.forced_answer import ForcedAnswer, Level, Reading, joint
 from raison.models.adapters.writing.statement_attention import StatementAttention
 from raison.models.adapters.writing.writer import Writer
-from raison.models.tokens.answered import Answered
 from raison.models.tokens.continuation import ContinuationEncoder
+from raison.models.tokens.written_answer import WrittenAnswer
 from raison.text.segment import Span
 
 STATEMENT: Final = "statement"
@@ -93,7 +93,7 @@ class Chosen(Choosing):
 
     targets = ("the whole answer", "a part of it", "(start, end) in its characters")
 
-    def __init__(self, answers: Mapping[Text, Answered]) -> None:
+    def __init__(self, answers: Mapping[Text, WrittenAnswer]) -> None:
         self._answers = answers
 
     def read(self, encoding: Encoding) -> Encoding:
@@ -136,10 +136,10 @@ class Statements(LanguageModel):
     multi_label = False
     strings = 2
 
-    def __init__(self, writer: Writer, answers: Sequence[Answered]) -> None:
+    def __init__(self, writer: Writer, answers: Sequence[WrittenAnswer]) -> None:
         """`reader` predicts one token of the first answer: what all of them are read with."""
         self.writer = writer
-        self.answers: dict[Text, Answered] = {answered.texts: answered for answered in answers}
+        self.answers: dict[Text, WrittenAnswer] = {answered.texts: answered for answered in answers}
         self._forced: OrderedDict[tuple[Text, Granularity], ForcedAnswer] = OrderedDict()
         self.choosing: Chosen = Chosen(self.answers)
         self.capabilities: tuple[Capability, ...] = (
@@ -282,7 +282,7 @@ class _Row:
     owners: tuple[int, ...]
 
 
-def _span(answered: Answered, spec: object) -> Span:
+def _span(answered: WrittenAnswer, spec: object) -> Span:
     """The characters of the answer that a target names. Raises InputError."""
     if spec is None or spec == STATEMENT:
         return 0, len(answered.text)

@@ -95,10 +95,6 @@ class PackedReader:
             return None
         return self._store.get(prefix).cache(batch)
 
-    def forget(self) -> None:
-        """Forget all stored prompts."""
-        self._store.clear()
-
     def follow(self, other: "PackedReader") -> None:
         """Be `uncached` whenever the other reader is: the reader of the model whose twin this one reads."""
         self._store.follow(other._store)

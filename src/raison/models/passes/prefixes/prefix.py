@@ -158,10 +158,6 @@ class PrefixStore:
             self._found.move_to_end(key)
             return self._found[key]
 
-    def clear(self) -> None:
-        with self._lock:
-            self._found.clear()
-
     def follow(self, other: "PrefixStore") -> None:
         """Be closed whenever the other store is: the store of the model whose twin uses this one."""
         self._doors.add(other)

@@ -13,7 +13,7 @@ from raison.models.passes.batching import TokenBudget
 from raison.models.passes.prefixes import packing
 from raison.models.passes.prefixes.packing import PackedReader
 from raison.models.stack.caches import given_cache
-from tests.packs import BASES, alone, bloom, check, counted, seeded, sequences
+from tests.packs import BASES, alone, bloom, check, counted, forget_prompts, seeded, sequences
 
 
 @pytest.mark.parametrize("name", BASES)
@@ -82,7 +82,7 @@ def test_runs_one_token_per_distinct_beginning() -> None:
         # First the trial, and a comparison for each size of packs: they leave nothing behind but the verdict.
         reader.states(head, rows, reads)
         reader.states(head, rows[:4], reads[:4])
-        reader.forget()
+        forget_prompts(base)
         sizes.clear()
         reader.states(head, rows, reads)
         reader.states(head, rows[:4], reads[:4])
@@ -102,7 +102,7 @@ def test_several_packs_run_no_beginning_twice(name: str, prefix: int, nodes: int
     rows = [torch.cat([whole[:start], whole[start + 4 :]]) for start in range(0, 40, 4)]
     reads = [[prefix + len(row) - 1, prefix + 2] for row in rows]
     reader.states(head, rows, reads)
-    reader.forget()
+    forget_prompts(base)
     with counted(base) as sizes:
         found = reader.states(head, rows, reads)
     assert reader.packs

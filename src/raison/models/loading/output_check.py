@@ -14,7 +14,7 @@ from raison.core.targets.target import probabilities
 from raison.models.adapters.blackbox.asking import Function
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.writing.generator import Generator
-from raison.models.stack.modes import evaluating
+from raison.models.stack.eval_mode import evaluating
 
 Adapt = Callable[[nn.Module, PreTrainedTokenizerBase], LanguageModel | Generator]
 """A model and its tokenizer to the adapter that fits them."""

@@ -13,7 +13,7 @@ HELD = 1.6
 
 
 @final
-class Alive(TorchDispatchMode):
+class PeakMemory(TorchDispatchMode):
     """The most bytes of tensors that a computation has made and that are there at one time.
 
     What the library of an operation needs while it runs is not seen, nor what the allocator keeps for later.

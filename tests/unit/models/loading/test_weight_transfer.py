@@ -5,7 +5,7 @@ import torch
 from transformers import BertConfig, BertForSequenceClassification, GPT2Config, GPT2ForSequenceClassification
 
 from raison.core.errors import LoadError
-from raison.models.loading.laid import ARCHITECTURES, laid
+from raison.models.loading.weight_transfer import ARCHITECTURES, transferred
 
 CONFIG = BertConfig(
     vocab_size=30,
@@ -29,7 +29,7 @@ def test_the_states_are_the_berts(architecture: str, segments: int) -> None:
     for parameter in base.parameters():  # Biases and norms start as zeros and ones, which hide a wrong place.
         parameter.normal_(std=0.5)
     before = torch.get_rng_state()
-    model = laid(base, architecture, seed=3)
+    model = transferred(base, architecture, seed=3)
     assert torch.equal(torch.get_rng_state(), before)
     assert model.config.num_labels == 3
     types = {"token_type_ids": torch.tensor([[0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 1, 0]]) * (segments - 1)}
@@ -43,12 +43,12 @@ def test_the_states_are_the_berts(architecture: str, segments: int) -> None:
 
 def test_the_head_is_drawn_by_the_seed() -> None:
     base = BertForSequenceClassification(CONFIG)
-    first, same, other = (laid(base, "electra", seed).classifier.out_proj.weight for seed in (0, 0, 1))
+    first, same, other = (transferred(base, "electra", seed).classifier.out_proj.weight for seed in (0, 0, 1))
     assert torch.equal(first, same)
     assert not torch.equal(first, other)
 
 
-def test_only_a_bert_is_laid() -> None:
+def test_only_a_bert_is_transferred() -> None:
     gpt2 = GPT2ForSequenceClassification(GPT2Config(vocab_size=9, n_embd=8, n_layer=1, n_head=2))
-    with pytest.raises(LoadError, match="only the weights of a BERT can be laid into roberta, not those of a gpt2"):
-        laid(gpt2, "roberta", 0)
+    with pytest.raises(LoadError, match="only the weights of a BERT can be loaded into roberta, not those of a gpt2"):
+        transferred(gpt2, "roberta", 0)

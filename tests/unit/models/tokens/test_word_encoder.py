@@ -6,7 +6,7 @@ import torch
 from raison.core.errors import InputError
 from raison.core.inputs.parts import parted
 from raison.core.inputs.unit import Text
-from raison.models.tokens.words import WordEncoder
+from raison.models.tokens.word_encoder import WordEncoder
 
 TEXT = "It is good.  Or\n\nnot!"
 

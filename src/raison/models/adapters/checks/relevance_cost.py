@@ -11,8 +11,8 @@ from raison.core.method import Method
 from raison.core.problem import Evaluations, Ledger, Problem
 from raison.core.registry import name_of
 from raison.core.targets.target import Target
-from raison.models.adapters.checks.alive import HELD, Alive
 from raison.models.adapters.checks.forecast import Curve, Measured, Sample, prompted
+from raison.models.adapters.checks.peak_memory import HELD, PeakMemory
 from raison.models.adapters.checks.throughput import Speed
 from raison.models.adapters.writing.generator import Generator
 from raison.models.adapters.writing.statements import Statements
@@ -24,7 +24,7 @@ SHORT, LONGER = 32, 128
 """Lengths of the two prompts in tokens, if the explained one has that many."""
 
 
-def inside(model: Statements, method: Method, tokens: int, written: int) -> Speed:
+def relevance_cost(model: Statements, method: Method, tokens: int, written: int) -> Speed:
     """The method on a text of so many tokens, of which so many were written, each with a way back of its own.
 
     One token is explained after two short prompts, in the way in which long ones are. Time grows as c n + d n^2 with
@@ -61,6 +61,6 @@ def _explain(method: Method, sample: Sample) -> None:
 def _measured(explain: Callable[[Sample], None], sample: Sample) -> tuple[Measured, Measured]:
     """Seconds and bytes."""
     started = time.perf_counter()
-    with Alive(sample.model.core.parameters()) as alive:
+    with PeakMemory(sample.model.core.parameters()) as memory:
         explain(sample)
-    return Measured(sample.tokens, time.perf_counter() - started), Measured(sample.tokens, float(alive.peak))
+    return Measured(sample.tokens, time.perf_counter() - started), Measured(sample.tokens, float(memory.peak))

@@ -16,7 +16,7 @@ from raison.models.passes.outputs.readout import HeadReadout, WordReadout
 
 
 @dataclass(frozen=True, slots=True)
-class Inside:
+class Backbone:
     """`tree` is the module that runs, `core` the transformers model in it.
 
     `over` makes the same model over a twin of the tree, given each module's twin by the module's id.
@@ -27,12 +27,12 @@ class Inside:
     over: Callable[[nn.Module, dict[int, nn.Module]], LanguageModel]
 
 
-def inside(model: LanguageModel) -> Inside | None:
+def backbone_of(model: LanguageModel) -> Backbone | None:
     """The transformer inside a model; None where nothing but answers are known."""
     if isinstance(model, Classifier):
-        return Inside(model.model, model.core, partial(_classifier, model))
+        return Backbone(model.model, model.core, partial(_classifier, model))
     if isinstance(model, Statements) and isinstance(model.writer, Generator):
-        return Inside(model.writer.model, model.writer.core, partial(_statements, model.writer, model))
+        return Backbone(model.writer.model, model.writer.core, partial(_statements, model.writer, model))
     return None
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from transformers.utils import logging as hf_logging
 
-from raison.models.stack.modes import drawing, evaluating, quiet
+from raison.models.stack.eval_mode import drawing, evaluating, quiet
 from tests.threads import in_another
 
 

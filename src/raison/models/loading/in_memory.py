@@ -9,7 +9,7 @@ from raison.core.errors import InputError
 from raison.core.model import LanguageModel
 from raison.models.adapters.writing.generator import Generator
 from raison.models.loading.functions import Agreement, from_function, from_predictor, predicts
-from raison.models.loading.same import Adapt
+from raison.models.loading.output_check import Adapt
 
 
 def is_plain_model(model: object) -> bool:
@@ -22,7 +22,7 @@ def is_pipeline(model: object) -> bool:
     return _is_of(model, "transformers.pipelines.base")
 
 
-def from_given(model: Any, agreed: Agreement, adapt: Adapt) -> LanguageModel | Generator:
+def from_object(model: Any, agreed: Agreement, adapt: Adapt) -> LanguageModel | Generator:
     """The adapter of anything but a torch model; `adapt` makes that of a pipeline's model and tokenizer.
 
     Packages are recognised by the module names of classes, so that none has to be imported.

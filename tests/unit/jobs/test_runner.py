@@ -7,9 +7,9 @@ from pathlib import Path
 from threading import Barrier, Thread
 from time import sleep
 
-from raison.jobs.crew import perform
 from raison.jobs.engine import Job, Shard, Sharing
 from raison.jobs.folder import CLASSIFIER, working_in, write_marker
+from raison.jobs.runner import perform
 from raison.progress import Told
 
 

@@ -15,7 +15,7 @@ class Gold:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedRow:
+class QuestionRow:
     """A row of a file: a question, or the messages of a conversation; its sources by id; its answer, if recorded.
 
     `sources` None are those that the conversation holds. `gold` is what the answer is known to rest on, if the row says

@@ -13,16 +13,16 @@ from raison.models.passes.outputs.readout import HeadReadout, Readout
 from raison.models.passes.outputs.reads import Join
 from raison.models.passes.prefixes.causal_cache import CausalCache
 from raison.models.stack.transformer import decoder_head
-from raison.models.tokens.apart import Encoder
 from raison.models.tokens.encoder import TextEncoder
 from raison.models.tokens.limits import max_tokens
+from raison.models.tokens.multi_input import Encoder
 
 QUESTION = "What is a quiet pleasure?"
 """The question about any text, for question answering models."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Use:
+class TaskSetup:
     """The text around the input, the choices that make a prediction, and the readout of a decoder's states.
 
     `readout` is None if the model's own outputs are used.
@@ -45,7 +45,7 @@ class Use:
     """How many strings every text needs; see LanguageModel.strings."""
 
     @classmethod
-    def as_classifier(cls, core: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> "Use":
+    def as_classifier(cls, core: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> "TaskSetup":
         """The use of a sequence classifier; a decoder's head reads the state of the last token."""
         encoder = TextEncoder(tokenizer, max_tokens(core.config, tokenizer.model_max_length))
         head = decoder_head(core)

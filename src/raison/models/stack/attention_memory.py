@@ -15,16 +15,16 @@ SMALL = 1 << 28
 """Bytes that are not worth asking for."""
 
 
-class NoRoomError(torch.OutOfMemoryError):
+class AttentionMemoryError(torch.OutOfMemoryError):
     """Attention would not fit; fewer texts at a time might."""
 
 
-def check_room(states: Tensor, shape: Sequence[int], layers: int) -> None:
+def check_attention_memory(states: Tensor, shape: Sequence[int], layers: int) -> None:
     """Raise an error of memory unless the attention of one pass fits.
 
     `states` is a tensor that enters a layer's attention; its rows belong to texts. `shape` is (texts, heads, queries,
-    keys). With gradients every layer keeps two matrices until the way back, and without them one. Raises NoRoomError
-    for several texts, and OutOfMemoryError for a single one.
+    keys). With gradients every layer keeps two matrices until the way back, and without them one. Raises
+    AttentionMemoryError for several texts, and OutOfMemoryError for a single one.
     """
     texts, heads, queries, keys = shape
     needed = texts * heads * queries * keys * states.element_size() * layers * (1 + torch.is_grad_enabled())
@@ -38,7 +38,7 @@ def check_room(states: Tensor, shape: Sequence[int], layers: int) -> None:
         f"layers have {queries:,} x {keys:,} numbers each), and {free / 2**30:.1f} GiB are free. Shorten the text, or "
         "use a method that does not read attention, such as integrated_gradients or occlusion."
     )
-    raise OutOfMemoryError(told) if texts == 1 else NoRoomError(told)
+    raise OutOfMemoryError(told) if texts == 1 else AttentionMemoryError(told)
 
 
 def free_bytes(device: torch.device) -> int | None:

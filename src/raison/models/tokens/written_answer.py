@@ -10,7 +10,7 @@ from raison.text.segment import Span
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class WrittenAnswer:
     """A prompt and the answer after it. `statements` are characters of the answer's text, in order.
 
     Raises InputError for a blank answer, and for a span that is no part of it.

@@ -26,7 +26,7 @@ class _Reading:
     written: Ids
 
 
-class WrittenRows:
+class EncoderDecoderRows:
     """Predictions after texts x keeps, whose rows hold a text and what was written after it.
 
     The rows of one output's tokens are beginnings of one another, and so are, mostly, their masked versions: the

@@ -24,7 +24,7 @@ Read = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class ApartEncoder:
+class MultiInputEncoder:
     """Rows of several reads: see raison.models.passes.outputs.reads. A string in several reads has its units once."""
 
     inner: Encoder

@@ -1,4 +1,4 @@
-"""The weights of a BERT, laid into another class of encoder: one pretraining, several architectures."""
+"""The weights of a BERT, loaded into another class of encoder: one pretraining, several architectures."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -18,7 +18,7 @@ from transformers import (
 from transformers.models.bert.configuration_bert import BertConfig
 
 from raison.core.errors import LoadError
-from raison.models.stack.modes import drawing
+from raison.models.stack.eval_mode import drawing
 
 _POSITIONS = "embeddings.position_embeddings.weight"
 _TYPES = "embeddings.token_type_embeddings.weight"
@@ -36,7 +36,7 @@ _DISTILBERT = {
 """Names of BERT's parts in DistilBERT; the longer of two that fit comes first."""
 
 
-def laid(base: PreTrainedModel, architecture: str, seed: int) -> PreTrainedModel:
+def transferred(base: PreTrainedModel, architecture: str, seed: int) -> PreTrainedModel:
     """A classifier of another class whose layers are those of `base`, a BERT, with a new head drawn by `seed`.
 
     "roberta" and "electra" compute the same states as the BERT, and have their own heads. "distilbert" does so for one
@@ -45,7 +45,7 @@ def laid(base: PreTrainedModel, architecture: str, seed: int) -> PreTrainedModel
     """
     if not isinstance(base, BertForSequenceClassification):
         kind = base.config.model_type
-        raise LoadError(f"only the weights of a BERT can be laid into {architecture}, not those of a {kind}.")
+        raise LoadError(f"only the weights of a BERT can be loaded into {architecture}, not those of a {kind}.")
     with drawing(seed):
         model = _CLASSES[architecture](base.config)
     body = {
@@ -142,4 +142,4 @@ _STATES: dict[str, Callable[[Mapping[str, Tensor], BertConfig], dict[str, Tensor
     "roberta": _moved,
 }
 ARCHITECTURES = tuple(_CLASSES)
-"""The architectures of `laid`."""
+"""The architectures of `transferred`."""
