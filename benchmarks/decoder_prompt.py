@@ -66,7 +66,9 @@ def ways(model: PreTrainedModel, prompt: Tensor, rows: Tensor, labels: list[int]
         return torch.cat(found).softmax(-1)
 
     def packed() -> Tensor:
-        reader.forget()
+        # A write to a parameter makes the reader forget its prompts.
+        with torch.no_grad():
+            [*model.base_model.parameters()][-1].add_(0)
         states = reader.states(prompt, list(rows), [[whole.shape[1] - 1]] * len(rows))
         assert reader.packs
         return (torch.cat(states) @ matrix.T).softmax(-1)

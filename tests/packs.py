@@ -56,6 +56,12 @@ BASES: dict[str, Callable[[], PreTrainedModel]] = {
 } | {"qwen3_mix": qwen_mix}
 
 
+def forget_prompts(base: PreTrainedModel) -> None:
+    """Write to a parameter without changing it: a reader then computes its prompts again."""
+    with torch.no_grad():
+        next(base.parameters()).add_(0)
+
+
 def sequences(seed: int, prefix: int, count: int = 14) -> tuple[Tensor, list[Tensor], list[list[int]]]:
     """Random rows that share beginnings, some equal, one the beginning of another, and reads anywhere."""
     rng = random.Random(seed)
