@@ -36,14 +36,14 @@ from raison.core.results.explanation import Explanation
 from raison.data import Row
 from raison.data.streams import Item, Reading
 from raison.explaining.attribution import Settings
-from raison.explaining.files.rows import How, row_of
+from raison.explaining.files.explained_rows import How, row_of
 from raison.explaining.files.survey import Input, survey
 from raison.explaining.files.texts import TextRows
 from raison.explaining.files.work import FileWork
 from raison.jobs.engine import WHOLE, do
 from raison.methods import CATALOGUE
+from raison.runs.files.flat_records import Record, record_of
 from raison.runs.files.folder import Folder, read
-from raison.runs.files.rows import Record, record_of
 from raison.text.segment import word_spans
 
 RESULTS = Path(__file__).parent / "results"

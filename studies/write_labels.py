@@ -8,11 +8,11 @@ from pathlib import Path
 
 from raison.core.errors import RaisonError
 from raison.runs.run import HEADER, read_run
+from raison.studies.data_loading import load_rows
 from raison.studies.file import read
 from raison.studies.kinds.trainings.spec import Trainings
 from raison.studies.kinds.trainings.work import load_task
 from raison.studies.labels import accuracy_of, write_labels
-from raison.studies.rows import load_rows
 
 FOLDER = Path(__file__).parent
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from raison.core.errors import RaisonError
 from raison.core.results.explanation import Explanation
 from raison.models.adapters.writing.writer import Writer
-from raison.web.component.asked import Request, explained, read_explanations
-from raison.web.component.asked_writing import answered
-from raison.web.component.checking import checked
-from raison.web.component.facts import facts_of
+from raison.web.component.explain_request import Request, explained, read_explanations
+from raison.web.component.explanation_checks import checked
+from raison.web.component.model_facts import facts_of
 from raison.web.component.sources import module, style
-from raison.web.component.trusted import trusted
+from raison.web.component.trust_facts import trusted
 from raison.web.component.views import seen
+from raison.web.component.writing_request import answered
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Route

@@ -17,7 +17,7 @@ from raison.core.settings.reading import dump
 from raison.explaining.explain import Options
 from raison.methods import CATALOGUE
 from raison.report.pages.saving import save
-from raison.web.component.taken import TYPES
+from raison.web.component.exports import TYPES
 from raison.web.component.views import seen
 from raison.web.server.bodies import ExplainBody
 from raison.web.server.served import Served

@@ -18,7 +18,7 @@ from raison.data.streams import Reading
 from raison.explaining.files.front import explain_file
 from raison.explaining.generation import Writing
 from raison.explaining.settings import Settings
-from raison.runs.files.rows import explanation_of, result_of
+from raison.runs.files.flat_records import explanation_of, result_of
 from tests.contracts.test_numbers import TRIED
 from tests.tiny import build, build_language_model
 

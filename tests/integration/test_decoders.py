@@ -14,9 +14,9 @@ from raison.core.capabilities.step_logits import StepLogits
 from raison.core.errors import InputError, LoadError, TextTooLongError, UnsupportedError
 from raison.models.loading.load import as_classifier
 from raison.runs.table import comparison
+from raison.studies.data_loading import load_rows
 from raison.studies.file import read
 from raison.studies.kinds.comparison.results import read as read_study
-from raison.studies.rows import load_rows
 from raison.studies.runner import examine, run
 from tests.tiny import TEXTS, build, build_language_model
 

@@ -18,7 +18,7 @@ from raison.core.errors import DataError, InputError
 from raison.core.model import LanguageModel
 from raison.core.results.explanation import Explanation
 from raison.core.targets.target import Target
-from raison.explaining.each import each_target
+from raison.explaining.each_prediction import each_target
 from raison.explaining.settings import Settings
 from raison.models.adapters.classifier import Classifier
 from raison.report.explanations.several import are_targets

@@ -20,8 +20,8 @@ from raison.explaining.generation import Writing
 from raison.jobs import disk
 from raison.jobs.engine import Shard, Sharing
 from raison.runs.files import summary
+from raison.runs.files.flat_records import COLUMNS, explanation_of
 from raison.runs.files.folder import Written, read
-from raison.runs.files.rows import COLUMNS, explanation_of
 from raison.runs.files.shards import Format
 from raison.studies.reports import write as report
 from tests.interruptions import Cut, Interruption

@@ -20,8 +20,8 @@ from raison.jobs import disk
 from raison.jobs.engine import Shard, Sharing
 from raison.models.adapters.writing.generator import Generator
 from raison.runs.files import summary
+from raison.runs.files.flat_records import explanation_of, result_of
 from raison.runs.files.folder import Written, read
-from raison.runs.files.rows import explanation_of, result_of
 from raison.studies.reports import write as report
 from tests.copying import copying_writer
 from tests.interruptions import Cut, Interruption

@@ -11,7 +11,7 @@ from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.errors import InputError
 from raison.core.problem import Evaluations, Ledger, Problem
 from raison.explaining.attribution import Settings, prepare
-from raison.explaining.predicted import predicted
+from raison.explaining.prediction_change import predicted
 from raison.methods.saliency import Saliency
 from raison.numerics.measures.attacks import (
     attack_loss,

@@ -15,7 +15,10 @@ from raison.core.results.printable import printable
 
 app = typer.Typer(
     name="raison",
-    help="Which tokens, words or sentences made a language model say that, and how far the explanation can be trusted.",
+    help=(
+        "Which tokens, words or sentences led a language model to its output, and how far the explanation can be "
+        "trusted."
+    ),
     no_args_is_help=True,
     invoke_without_command=True,
     rich_markup_mode=None,

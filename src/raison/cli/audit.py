@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from raison.cli import options
-from raison.cli.rows import Source, judged_rows
+from raison.cli.readable_texts import Source, judged_rows
 from raison.explaining.settings import Settings
 from raison.jobs.engine import Sharing
 
@@ -23,7 +23,10 @@ def audit(
     settings: Annotated[Settings, options.But(without=("target", "of", "precision"))],
     sharing: Sharing,
     methods: Annotated[
-        str, typer.Option("--methods", help="Comma-separated names or calls; by default all usual ones possible.")
+        str,
+        typer.Option(
+            "--methods", help="Comma-separated names or calls; by default all usual methods that the model allows."
+        ),
     ] = "",
     out: Annotated[Path | None, typer.Option(help="Folder for records and report; run again to resume.")] = None,
     estimate: Annotated[bool, typer.Option("--estimate", help="Only estimate the cost.")] = False,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 BETTER = {True: "higher", False: "lower", None: "neither"}
 BIBLIOGRAPHY = "references.bib"
-LEGEND = "Passes are of single sequences, for a text of n units and t tokens; other names are the method's settings."
+LEGEND = "Passes count single sequences, for a text of n units and t tokens; other names are the method's settings."
 
 Names = Annotated[list[str], typer.Argument(metavar="NAMES...", help="Names of methods or metrics, or all.")]
 
@@ -27,7 +27,7 @@ Names = Annotated[list[str], typer.Argument(metavar="NAMES...", help="Names of m
 def methods(json: options.Json = False) -> None:
     """List the methods with requirements, guarantees, costs and sources."""
     rows = method_rows()
-    note = f"{LEGEND} --json tells more; `raison bibtex METHOD` prints the reference."
+    note = f"{LEGEND} --json shows more; `raison bibtex METHOD` prints the reference."
     _print(rows, {"passes": "passes per text"}, ("below zero", "settings", "reference"), json, note)
 
 
@@ -82,7 +82,7 @@ def _below_zero(method: Entry) -> str:
     """Whether scores can be negative; a method that computes this fact depends on its settings."""
     if "unsigned" in method.facts["properties"]:
         return "never"
-    return "by its settings" if "signed" in method.functions else "yes"
+    return "depends on its settings" if "signed" in method.functions else "yes"
 
 
 def metric_rows() -> list[dict[str, Any]]:
@@ -145,7 +145,7 @@ def bibliography() -> dict[str, str]:
         if path.is_file():
             entries = re.split(r"\n(?=@)", path.read_text(encoding="utf-8").strip())
             return {entry.partition("{")[2].partition(",")[0].strip(): entry.strip() for entry in entries}
-    raise DataError(f"{BIBLIOGRAPHY} is missing beside the package: install raison again.")
+    raise DataError(f"{BIBLIOGRAPHY} is missing from the package: reinstall raison.")
 
 
 def _print(

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from raison.cli import options
-from raison.cli.rows import Source, judged_rows
+from raison.cli.readable_texts import Source, judged_rows
 from raison.explaining.settings import Compared, Settings
 from raison.jobs.engine import Sharing
 
@@ -20,7 +20,9 @@ def compare(
     settings: Annotated[Settings, options.But(without=("seed",))],
     sharing: Sharing,
     out: Annotated[Path | None, typer.Option(help="Folder for explanations and scores; run again to resume.")] = None,
-    threshold: Annotated[float | None, typer.Option(help="With --target each: explain labels from here on.")] = None,
+    threshold: Annotated[
+        float | None, typer.Option(help="With --target each: explain labels whose probability is at least this.")
+    ] = None,
     units: options.Units = None,
     language: options.Language = None,
     template: options.Template = None,

@@ -16,7 +16,8 @@ def doctor(
     entry: Annotated[options.Model, options.But(argument="name")],
     text: Annotated[str | None, typer.Option(help="Text for the checks.")] = None,
     tokens: Annotated[
-        int | None, typer.Option(min=1, help="Text length for the time and memory forecast; by default the longest.")
+        int | None,
+        typer.Option(min=1, help="Text length in tokens for the time and memory forecast; by default the maximum."),
     ] = None,
     json: options.Json = False,
 ) -> None:

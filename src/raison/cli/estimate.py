@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from raison.cli import options
-from raison.cli.rows import Source, judged_rows
+from raison.cli.readable_texts import Source, judged_rows
 from raison.explaining.settings import Compared, Settings
 
 if TYPE_CHECKING:
@@ -56,12 +56,12 @@ def _show(cost: "Estimate", name: str) -> None:
     if cost.requests:
         console.print(
             f"at most {cost.requests:,} requests of {cost.request_tokens:,} tokens, cost {cost.request_cost:,.4g}; "
-            "none of them was sent, and a server's time is not estimated"
+            "none was sent, and a server's time is not estimated"
         )
         return
     console.print(
         f"about {timedelta(seconds=round(cost.seconds))} here; weights {_size(cost.model_bytes)}, "
-        f"a full batch {_size(cost.batch_bytes)}; at most, since equal perturbations are evaluated once"
+        f"a full batch {_size(cost.batch_bytes)}; this is an upper bound, since equal perturbations are evaluated once"
     )
 
 

@@ -33,26 +33,30 @@ Data = Annotated[
     typer.Option("--data", "-d", help="Explain every row of FILE...: csv, tsv, jsonl, parquet, a pattern, a Hub id."),
 ]
 Method = Annotated[
-    str, typer.Option("--method", "-M", help="Name or call: kernel_shap(samples=512). auto chooses, and says why.")
+    str,
+    typer.Option("--method", "-M", help="Name or call: kernel_shap(samples=512). auto chooses a method and says why."),
 ]
-Budget = Annotated[int | None, typer.Option(min=2, help="Passes that auto may take; 100 by default.")]
+Budget = Annotated[int | None, typer.Option(min=2, help="Maximum number of passes for auto; 100 by default.")]
 Pair = Annotated[str | None, typer.Option(help="Second text of a pair, such as a hypothesis.")]
 Document = Annotated[
     list[str] | None,
     typer.Option(
-        help="A document that is ranked for the text, a query; give it several times. --target 0,1: why the "
-        "first comes before the second; without it, the ranking's first two."
+        help=(
+            "A document to rank for the text, which is then a query; repeat it for each document. --target 0,1: why "
+            "the first comes before the second; without it, the top two of the ranking."
+        )
     ),
 ]
 Contrast = Annotated[
-    list[str] | None, typer.Option(help="Explain against this word: one for all output tokens, or one for each.")
+    list[str] | None, typer.Option(help="Explain output tokens against this word: one for all, or one for each.")
 ]
 Select = Annotated[
     str | None,
     typer.Option(help="Metric that selects one of the method's candidate maps, such as comprehensiveness."),
 ]
 Threshold = Annotated[
-    float | None, typer.Option(help="With --target each: explain labels from this probability on; 0.5 by default.")
+    float | None,
+    typer.Option(help="With --target each: explain labels with at least this probability; 0.5 by default."),
 ]
 Html = Annotated[Path | None, typer.Option(help="Also write a standalone page to this file.")]
 
@@ -162,7 +166,7 @@ def _contrast(words: list[str] | None) -> str | list[str] | None:
 def _single(text: list[str] | None) -> str:
     """The one text that is explained without files. Raises InputError."""
     if not text:
-        raise InputError("there is no text: give one in quotes, - for standard input, or files with --data.")
+        raise InputError("no text given: pass one in quotes, - for standard input, or files with --data.")
     if len(text) > 1:
         raise InputError(f"there are {len(text)} texts: put one in quotes, or give files with --data.")
     return text[0]

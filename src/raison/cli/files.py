@@ -28,7 +28,7 @@ class Files:
 
     out: Annotated[Path | None, Setting("With --data: the folder for the explanations; run again to resume.")] = None
     format: Annotated[Format, Setting("With --data: parquet, or jsonl, which needs no further package.")] = "parquet"
-    budget_hours: Annotated[float | None, Setting("With --data: begin nothing more after so many hours.", above=0)] = (
+    budget_hours: Annotated[float | None, Setting("With --data: start no new part after this many hours.", above=0)] = (
         None
     )
 
@@ -151,5 +151,5 @@ def show(written: "Written", json: bool) -> None:
         console.print(part)
     if not written.is_complete:
         rows = written.manifest.rows
-        typer.echo(f"{written.done:,} of {rows:,} rows are complete; the same command goes on.", err=True)
+        typer.echo(f"{written.done:,} of {rows:,} rows are complete; run the same command again to continue.", err=True)
     typer.echo(f"{folder}: raison report {folder} makes a page of it.")

@@ -12,7 +12,7 @@ from raison.jobs.folder import WorkInterrupted
 
 Keeping = Literal["nothing", "pages", "folder", "out", "data"]
 CODE = 130
-"""The exit code of a process that an interrupt ended."""
+"""The exit code of an interrupted process."""
 
 
 def interruptible(keeping: Keeping, resume: str = "") -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -42,12 +42,12 @@ def _told(stop: KeyboardInterrupt, keeping: Keeping, resume: str, options: dict[
     if isinstance(stop, WorkInterrupted):
         return f"what is finished is kept in {stop.folder}. To resume: {_command(sys.argv[1:], resume)}"
     if keeping == "pages":
-        return f"the pages written so far are whole. To write all of them: {again}"
+        return f"the pages written so far are complete. To write all of them: {again}"
     if keeping == "nothing" or (keeping == "data" and not options["data"]):
         return f"nothing is kept. To start again: {again}"
     if keeping == "out" and options["out"] is None:
         return f"nothing is kept, because --out was not given. To start again: {again}"
-    return f"what an earlier start has written is kept. To resume: {_command(sys.argv[1:], resume)}"
+    return f"what an earlier run has written is kept. To resume: {_command(sys.argv[1:], resume)}"
 
 
 def _command(words: Sequence[str], resume: str = "") -> str:

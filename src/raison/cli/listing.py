@@ -13,7 +13,7 @@ from raison.core.registry import class_name
 
 PACKAGE = Path(__file__).parents[1]
 FACTS = ("reference", "needs", "outputs", "properties", "passes", "higher_is_better")
-"""Class attributes that are listed; a kind may lack some."""
+"""Class attributes to list; a kind may lack some."""
 
 
 class _NotStatedError(Exception):

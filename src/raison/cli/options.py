@@ -22,21 +22,23 @@ if TYPE_CHECKING:
 
 ALL = "all"
 CHOOSING = "auto"
-"""The method that is another one for each text, which all methods have anyway."""
+"""The pseudo-method that resolves to another method for each text."""
 
-Language = Annotated[str | None, typer.Option(help="Of sentences, such as de; with --unit sentence.")]
+Language = Annotated[str | None, typer.Option(help="Language of the sentences, such as de; with --unit sentence.")]
 Units = Annotated[
     str | None, typer.Option(help="first or second: only the words of this text of a pair; the other is held fixed.")
 ]
 Template = Annotated[
     str | None,
     typer.Option(
-        help="How questions with sources are put to a model that writes: plain, chat, a TOML file, or a text with "
-        "{sources} and {question}."
+        help=(
+            "Prompt template for questions with sources, for generative models: plain, chat, a TOML file, or a text "
+            "with {sources} and {question}."
+        )
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table or coloured text.")]
-Plots = Annotated[bool, typer.Option("--plots/--no-plots", help="Draw plots, where matplotlib is installed.")]
+Plots = Annotated[bool, typer.Option("--plots/--no-plots", help="Draw plots, if matplotlib is installed.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +172,7 @@ def _items(hint: Any, typed: str) -> Iterator[Any]:
         for part in split_calls(typed):
             yield float(part) if hint is float else int(part) if hint is int else _item(hint, part)
     except ValueError:
-        raise ValueError("give numbers with commas between.") from None
+        raise ValueError("give numbers separated by commas.") from None
 
 
 def _item(hint: Any, typed: str) -> Any:

@@ -16,10 +16,11 @@ from raison.web.server.settings import TOKEN, Access, Limits, Shown
 
 Models = Annotated[
     list[str] | None,
-    typer.Option("--model", "-m", help="Demo name, Hub id or folder of a model; give it several times."),
+    typer.Option("--model", "-m", help="Demo name, Hub id or folder of a model; may be repeated."),
 ]
 Prompt = Annotated[
-    str | None, typer.Option(help="Makes the --model, a language model, a classifier: a shipped prompt or a TOML file.")
+    str | None,
+    typer.Option(help="Turns the language model of --model into a classifier: a shipped prompt or a TOML file."),
 ]
 File = Annotated[
     Path | None, typer.Option("--models", help="A TOML file of models: [models.NAME] with name, prompt, dtype, ...")
@@ -55,7 +56,7 @@ def serve(
     served = Served(loaded, access, limits, shown)
 
     def ready(address: str) -> None:
-        typer.echo(f"raison: serving {', '.join(loaded)} at {address} (Ctrl-C ends it)", err=True)
+        typer.echo(f"raison: serving {', '.join(loaded)} at {address} (Ctrl-C stops it)", err=True)
 
     with contextlib.suppress(KeyboardInterrupt):
         run(served, ready)

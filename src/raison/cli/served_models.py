@@ -10,9 +10,9 @@ from raison.core.settings.tables import read
 from raison.studies.entries import StudyModel
 
 _STUDIES_ONLY = {
-    "labels": "labels are the names that a study's data has for the classes: leave them out.",
-    "removal": "removal is what a request says: leave it out.",
-    "made": "only a study makes a model: give the folder of one.",
+    "labels": "labels name the classes as a study's data does: leave them out.",
+    "removal": "removal is set by each request: leave it out.",
+    "made": "only a study trains models: give the folder of a trained one.",
 }
 
 
@@ -23,15 +23,15 @@ def served_models(
     found = {name: StudyModel(name, prompt=prompt) for name in names}
     if prompt is not None and len(found) != 1:
         raise InputError(
-            f"--prompt makes one language model a classifier, and there are {len(found)} --model: name the prompt of "
-            "each in a file (--models)."
+            f"--prompt applies to a single language model, and there are {len(found)} --model: give each model's "
+            "prompt in a file (--models)."
         )
     in_file = {} if file is None else _in_file(file)
     if twice := found.keys() & in_file.keys():
-        raise InputError(f"two models are named '{min(twice)}': name one of them otherwise in {file}.")
+        raise InputError(f"two models are named '{min(twice)}': rename one of them in {file}.")
     found |= in_file
     if not found:
-        raise InputError("there is no model: give --model NAME, or a file of models with --models.")
+        raise InputError("no model given: pass --model NAME, or a file of models with --models.")
     return {name: one if one.device else replace(one, device=device) for name, one in found.items()}
 
 
@@ -48,7 +48,9 @@ def _in_file(path: Path) -> dict[str, StudyModel]:
         raise DataError(f"cannot read {path}: {error.strerror or error}.") from None
     tables = table.get("models")
     if not isinstance(tables, Mapping) or not tables or table.keys() != {"models"}:
-        raise DataError(f"{path} is no file of models: it has a table [models.NAME] for each, and nothing else.")
+        raise DataError(
+            f"{path} is not a file of models: it needs a table [models.NAME] for each model, and nothing else."
+        )
     found: dict[str, StudyModel] = {}
     mistakes: list[str] = []
     for name, entry in tables.items():
@@ -56,5 +58,5 @@ def _in_file(path: Path) -> dict[str, StudyModel]:
         found[name], wrong = read(StudyModel, entry, where, without=_STUDIES_ONLY)
         mistakes += wrong or model_mistakes(found[name], where)
     if mistakes:
-        raise DataError(MISTAKE.join([f"{path} has models that cannot be loaded:", *mistakes]))
+        raise DataError(MISTAKE.join([f"{path} lists models that cannot be loaded:", *mistakes]))
     return found

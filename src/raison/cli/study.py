@@ -34,7 +34,8 @@ def run(
     limit: Rows = None,
     resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted study.")] = False,
     reuse: Annotated[
-        list[Path] | None, typer.Option(help="Folder of a run or study to take finished rows from; may be repeated.")
+        list[Path] | None,
+        typer.Option(help="Folder of a run or study whose finished rows are reused; may be repeated."),
     ] = None,
     json: options.Json = False,
 ) -> None:
@@ -97,7 +98,7 @@ def report(kind: "Kind", folder: Path, json: bool) -> None:
 
     results = kind.results.read(folder)
     if results.dropped:
-        typer.echo(f"raison: {results.dropped} broken lines were left out; their work was done again.", err=True)
+        typer.echo(f"raison: {results.dropped} broken lines were left out and their work was repeated.", err=True)
     stated = verdicts(results, kind)
     if json:
         whole = {"folder": str(folder), **results.to_dict(), "verdicts": [verdict.to_dict() for verdict in stated]}

@@ -12,26 +12,26 @@ from raison.core.inputs.parts import Given
 from raison.core.inputs.rationale import Rationale, Span
 from raison.core.inputs.unit import PART, Granularity, check_unit
 from raison.core.model import LanguageModel
-from raison.data.asked import AskedRow, Gold
 from raison.data.dataset import Dataset
+from raison.data.question_rows import Gold, QuestionRow
 from raison.data.questions import row_of
+from raison.explaining.answer_statements import Telling, told
 from raison.explaining.attribution import check_model
 from raison.explaining.measuring import Annotations
 from raison.explaining.ranking import fitting
-from raison.explaining.sourcing import Asked, asked
-from raison.explaining.telling import Telling, told
+from raison.explaining.sourced_prompt import Asked, asked
 from raison.explaining.texts import Reading
 from raison.models.adapters.writing.statements import Statements
 from raison.models.adapters.writing.writer import Writer
-from raison.models.tokens.answered import Answered
 from raison.models.tokens.sourced import Sourced
+from raison.models.tokens.written_answer import WrittenAnswer
 from raison.text.answers import same_answer
 from raison.text.sourced import SourceTemplate, find
 
-PROBE = AskedRow(0, "What is it?", {"1": "It is a test."}, "A test.")
-"""A question whose answer stands for everything that a model writes, where only the model matters."""
+PROBE = QuestionRow(0, "What is it?", {"1": "It is a test."}, "A test.")
+"""A question and answer that represent everything a model writes, for checks of the model alone."""
 
-Rows = Iterable[AskedRow | Mapping[str, Any]]
+Rows = Iterable[QuestionRow | Mapping[str, Any]]
 """Questions with their sources: rows as `raison.data.questions` reads them, or mappings with the same names."""
 
 
@@ -39,7 +39,7 @@ Rows = Iterable[AskedRow | Mapping[str, Any]]
 class Answers:
     """Answers that a language model wrote or was given. `gold` has a rationale for each where all rows say it."""
 
-    answers: tuple[Answered, ...]
+    answers: tuple[WrittenAnswer, ...]
     gold: Annotations
 
     @property
@@ -94,13 +94,13 @@ def judged(
     """
     if isinstance(model, Writer):
         if (reading.units, reading.column, reading.language) != (None, None, None):
-            raise InputError("units=, text= and language= are for texts that are classified: leave them out.")
+            raise InputError("units=, text= and language= apply to classified texts only: leave them out.")
         answers = texts if isinstance(texts, Answers) else answers_of(model, texts, template)
         unit = reading.unit if reading.unit is not None else PART if answers.have_sources else "word"
         return Judged(answers.of(model), tuple(answers.texts), check_unit(unit), answers)
     check_model(model)
     if template is not None:
-        raise InputError("template= puts questions to a language model that writes: leave it out.")
+        raise InputError("template= applies to generative language models only: leave it out.")
     given, unit = reading.several(texts)
     return Judged(fitting(model, given), tuple(given), unit)
 
@@ -115,13 +115,13 @@ def answers_of(writer: Writer, rows: Any, template: SourceTemplate | str | Path 
     for number, row in enumerate(_listed(rows)):
         try:
             one = _asked(writer, row, chosen)
-            answer = row.answer if isinstance(row, AskedRow) else None
+            answer = row.answer if isinstance(row, QuestionRow) else None
             found.append(told(writer, one, Telling(answer)).answered)
-            gold.append(_marked(one.source, row.gold) if isinstance(row, AskedRow) else ())
+            gold.append(_marked(one.source, row.gold) if isinstance(row, QuestionRow) else ())
         except InputError as error:
             raise type(error)(f"texts[{number}]: {error}") from None
     if not found:
-        raise InputError("there is no text: give a list of at least one question with its sources.")
+        raise InputError("no text given: pass a list of at least one question with its sources.")
     return Answers(tuple(found), tuple((one,) for one in gold) if all(gold) else ())
 
 
@@ -132,7 +132,7 @@ def own_answers(writer: Writer, answers: Answers) -> Answers:
     return Answers(tuple(answers.answers[number] for number in own), gold)
 
 
-def _is_own(writer: Writer, answered: Answered) -> bool:
+def _is_own(writer: Writer, answered: WrittenAnswer) -> bool:
     try:
         own = writer.continuation(answered.source.prompt, len(answered.output.ids))
     except InputError:
@@ -146,28 +146,28 @@ def standing_for(writer: Writer) -> LanguageModel:
     return answers_of(writer, [PROBE], "plain").of(writer)
 
 
-def _listed(rows: Any) -> list[AskedRow | str]:
+def _listed(rows: Any) -> list[QuestionRow | str]:
     """Rows and prompts. Raises InputError or DataError."""
     if isinstance(rows, str | Mapping) or not isinstance(rows, Iterable | Dataset):
         raise InputError(
-            "a language model that writes is judged on several texts: a list of rows with 'question', 'sources' and "
-            "'answer', or a list of prompts."
+            "a generative language model needs a list of several texts: rows with 'question', 'sources' and 'answer', "
+            "or prompts."
         )
     if isinstance(rows, Dataset):
         if not rows.questions:
             raise InputError(
-                f"{rows.name} has no questions with sources, which a language model that writes answers: give such "
+                f"{rows.name} has no questions with sources, and a generative language model needs them: give such "
                 "data, or a prompt with label words that makes the model a classifier."
             )
         return [*rows.questions]
     found = [_row(one, number) for number, one in enumerate(rows)]
     if len({isinstance(one, str) for one in found}) > 1:
-        raise InputError("some texts have sources and others have none: judge them apart.")
+        raise InputError("some texts have sources and others have none: evaluate them in separate calls.")
     return found
 
 
-def _row(one: object, number: int) -> AskedRow | str:
-    if isinstance(one, AskedRow | str):
+def _row(one: object, number: int) -> QuestionRow | str:
+    if isinstance(one, QuestionRow | str):
         return one
     if isinstance(one, Mapping):
         return row_of(one, number, f"texts[{number}]")
@@ -176,7 +176,7 @@ def _row(one: object, number: int) -> AskedRow | str:
     )
 
 
-def _asked(writer: Writer, row: AskedRow | str, template: SourceTemplate | None) -> Asked:
+def _asked(writer: Writer, row: QuestionRow | str, template: SourceTemplate | None) -> Asked:
     if isinstance(row, str):
         return Asked(row, Sourced(writer.prompt(row), (), (), (), ()), "")
     question = row.question if isinstance(row.question, str) else Chat(row.question)
@@ -188,7 +188,7 @@ def _marked(source: Sourced, gold: Sequence[Gold]) -> Rationale:
     places = {unit.name: unit for unit in source.sources}
     for one in gold:
         if one.source not in places:
-            raise InputError(f"gold names '{one.source}', which is none of the sources {', '.join(places)}.")
+            raise InputError(f"gold names '{one.source}', which is not one of the sources {', '.join(places)}.")
     return tuple(
         Span(
             places[one.source].start + one.start,

@@ -50,7 +50,7 @@ class Maps:
     """(maps, batch, scored)."""
     ledger: Ledger
     seconds: float
-    """Of all texts together."""
+    """The total over all texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,23 +66,23 @@ class Batch:
     """Logits of the unperturbed texts, (batch, classes)."""
     evaluations: Evaluations = field(default_factory=Evaluations)
     maps: dict[tuple[str, int], Maps] = field(default_factory=dict)
-    """The candidates that were computed, by the label of a method's part and the seed. Only for this target."""
+    """The computed candidates, by seed and the label of a method's part. Only for this target."""
     served: list[dict[str, object]] = field(default_factory=list)
-    """What was found out about a server's answers, one note per text. Only for this target."""
+    """Notes about a server's answers, one per text. Only for this target."""
     attributed: dict[tuple[str, int], Attributed] = field(default_factory=dict)
-    """What whole methods said, by label and seed, for those that are made of others. Only for this target."""
+    """Results of complete methods by label and seed, for methods that combine others. Only for this target."""
     answers: tuple[ExplainedAnswer, ...] = ()
-    """What is explained where the model answers questions, one per text."""
+    """The explained answers, one per text, if the model answers questions."""
     places: tuple[Place, ...] = ()
-    """Where the explained prediction is made, one per text, if the model predicts at places of the text."""
+    """The position of the explained prediction, one per text, if the model predicts at positions of the text."""
     classes: tuple[tuple[str, ...], ...] = ()
     """The names of the classes of each text there."""
     extended: tuple[tuple[int, ...], ...] = ()
-    """Per text, the units that have more characters than the caller's span, because a token is whole or out."""
+    """Per text, the units with more characters than the caller's span, because tokens are not split."""
     threshold: float | None = None
-    """The probability from which labels are explained, where each one is."""
+    """The minimum probability of explained labels, if every label is explained."""
     unsteady: str | None = None
-    """What is to be said of a model whose answers differ between equal calls."""
+    """A note for a model whose answers differ between equal calls."""
 
 
 def prepare(model: LanguageModel, texts: Sequence[Given], settings: Settings) -> Batch:
@@ -96,7 +96,8 @@ def prepare(model: LanguageModel, texts: Sequence[Given], settings: Settings) ->
         if not answer.is_predicted:
             raise InputError(
                 f"the target {answer.text!r:.60} is not the answer of {model.name}, {answer.predicted.text!r:.60}: "
-                "only a model's own answers are measured and compared. Leave target out, or explain without select."
+                "only the model's own answers can be evaluated and compared. Leave target out, or explain without "
+                "select."
             )
     return batch
 
@@ -146,8 +147,8 @@ def check_model(model: object) -> None:
     """Raise InputError unless it is a model from `raison.load`."""
     if not isinstance(model, LanguageModel):
         raise InputError(
-            f"the model is a {type(model).__name__}: make it ready first with raison.load(name) or "
-            "raison.load(model, tokenizer)."
+            f"the model is a {type(model).__name__}: load it first with raison.load(name) or raison.load(model, "
+            "tokenizer)."
         )
 
 

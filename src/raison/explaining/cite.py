@@ -17,11 +17,11 @@ from raison.core.results.citations import Citations, Statement
 from raison.core.results.explanation import Explanation
 from raison.core.results.notes import NOISE, SERVED, noise_in
 from raison.core.targets.choices import Of, One
+from raison.explaining.answer_statements import Spans, Telling, Told, told
 from raison.explaining.attribution import Settings, prepare_stated, run
 from raison.explaining.entailment import Judge, supported
-from raison.explaining.lights import Draws, Lit, lit
-from raison.explaining.sourcing import Asked, Question, Sources, asked
-from raison.explaining.telling import Spans, Telling, Told, told
+from raison.explaining.source_necessity import Draws, Lit, lit
+from raison.explaining.sourced_prompt import Asked, Question, Sources, asked
 from raison.methods import CATALOGUE
 from raison.models.adapters.writing.statements import Statements
 from raison.models.adapters.writing.writer import Writer
@@ -94,7 +94,9 @@ def cite(
     """
     started = time.perf_counter()
     if not isinstance(writer, Writer):
-        raise InputError("cite explains what a language model writes: load one without a prompt (raison.load(name)).")
+        raise InputError(
+            "cite explains the output of a generative language model: load one without a prompt (raison.load(name))."
+        )
     how = How(method_of(method, within, draws), within, removal, seed, draws)
     telling = Telling(answer, statements, max_new_tokens)
     found = asked(writer, question, sources, template)

@@ -27,15 +27,15 @@ from raison.models.stack.attention_memory import free_bytes
 from raison.models.tokens.continuation import ContinuationEncoder
 
 USUAL = 512
-"""Tokens of the text whose time and memory are computed for a model without a limit."""
+"""Text length in tokens for the time and memory forecast of a model without a length limit."""
 PASSES = 100
-"""Masked texts, of which a method that removes parts of a text asks for about so many."""
+"""Number of masked texts that a perturbation method typically needs."""
 LENGTHS = (4, 12, 40, 200)
-"""Words of texts for which it is told what auto takes."""
+"""Text lengths in words for which the choice of auto is reported."""
 STEPS = 50
-"""Steps of a path along which gradients are taken."""
+"""Number of steps of a path of gradients."""
 FEW = 10
-"""Names that are all listed; of more, so many."""
+"""Maximum number of names to list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def _of_served(model: Writer, text: str) -> Diagnosis:
     facts = _facts(reader) | {
         "outputs": "text",
         "classes": ["every token of the vocabulary"],
-        "explains": "every token that it writes, and all of them together",
+        "explains": "every output token, and all of them together",
     }
     return _diagnosis(reader, facts, [])
 
@@ -121,8 +121,8 @@ def _of_writer(model: Generator, text: str, tokens: int | None) -> Diagnosis:
     facts = _facts_of_classifier(reader) | {
         "outputs": "text",
         "classes": ["every token of the vocabulary"],
-        "explains": "every token that it writes, all of them together, or one token rather than another (contrast=); "
-        "with earlier=True also the tokens written before",
+        "explains": "every output token, all of them together, or one token rather than another (contrast=); with "
+        "earlier=True, earlier output tokens also get scores",
     }
     length = tokens or model.max_tokens or USUAL
     facts |= {f"{length:,} tokens": _told(reader, expected(partial(prompted, model), model.max_tokens, length))}
@@ -153,7 +153,7 @@ def _facts(model: LanguageModel) -> dict[str, object]:
 def _explained(model: LanguageModel) -> str:
     """What `target` may be, from what the model gives."""
     if model.choosing is not None:
-        return f"target={', '.join(model.choosing.targets)}, or every one of the text (target='each')"
+        return f"target={', '.join(model.choosing.targets)}, or all of them (target='each')"
     if isinstance(model, Classifier) and model.head.in_context:
         return "its answer to a question, or another part of the context"
     if model.outputs == "classes":

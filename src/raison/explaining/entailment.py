@@ -9,7 +9,9 @@ from raison.core.model import LanguageModel
 from raison.core.targets.target import probabilities
 
 Judge = Callable[[str, str], float] | LanguageModel
-"""A function of a source and a statement with a number from 0 to 1, or a classifier of pairs with "entailment"."""
+"""A function of a source and a statement that returns a number from 0 to 1, or a classifier of pairs with the class
+"entailment".
+"""
 CLASS = "entailment"
 
 
@@ -32,8 +34,7 @@ def _classified(judge: LanguageModel, pairs: Sequence[tuple[str, str]]) -> list[
     names = [name.lower() for name in judge.classes]
     if CLASS not in names:
         raise InputError(
-            f"{judge.name} has the classes {', '.join(judge.classes)}: a judge of support has one that is named "
-            f"'{CLASS}'."
+            f"{judge.name} has the classes {', '.join(judge.classes)}: an entailment judge needs one named '{CLASS}'."
         )
     encoding = judge.encode(pairs, "word", truncate=True)
     whole = [torch.ones(1, count, dtype=torch.bool) for count in encoding.unit_counts]

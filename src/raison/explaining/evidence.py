@@ -20,17 +20,17 @@ from raison.core.targets.choices import One
 from raison.core.targets.outputs import Outputs
 from raison.core.targets.target import Of, Target
 from raison.explaining.attribution import Batch, Settings, prepare, scores_of, shifted_scores
-from raison.explaining.predicted import predicted
-from raison.explaining.wordings import worded
+from raison.explaining.prediction_change import predicted
+from raison.explaining.rewordings import worded
 from raison.methods import CATALOGUE
 
 JUDGED: Mapping[Outputs, Of] = {"number": "logit", "statement": "log_probability"}
-"""What metrics look at where it is no probability."""
+"""The value that metrics use if it is not a probability."""
 
 Shifted = dict[tuple[int, Shift], np.ndarray]
 """Scores under a shift, by the explanation's number."""
 Rewordings = dict[tuple[int, Rewording], Reworded | None]
-"""What other wordings gave, by the explanation's number; None for one that does not count."""
+"""Results for other wordings, by the explanation's number; None for a wording that is discarded."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from raison.explaining.attribution import (
     run,
     run_candidates,
 )
-from raison.explaining.each import batch_of_each, threshold_of, without_threshold
+from raison.explaining.each_prediction import batch_of_each, threshold_of, without_threshold
 from raison.explaining.generation import Contrast, Writing, explain_generation
 from raison.explaining.measuring import create_metrics, lacking_of, missing_needs
 from raison.explaining.ranking import fitting, named, pairs_of, read_ranked
@@ -48,7 +48,7 @@ _Result = (
 Ranking = tuple[str, list[str]]
 """A query, and the documents that a model ranks for it."""
 One = str | tuple[str, str] | PartedText | Ranking
-"""One text: a tuple of three strings is three texts."""
+"""One text; a tuple of three strings counts as three texts."""
 
 Asked = One | Sequence[Ranking] | Chat | Texts | Iterable[Message] | Iterable[Sequence[Message]] | Iterable[Chat]
 """A text, a prompt or a chat, or several texts, prompts or chats."""
@@ -60,7 +60,7 @@ class _How:
 
     method: Method
     chooser: Metric | None
-    """The metric that chooses among the maps of the method; None for a method's only map."""
+    """The metric that selects one of the method's maps; None if the method has only one."""
     settings: Settings
     progress: bool | Advance
     threshold: float | None
@@ -205,7 +205,7 @@ def within_budget(method: str | Method, budget: int) -> Method:
     """auto with a budget. InputError for another method, which has settings of its own."""
     if method != "auto":
         raise InputError(
-            "budget= is for method='auto'; other methods say in their own settings how many passes they take, such as "
+            "budget= is for method='auto'; other methods set their number of passes themselves, such as "
             "kernel_shap(samples=100)."
         )
     return CATALOGUE.create(f"auto(budget={budget!r})")
@@ -251,8 +251,8 @@ def check_unwritten(writing: Writing, chat: bool = False) -> None:
     given = [*writing.given, *(["chat"] if chat else [])]
     if given:
         raise InputError(
-            f"{', '.join(given)} belong to a language model that writes, and this model predicts classes: load "
-            "a causal language model without a prompt (raison.load(name)), or leave them out."
+            f"{', '.join(given)} apply to generative language models, and this model is a classifier: load a causal "
+            "language model without a prompt (raison.load(name)), or leave them out."
         )
 
 
@@ -262,8 +262,8 @@ def _chooser(model: LanguageModel | Writer, method: Method, select: str | Metric
         return None
     if isinstance(model, Writer):
         raise InputError(
-            "select= chooses the map of a text that is classified, and this model writes: load it with a prompt that "
-            "makes it a classifier (raison.load(name, prompt=...)), or leave select out."
+            "select= applies to classifiers, and this model is generative: load it with a prompt that makes it a "
+            "classifier (raison.load(name, prompt=...)), or leave select out."
         )
     [metric] = create_metrics([select])
     if not isinstance(metric, Metric | GroupMetric):
@@ -273,7 +273,7 @@ def _chooser(model: LanguageModel | Writer, method: Method, select: str | Metric
     lacking = missing_needs([metric], frozenset(Need) - {Need.RATIONALES, *why}, why)
     if lacking:
         raise UnsupportedError(
-            "explain cannot choose a map by this metric", lacking, "compare(..., select=..., rationales=...) can."
+            "explain cannot select a map by this metric", lacking, "compare(..., select=..., rationales=...) can."
         )
     # A group metric was refused above.
     return metric  # type: ignore[return-value]
@@ -295,7 +295,7 @@ def _settings_of(settings: Settings, rows: Sequence[int], count: int) -> Setting
     """The settings for some of `count` texts: a list of targets follows its texts. Raises InputError."""
     target = settings.target
     if isinstance(target, list) and len(target) != count:
-        raise InputError(f"{len(target)} targets for {count} texts: a list names one per text.")
+        raise InputError(f"{len(target)} targets for {count} texts: a list needs one per text.")
     return settings.of_texts(rows)
 
 

@@ -22,7 +22,7 @@ from raison.models.tokens.continuation import ContinuationEncoder, Output, Promp
 from raison.text.named import extended
 
 Contrast = None | str | int | Sequence[str | int]
-"""A word or a token's id that stands against every output token, or one for each."""
+"""A word or token id that every output token is contrasted with, or one for each output token."""
 
 NEW_TOKENS = 20
 
@@ -38,7 +38,7 @@ class Writing:
 
     def __post_init__(self) -> None:
         if self.output is not None and self.max_new_tokens is not None:
-            raise InputError("max_new_tokens is for the model's own output: leave it out where output= is given.")
+            raise InputError("max_new_tokens limits the model's own output: leave it out when output= is given.")
 
     @property
     def given(self) -> list[str]:
@@ -76,11 +76,11 @@ def explain_generation(
 def _check(settings: Settings) -> None:
     if settings.target is not None:
         raise InputError(
-            "a language model that writes has no classes for target=: every output token is explained; name what it "
-            "stands against with contrast=."
+            "a generative language model has no classes for target=: every output token is explained; name the "
+            "alternative with contrast=."
         )
     if settings.truncate:
-        raise InputError("truncate= is for texts that are classified: shorten the prompt yourself.")
+        raise InputError("truncate= applies to classified texts only: shorten the prompt yourself.")
 
 
 def _output(generator: Writer, source: Prompt, writing: Writing) -> tuple[Output, dict[str, object]]:
@@ -101,7 +101,7 @@ def _against(
     if len(words) != len(output.ids):
         spelled = [output.token_text(number, source.text + output.text) for number in range(len(output.ids))]
         raise InputError(
-            f"{len(words)} contrasts for {len(spelled)} output tokens {spelled!r:.200}: a list names one for each."
+            f"{len(words)} contrasts for {len(spelled)} output tokens {spelled!r:.200}: a list needs one for each."
         )
     return tuple(generator.token_after(source, output, number, word) for number, word in enumerate(words))
 

@@ -34,15 +34,15 @@ LACKS = {
     Need.SEVERAL_TEXTS: "more than one text",
     Need.CLASSES: "probabilities of classes",
     Need.PROBABILITIES: "probabilities of classes or statements",
-    Need.WHOLE_TEXTS: "predictions of whole texts, and the model predicts at places of a text (leave the metric out)",
-    Need.VALUES: "explanations of an output's log-probability (of='log_probability'), not sums over its tokens",
-    Need.METHOD: "the method itself, and has scores alone",
+    Need.WHOLE_TEXTS: "predictions of whole texts, and the model predicts at positions of a text (leave the metric
+    out)", Need.VALUES: "explanations of an output's log-probability (of='log_probability'), not sums over its tokens",
+    Need.METHOD: "the method itself, not only its scores",
 }
 
 
 _WITHOUT: Mapping[Outputs, str] = {
-    "number": "the model gives one number (leave the metric out)",
-    "statement": "what is explained is how likely a statement is (leave the metric out)",
+    "number": "class probabilities, and the model outputs one number (leave the metric out)",
+    "statement": "class probabilities, and the explained value is a statement's likelihood (leave the metric out)",
 }
 
 

@@ -13,7 +13,7 @@ from raison.core.problem import Evaluations, Problem
 from raison.core.results.notes import NOISE, SERVED
 
 REPEATED = 8
-"""Masked texts that are asked for again, the whole and the empty one among them."""
+"""Number of masked texts that are requested again, including the full and the empty one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Noise:
     mean: float
     count: int
     bound: float
-    """By how much the probabilities can be wrong for lack of numbers (AskedAgain.bounds)."""
+    """Error bound of the probabilities if the server omits some numbers (AskedAgain.bounds)."""
 
     def to_note(self) -> dict[str, object]:
         """As an explanation has it; scores within `value` are not ranked."""

@@ -22,7 +22,9 @@ def fitting(model: LanguageModel, texts: Iterable[Given]) -> LanguageModel:
         return model
     if not all(ranked):
         place = ranked.index(False)
-        raise InputError(f"texts[{place}] is no query with two documents, and others are: explain them apart.")
+        raise InputError(
+            f"texts[{place}] is not a query with two documents, but other entries are: explain them in separate calls."
+        )
     return model.ranker
 
 
@@ -34,7 +36,10 @@ def read_ranked(given: Any) -> tuple[list[Ranked], bool] | None:
         return None
     for place, one in enumerate(given):
         if not _is_one(one):
-            raise InputError(f"texts[{place}] is {one!r:.60}, and others are a query with a list of documents.")
+            raise InputError(
+                f"texts[{place}] is {one!r:.60}, but other entries are a query with a list of documents: explain them "
+                "in separate calls."
+            )
     return [_ranked(*one) for one in given], False
 
 
@@ -74,5 +79,5 @@ def _is_one(given: object) -> bool:
 def _ranked(query: str, documents: Sequence[object]) -> Ranked:
     for place, document in enumerate(documents):
         if not isinstance(document, str):
-            raise InputError(f"document {place} is {document!r:.60}: a document is a string.")
+            raise InputError(f"document {place} is {document!r:.60}: it must be a string.")
     return Ranked(str(query), tuple(str(document) for document in documents))

@@ -15,7 +15,7 @@ from raison.explaining.measuring import Annotations, AnyMetric, measure
 from raison.methods import CATALOGUE
 
 CONTROL = "random(draws={})"
-"""As many random maps as a method offers: what choosing alone is worth."""
+"""The same number of random maps as the method offers, to measure the effect of choosing alone."""
 
 Offer = Sequence[Sequence[Explanation]]
 """What a method offers: per map, the explanations of all texts of a batch."""
@@ -25,12 +25,12 @@ def check_selection(choosers: Sequence[AnyMetric], methods: Sequence[Method]) ->
     """Raise UnsupportedError, with every reason, for metrics that cannot choose; InputError if there is no choice."""
     reasons = [f"{label_of(metric)} {reason}" for metric in choosers for reason in _reasons_against(metric)]
     if reasons:
-        raise UnsupportedError("these metrics cannot choose a map", reasons)
+        raise UnsupportedError("these metrics cannot select a map", reasons)
     if choosers and not any(method.maps > 1 for method in methods):
         names, offer = ", ".join(label_of(method) for method in methods), "offers" if len(methods) == 1 else "offer"
         raise InputError(
-            f"select= chooses among several maps of a method, but {names} {offer} only one: "
-            f"take a method that offers several, such as {', '.join(_offering())}."
+            f"select= chooses one of several maps of a method, but {names} {offer} only one: use a method that offers "
+            f"several, such as {', '.join(_offering())}."
         )
 
 
@@ -54,15 +54,15 @@ def best_maps(
 
 def _reasons_against(metric: AnyMetric) -> list[str]:
     if isinstance(metric, GroupMetric):
-        return ["judges many texts together"]
+        return ["evaluates many texts together"]
     if metric.higher_is_better is None:
-        return ["says neither better nor worse"]
+        return ["has no better or worse values"]
     if metric.pool == "curve":
-        return ["has a curve beside its value: choose by it without curve=True"]
+        return ["returns a curve as well as a value: use it without curve=True"]
     if metric.pool != "mean":
-        return ["is no mean over texts"]
+        return ["is not a mean over texts"]
     again = metric.needs & {Need.EMBEDDINGS, Need.METHOD}
-    return ["explains the text again, which gives no chosen map"] if again else []
+    return ["explains the text again, which yields no selected map"] if again else []
 
 
 def _offering() -> list[str]:

@@ -20,20 +20,22 @@ def target_of(typed: str) -> TargetSpec:
 
 UnitSetting = Annotated[
     Granularity,
-    Setting("What receives a score: token, word, sentence or part (what the data names).", options=("--unit", "-u")),
+    Setting("What receives a score: token, word, sentence or part (as named by the data).", options=("--unit", "-u")),
 ]
 OfSetting = Annotated[
     str | None,
     Setting(
-        "What is explained: probability (default), logit, log_odds, margin, log_probability; a model's one number is "
-        "its logit, and the default there."
+        "What is explained: probability (default), logit, log_odds, margin, log_probability; for a model with one "
+        "number, that number is the logit and the default."
     ),
 ]
-RemovalSetting = Annotated[str | None, Setting("What an absent unit becomes: mask, ellipsis, unk, pad, delete.")]
-TruncateSetting = Annotated[bool, Setting("Explain the beginning of a text that is too long.")]
+RemovalSetting = Annotated[str | None, Setting("What replaces a removed unit: mask, ellipsis, unk, pad, delete.")]
+TruncateSetting = Annotated[bool, Setting("Explain only the beginning of a text that is too long.")]
 DeviceSetting = Annotated[str | None, Setting("Where to put the model, such as cpu or cuda.")]
 DtypeSetting = Annotated[Dtype | None, Setting("float32, bfloat16 or float16; the model's own by default.")]
-PromptSetting = Annotated[str | None, Setting("Makes a language model a classifier: a shipped prompt or a TOML file.")]
+PromptSetting = Annotated[
+    str | None, Setting("Turns a language model into a classifier: a shipped prompt or a TOML file.")
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +74,18 @@ class Compared:
     """Methods beside each other, and what judges them. `metrics` None are the usual ones for the model's outputs."""
 
     methods: Annotated[
-        tuple[str, ...], Setting('Names or calls with commas between: "lime,kernel_shap(samples=64)"; or all.')
+        tuple[str, ...], Setting('Comma-separated names or calls, such as "lime,kernel_shap(samples=64)"; or all.')
     ] = ("integrated_gradients", "kernel_shap", "lime", "occlusion")
     metrics: Annotated[
         tuple[str, ...] | None,
         Setting(
-            "Names or calls with commas between, or all; by default comprehensiveness, sufficiency, their AOPC and "
+            "Comma-separated names or calls, or all; by default comprehensiveness, sufficiency, their AOPC and "
             "log_odds."
         ),
     ] = None
     seeds: Annotated[
         tuple[int, ...],
-        Setting("Seed of random methods; several with commas are averaged: 0,1,2.", options=("--seed",)),
+        Setting("Seed of random methods; several, such as 0,1,2, are averaged.", options=("--seed",)),
     ] = (0,)
     select: Annotated[
         tuple[str, ...],

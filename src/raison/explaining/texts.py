@@ -16,19 +16,19 @@ from raison.data.dataset import Contrast, Dataset
 from raison.text.segment import sentence_spans, word_spans
 
 Texts = Iterable[Given] | Iterable[Mapping[str, Any]] | Dataset
-"""Several texts: a list, a tuple, an array, a pandas Series, a column of a data set, or rows of which one is named."""
+"""Several texts: a list, a tuple, an array, a pandas Series, a column of a data set, or rows with one named column."""
 
 Asks = Given | Chat
-"""What a language model is asked."""
+"""The input of a language model."""
 
 Q = TypeVar("Q", bound=Asks)
 
 Side = Literal["first", "second", "third"]
 SIDES: tuple[Side, ...] = get_args(Side)
-"""Which string of a text of several has the units, by `units=`; the others are held fixed."""
+"""Which string of a multi-string text has the units, by `units=`; the others are held fixed."""
 
 _CODE = re.compile("[a-z]{2,3}(-[A-Za-z]+)?")
-"""Of ISO 639."""
+"""A code of ISO 639."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Reading:
         """Any sequence of texts, and what receives a score. Raises InputError, also where there is none."""
         texts = read_texts(given, self.column, self._spans)
         if not texts:
-            raise InputError("there is no text: give a list of at least one text.")
+            raise InputError("no text given: pass a list of at least one text.")
         return self._settled(texts)
 
     def any(self, given: Any) -> tuple[list[Given], Granularity, bool]:
@@ -58,7 +58,8 @@ class Reading:
         """The same for what a language model is asked."""
         if self.units in SIDES:
             raise InputError(
-                f"units='{self.units}' is for texts of several strings, and a prompt is one: leave it out."
+                f"units='{self.units}' applies to texts of several strings, and a prompt is a single string: leave it "
+                "out."
             )
         prompts, single = read_prompts(given, self.column, self.units)
         return (*self._settled(prompts), single)
@@ -75,19 +76,21 @@ class Reading:
         if self.language is None:
             return texts, unit_of(self.unit, texts, self.units)
         if self.unit != "sentence" or self.units is not None:
-            raise InputError("language= is that of sentences: take unit='sentence', and leave units out.")
+            raise InputError("language= applies to sentences only: use unit='sentence', and leave units out.")
         return [cast("Q", in_sentences(text, self.language)) for text in texts], PART
 
 
 def on_side(given: Given, side: int, unit: Granularity, language: str | None) -> PartedText:
     """The text with the words or sentences of one of its strings as parts. Raises InputError."""
     if isinstance(given, PartedText):
-        raise InputError("the text has parts already: leave units= out.")
+        raise InputError("the text already has its own parts: leave units= out.")
     strings = segments(given)
     if len(strings) == 1 or len(strings) <= side:
         raise InputError(f"units='{SIDES[side]}' takes texts of several strings, and {given!r:.60} has {len(strings)}.")
     if unit not in ("word", "sentence") or (language is not None and unit != "sentence"):
-        raise InputError(f"units='{SIDES[side]}' takes unit='word' or unit='sentence', and language= only the latter.")
+        raise InputError(
+            f"units='{SIDES[side]}' needs unit='word' or unit='sentence', and language= needs unit='sentence'."
+        )
     spans = word_spans(strings[side]) if unit == "word" else sentence_spans(strings[side], language or "en")
     if not spans:
         raise InputError("the text is empty or blank: there is nothing to explain.")
@@ -97,7 +100,9 @@ def on_side(given: Given, side: int, unit: Granularity, language: str | None) ->
 def in_sentences(text: Asks, language: str) -> PartedText:
     """The text with its sentences as parts, by the rules of a language. Raises InputError."""
     if isinstance(text, Chat):
-        raise InputError("language= is for texts: the sentences of a chat's messages are those of unit='sentence'.")
+        raise InputError(
+            "language= does not apply to chats: leave it out, and use unit='sentence' for the sentences of messages."
+        )
     if not _CODE.fullmatch(language):
         raise InputError(f"language= is {language!r:.40}: give the code of a language, such as 'de'.")
     whole = plain(text)
@@ -125,7 +130,7 @@ def read_texts(given: Any, column: str | None = None, units: Any = None) -> list
 def _all_parted(texts: Sequence[Given], units: Any) -> Iterable[PartedText]:
     spans = list(units) if isinstance(units, Iterable) and not isinstance(units, str | bytes | Mapping) else None
     if spans is None or len(spans) != len(texts):
-        raise InputError(f"{len(texts)} texts take a list of as many units, one entry of spans for each.")
+        raise InputError(f"{len(texts)} texts need a list of units of the same length, with the spans of each text.")
     return (with_parts(text, own) for text, own in zip(texts, spans, strict=True))
 
 
@@ -139,12 +144,12 @@ def read_prompts(given: Any, column: str | None = None, units: Any = None) -> tu
     if not one and column is None and items and all(isinstance(item, Mapping) for item in items):
         one, items = True, [Chat(tuple(items))]
     if not items:
-        raise InputError("a language model takes a prompt, a chat, or a list of at least one prompt.")
+        raise InputError("a language model needs a prompt, a chat, or a list of at least one prompt.")
     prompts = [_prompt_of(item, "the prompt" if one else f"texts[{place}]") for place, item in enumerate(items)]
     if units is None:
         return prompts, one
     if any(isinstance(prompt, Chat) for prompt in prompts):
-        raise InputError("units= are spans of a prompt; the parts of a chat are its messages: take unit='part'.")
+        raise InputError("units= are spans of a prompt; the parts of a chat are its messages: use unit='part'.")
     texts = cast("list[Given]", prompts)
     return [with_parts(texts[0], units)] if one else list(_all_parted(texts, units)), one
 
@@ -182,7 +187,7 @@ def text_of(item: Any, place: str) -> Given:
 def with_parts(text: Given, spans: Spans) -> PartedText:
     """The text with the parts that the caller names. Raises InputError."""
     if isinstance(text, PartedText):
-        raise InputError("the text has parts already: leave units= out.")
+        raise InputError("the text already has its own parts: leave units= out.")
     return parted(text, spans)
 
 
@@ -202,12 +207,12 @@ def unit_of(unit: Granularity | None, texts: Sequence[Asks], units: object = Non
     Raises InputError for texts some of which have parts and others not, and for `units` beside `unit`.
     """
     if unit not in (None, PART) and units is not None:
-        raise InputError("units= names the parts of a text, in place of unit=: leave unit out.")
+        raise InputError("units= and unit= exclude each other: leave unit out.")
     with_them = [isinstance(text, PartedText) for text in texts]
     if unit in (None, PART) and any(with_them) and not all(with_them):
         place = with_them.index(False)
         raise InputError(
-            f"texts[{place}] has no parts of its own, and others have: name units for all, or take unit='word'."
+            f"texts[{place}] has no parts of its own, but others have: give units for all, or use unit='word'."
         )
     if unit is not None:
         return check_unit(unit)
@@ -254,14 +259,14 @@ def _entries(given: Iterable[Any]) -> Iterable[Any]:
 def _column(given: Any, column: str) -> Iterable[Any]:
     """A column of a table, or of rows."""
     if isinstance(given, Dataset):
-        raise InputError("text= names the column of rows, and this data set knows its texts: leave text out.")
+        raise InputError("text= names a column of rows, and this data set already knows its texts: leave text out.")
     if _is_table(given):
         names, found = list(map(str, given)), given.get(column)
     else:
         rows = list(_entries(cast("Iterable[Any]", given)))
         wrong = next((place for place, row in enumerate(rows) if not isinstance(row, Mapping)), None)
         if wrong is not None:
-            raise InputError(f"texts[{wrong}] is {rows[wrong]!r:.60}: text= names a column, and this is no row.")
+            raise InputError(f"texts[{wrong}] is {rows[wrong]!r:.60}: text= names a column, and this is not a row.")
         names = [] if not rows else list(map(str, rows[0]))
         found = None if rows and any(column not in row for row in rows) else [row[column] for row in rows]
     if found is None:
@@ -275,8 +280,10 @@ def against(model: LanguageModel, target: object, contrast: Contrast) -> One:
     Digits are a class's number where no class is called so. Raises InputError.
     """
     if isinstance(contrast, tuple):
-        raise InputError(f"the contrast {contrast!r:.60} is a list, which is for models that write: name one class.")
+        raise InputError(
+            f"the contrast {contrast!r:.60} is a list, which only generative models accept: name one class."
+        )
     if target is not None and (isinstance(target, tuple | list) or not isinstance(target, str | int)):
-        raise InputError("a column says what each text is explained against: name one class as the target, or none.")
+        raise InputError("the contrast comes from a column: name one class as the target, or none.")
     named = isinstance(contrast, int) or contrast in model.classes or not contrast.isdigit()
     return target, contrast if named else int(contrast)

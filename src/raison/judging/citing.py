@@ -24,7 +24,7 @@ from raison.models.tokens.written_answer import WrittenAnswer
 from raison.text.sourced import SourceTemplate
 
 ADAPTIVE = ("coarse_to_fine", "partition_shap", "hierarchical_occlusion")
-"""Methods whose next question depends on the answers to the last: each statement may ask others."""
+"""Methods whose next request depends on earlier answers, so that each statement may need its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class CiteEstimate:
         if self.requests:
             return (
                 f"at most {self.requests:,} requests of {self.request_tokens:,} tokens, cost {self.request_cost:,.4g}; "
-                "none of them was sent, and a server's time is not estimated"
+                "none was sent, and a server's time is not estimated"
             )
         memory = f"weights {self.model_bytes / 2**20:,.0f} MiB, a full batch {self.batch_bytes / 2**20:,.0f} MiB"
         return f"{of_tokens}{gradients}, about {self.seconds:,.1f} s here; {memory}"
@@ -83,9 +83,11 @@ def estimate_cite(
     nothing, and needs the answer. Raises what `raison.cite` raises before it runs.
     """
     if not isinstance(writer, Writer):
-        raise InputError("cite explains what a language model writes: load one without a prompt (raison.load(name)).")
+        raise InputError(
+            "cite explains the output of a generative language model: load one without a prompt (raison.load(name))."
+        )
     if isinstance(writer, ServedWriter) and answer is None:
-        raise InputError(f"an estimate asks {writer.name} nothing, not even for its answer: give one (answer=).")
+        raise InputError(f"an estimate sends no request to {writer.name}, so its answer is unknown: pass answer=.")
     how = How(method_of(method, within, draws), within, removal, seed, draws)
     telling = Telling(answer, statements, max_new_tokens)
     found = asked(writer, question, sources, template)

@@ -113,7 +113,7 @@ def _of_labels(plan: Plan, given: float | None) -> Plan:
         found += each_target(plan.model, plan.texts[start : start + BATCH], settings, threshold)
     texts = [text for text, labels in enumerate(found) for _ in labels]
     if not texts:
-        raise InputError(f"no prediction in any text reaches {100 * threshold:g} %: lower the threshold.")
+        raise InputError(f"no prediction reaches {100 * threshold:g} % in any text: lower the threshold.")
     _check_annotations(plan)
     return replace(
         plan,
@@ -128,7 +128,7 @@ def _compared_in_memory(
     plan: Plan, choosers: Sequence[AnyMetric], sharing: Sharing, progress: bool | Advance
 ) -> Comparison:
     if sharing != ALONE:
-        raise InputError("processes that share a comparison meet in a folder: give out as well.")
+        raise InputError("processes that share a comparison need a common folder: pass out= as well.")
     run = Run(header_of(plan, check_plan(plan, choosers)))
     execute(plan, run, progress)
     return comparison(run)
@@ -143,7 +143,7 @@ def _created(model: LanguageModel, methods: str | Method | Iterable[str | Method
 def _seeds(seed: int | Sequence[int]) -> tuple[int, ...]:
     seeds = (seed,) if isinstance(seed, int) else tuple(seed)
     if not seeds or len(set(seeds)) < len(seeds):
-        raise InputError("seed is a number, or a list of different ones.")
+        raise InputError("seed must be a number or a list of distinct numbers.")
     return seeds
 
 
@@ -212,7 +212,7 @@ def check_plan(plan: Plan, choosers: Sequence[AnyMetric] = ()) -> tuple[str, ...
     check_metrics(plan.model, [*plan.metrics, *choosers], has_rationales=has_rationales, texts=len(plan.texts))
     prepare(plan.model, plan.texts[:1], plan.settings_of(range(1)))
     if isinstance(plan.settings.target, list) and len(plan.settings.target) != len(plan.texts):
-        raise InputError(f"{len(plan.settings.target)} targets for {len(plan.texts)} texts: name one class per text.")
+        raise InputError(f"{len(plan.settings.target)} targets for {len(plan.texts)} texts: give one class per text.")
     _check_pairs(plan)
     _check_annotations(plan)
     return caution_of_texts(_unknown_shares(plan))
@@ -230,7 +230,9 @@ def _check_pairs(plan: Plan) -> None:
 def _check_annotations(plan: Plan) -> None:
     """InputError unless there are rationales of all texts or of none."""
     if plan.rationales and len(plan.rationales) != len(plan.texts):
-        raise InputError(f"{len(plan.texts)} texts but rationales of {len(plan.rationales)}: give one entry per text.")
+        raise InputError(
+            f"{len(plan.texts)} texts but {len(plan.rationales)} entries of rationales: give one entry per text."
+        )
 
 
 def _unknown_shares(plan: Plan) -> list[float]:
@@ -270,4 +272,4 @@ def allowed(model: LanguageModel, methods: Sequence[Method], units: int) -> tupl
 
 
 def _too_long(label: str, units: int, most: int) -> str:
-    return f"has {units} units, and {label} takes at most {most}: leave it out, raise its limit, or take coarser units."
+    return f"has {units} units, and {label} allows at most {most}: leave it out, raise its limit, or use coarser units."

@@ -61,7 +61,7 @@ class Estimate:
     batch_bytes: int
     metric_backwards: int = 0
     requests: int = 0
-    """Of a model behind a server, with their tokens and cost. Its time is not estimated."""
+    """For a model behind a server, with their tokens and cost. Its time is not estimated."""
     request_tokens: int = 0
     request_cost: float = 0.0
 

@@ -29,7 +29,7 @@ from raison.explaining.measuring import (
     missing_needs,
 )
 from raison.explaining.ranking import fitting, unnamed
-from raison.judging.written import BY_SENTENCES, SUMMED, statements_of
+from raison.judging.statements import BY_SENTENCES, SUMMED, statements_of
 from raison.metrics import CATALOGUE
 from raison.models.adapters.writing.writer import Writer
 from raison.progress import Advance, progress_bar
@@ -46,7 +46,7 @@ DEFAULT_METRICS = (
     "log_odds",
 )
 _UNMET = {SUMMED: Need.VALUES, BY_SENTENCES: Need.METHOD}
-"""What explanations with a note do not have: sums over tokens, and scores that were made from those of sentences."""
+"""Needs that explanations with these notes do not meet: sums over tokens, and scores made from those of sentences."""
 
 
 def evaluate(
@@ -89,7 +89,7 @@ def evaluate(
     )
     marks = [()] * len(given) if rationales is None else [tuple(one) for one in rationales]
     if len(marks) != len(given):
-        raise InputError(f"{len(given)} explanations but rationales of {len(marks)} texts: give one entry per text.")
+        raise InputError(f"{len(given)} explanations but rationales for {len(marks)} texts: give one entry per text.")
     of_texts = [metric for metric in chosen if isinstance(metric, Metric)]
     rows: list[list[Value]] = []
     with progress_bar("metrics", len(given), progress) as advance:
@@ -113,12 +113,12 @@ def _given(model: LanguageModel | Writer, explanations: Explained) -> tuple[Lang
     if isinstance(model, Writer):
         return statements_of(model, explanations)
     if not isinstance(model, LanguageModel):
-        raise InputError("evaluate judges explanations of a model that raison.load gave.")
+        raise InputError("evaluate needs the model as raison.load returned it.")
     given = _listed(explanations)  # type: ignore[arg-type]
     if not all(isinstance(explanation, Explanation) for explanation in given):
         raise InputError(
-            "evaluate takes explanations of a text's prediction, as raison.explain gives for a classifier; what a "
-            "language model wrote is judged with that model."
+            "with a classifier, evaluate needs explanations of its predictions from raison.explain; outputs of a "
+            "generative model are evaluated with that model."
         )
     return fitting(model, [e.text for e in given]), list(map(unnamed, given))
 
@@ -187,11 +187,11 @@ def check_metrics(
     reasons = missing_needs(metrics, frozenset(need for need, there in given.items() if there), why)
     for metric in metrics:
         if isinstance(metric, GroupMetric) and 1 < texts < metric.fewest:
-            reasons.append(f"{label_of(metric)} needs at least {metric.fewest} texts, and there are {texts}")
+            reasons.append(f"{label_of(metric)} needs at least {metric.fewest} texts; got {texts}")
         removal = asdict(metric).get("removal")
         in_place = [name for name in model.removals if name != "delete"]
         if removal == IN_PLACE and not in_place:
-            reasons.append(f"{label_of(metric)} masks in place, and the tokenizer has no token for that")
+            reasons.append(f"{label_of(metric)} replaces tokens in place, and the tokenizer has no token for that")
         elif removal not in (*model.removals, IN_PLACE, None):
             way_out = f"give removal='{model.removals[0]}'"
             reasons.append(f"{label_of(metric)} removes by '{removal}', which the model cannot: {way_out}")
@@ -222,14 +222,14 @@ def costs_of(explanation: Explanation) -> Costs:
 
 def _one_method(explanations: Sequence[Explanation]) -> str:
     if not explanations:
-        raise InputError("no explanation to evaluate: give at least one.")
+        raise InputError("no explanation to evaluate: pass at least one.")
     chosen = all(AUTO in e.notes for e in explanations)
     kinds = {("auto", "", e.unit) if chosen else (e.method, repr(e.config), e.unit) for e in explanations}
     if len(kinds) > 1:
         names = ", ".join(sorted({f"{method} ({unit})" for method, _, unit in kinds}))
         raise InputError(
-            f"these explanations differ in method, settings or unit ({names}): evaluate each kind on its own, "
-            "or use raison.compare."
+            f"these explanations differ in method, settings or unit ({names}): evaluate each kind separately, or use "
+            "raison.compare."
         )
     return "auto" if chosen else explanations[0].method
 
@@ -237,7 +237,10 @@ def _one_method(explanations: Sequence[Explanation]) -> str:
 def _stated(model: LanguageModel, e: Explanation) -> One:
     """The target of an explanation of a prediction at a place of its text."""
     if e.place is None:
-        raise InputError(f"the explanation of {str(e.text)!r:.60} is of no place in it: it is not one of {model.name}.")
+        raise InputError(
+            f"the explanation of {str(e.text)!r:.60} names no position in the text, so it was not made with "
+            f"{model.name}."
+        )
     if e.place.tokens:
         own, *against = e.place.tokens
         return e.place.start, e.place.end, (own, against[0]) if against else own
@@ -253,12 +256,12 @@ def _batch_of(model: LanguageModel, explanations: Sequence[Explanation]) -> Batc
     for explanation, units in zip(explanations, batch.encoding.units, strict=True):
         if explanation.units != units:
             raise InputError(
-                f"the units of the explanation of {str(explanation.text)!r:.60} are not those that {model.name} finds: "
+                f"the units of the explanation of {str(explanation.text)!r:.60} are not the units of {model.name}: "
                 f"it was made with another model ({explanation.model}) or version; explain the text again."
             )
         if model.choosing is None and explanation.target not in model.classes:
             raise InputError(
-                f"the explanation is of the class '{explanation.target}', which {model.name} does not have "
+                f"the explained class is '{explanation.target}', which {model.name} does not have "
                 f"({', '.join(model.classes)})."
             )
     return batch

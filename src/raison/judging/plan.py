@@ -22,7 +22,7 @@ from raison.jobs.identity import DATA, IDENTITY, SETTINGS, digest_of
 from raison.judging.evaluate import info_of
 from raison.methods import CATALOGUE
 from raison.models.derived.identity import files_identity, identity_of
-from raison.runs.heads import RunHead
+from raison.runs.headers import RunHead
 from raison.runs.run import CAUTIONS, OUTPUTS, SCHEMA, head_of
 
 _LIBRARIES = ("torch", "transformers", "numpy")
@@ -50,7 +50,7 @@ class Plan:
     settings: Settings
     data: str
     threshold: float | None = None
-    """With target="each": the probability from which labels are explained."""
+    """With target="each": the minimum probability of explained labels."""
 
     @property
     def judges(self) -> list[Metric]:

@@ -17,7 +17,9 @@ from raison.progress import Advance, Told
 from raison.runs.run import Record, Run
 
 CHUNK = 16
-"""Texts that are explained, judged and written together. Fixed, so that a resumed run repeats the same batches."""
+"""Number of texts that are explained, evaluated and written together. Fixed, so that a resumed run repeats the same
+batches.
+"""
 
 
 def execute(plan: Plan, comparison: Run, progress: bool | Advance = True) -> None:

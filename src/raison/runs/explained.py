@@ -10,8 +10,8 @@ from raison.core.errors import DataError
 from raison.core.results.explanation import Explanation
 from raison.core.settings.reading import Fields
 from raison.jobs.store import Line, RecordStore
-from raison.runs.checked import check_key
-from raison.runs.heads import TEXTS
+from raison.runs.headers import TEXTS
+from raison.runs.record_validation import check_key
 
 _KEYS = b', "explanation": {'
 """The end of the keys in a line; the explanation itself need not be parsed to find its key."""

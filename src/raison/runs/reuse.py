@@ -15,7 +15,7 @@ from raison.jobs.folder import STUDY, read_marker
 from raison.jobs.identity import CONFIGURATION, FILES, IDENTITY, SETTINGS, TOKENIZER, WEIGHTS, differing
 from raison.jobs.store import write_whole
 from raison.runs.agreement import AgreementPair, add_pairs, pairs_in
-from raison.runs.heads import RunHead
+from raison.runs.headers import RunHead
 from raison.runs.run import CAUTIONS, HEADER, Record, RecordKey, Run, read_header, read_run, settings_hash
 
 FILE = "reused.json"

@@ -24,14 +24,14 @@ from raison.core.settings.tables import read_written
 from raison.jobs import identity
 from raison.jobs.folder import COMPARISON, refuse_others, write_marker
 from raison.jobs.store import RecordStore, read_head
-from raison.runs import checked
-from raison.runs.checked import check_schema
+from raison.runs import record_validation
 from raison.runs.columns import Columns
 from raison.runs.explained import Explained
-from raison.runs.heads import RunHead
+from raison.runs.headers import RunHead
 from raison.runs.record import Record as Record
 from raison.runs.record import RecordKey as RecordKey
 from raison.runs.record import plain, scalar
+from raison.runs.record_validation import check_schema
 
 SCHEMA = 1
 HEADER = COMPARISON.marker
@@ -167,7 +167,7 @@ def read_run(folder: Path, shard: int | None = None) -> Run:
             run.dropped += 1
             continue
         with store.telling(line):
-            checked.check_record(record, run.header.texts, parts)
+            record_validation.check_record(record, run.header.texts, parts)
         run.records.add(Record.from_dict(record))
     store = RecordStore(folder / "groups.jsonl")
     for line in store.lines():
@@ -176,7 +176,7 @@ def read_run(folder: Path, shard: int | None = None) -> Run:
             run.dropped += 1
             continue
         with store.telling(line):
-            checked.check_group(group_record)
+            record_validation.check_group(group_record)
         values = [tuple(scalar(value) for value in group) for group in group_record["values"]]
         run.groups[group_record["row"], group_record["seed"], group_record["metric"]] = values
     return run

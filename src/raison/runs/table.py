@@ -8,7 +8,7 @@ import numpy as np
 from raison.core.errors import DataError
 from raison.core.results.notes import EACH_FROM
 from raison.core.results.scores import Comparison, MetricScores, Scores
-from raison.runs.heads import RowHead
+from raison.runs.headers import RowHead
 from raison.runs.run import OUTPUTS, Run
 from raison.runs.summary import MetricInfo, method_scores, metric_scores, table_of
 

@@ -2,7 +2,7 @@
 
     study.toml    the study file as it was run
     a header      a JSON file by which the kind is known: schema, name, digest, limit, versions, claims, what was asked
-    labels.json   what labels tell of the models (raison.runs.learned)
+    labels.json   what labels tell of the models (raison.runs.task_accuracy)
 
 The rest is the kind's own, in its results.py.
 """
@@ -24,9 +24,9 @@ from raison.core.settings.tables import read_written
 from raison.jobs.disk import write_whole
 from raison.jobs.folder import FILE, WorkKind, read_marker, refuse_others, write_marker
 from raison.jobs.identity import IDENTITY, SETTINGS, check, refuse
-from raison.runs.checked import check_schema
-from raison.runs.heads import RunHead
+from raison.runs.headers import RunHead
 from raison.runs.judging import Side
+from raison.runs.record_validation import check_schema
 from raison.runs.run import HEADER, SCHEMA, check_same
 
 UNCOMPARED = ("versions", IDENTITY, "estimate", "spent")

@@ -25,7 +25,7 @@ from raison.studies import kinds
 if TYPE_CHECKING:
     from raison.data import Dataset
     from raison.report.tables.records import Document, Table
-    from raison.runs.heads import RunHead
+    from raison.runs.headers import RunHead
     from raison.studies.claims import Sample
     from raison.studies.file import Study
     from raison.studies.folder import Claim, Written

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from raison.data import Dataset
 from raison.jobs.store import write_record
-from raison.runs.learned import FILE, Labels, read_labels
 from raison.runs.run import Run
+from raison.runs.task_accuracy import FILE, Labels, read_labels
 
 _DIGITS = 4
 

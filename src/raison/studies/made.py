@@ -34,8 +34,8 @@ from raison.models.adapters.writing.statements import Statements
 from raison.models.adapters.writing.writer import Writer
 from raison.models.loading import zoo
 from raison.paths import cache_folder
+from raison.studies.data_loading import load_rows
 from raison.studies.entries import StudyModel
-from raison.studies.rows import load_rows
 from raison.training.recipes.samples import split
 from raison.training.recipes.scratch import train_scratch
 

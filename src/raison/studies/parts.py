@@ -17,9 +17,9 @@ from raison.explaining.attribution import Settings
 from raison.methods import CATALOGUE as METHODS
 from raison.metrics import CATALOGUE as METRICS
 from raison.models.passes.removal import REMOVALS
+from raison.studies.data_loading import with_features
 from raison.studies.entries import Grid, StudyData, StudyModel, StudySettings
 from raison.studies.folder import Claim
-from raison.studies.rows import with_features
 from raison.text.prompts import find as find_prompt
 from raison.training.recipes.scratch import mistakes_in
 

@@ -17,7 +17,7 @@ from raison.core.errors import NonFiniteError
 from raison.core.method import Method, Property
 from raison.core.problem import Problem
 from raison.core.registry import name_of
-from raison.explaining.predicted import Predicted
+from raison.explaining.prediction_change import Predicted
 from raison.integration.repeated import repeated
 from raison.numerics.measures.attacks import attack_loss
 from raison.trust.attack_settings import EmbeddingAttack

@@ -17,7 +17,7 @@ from raison.core.method import Method
 from raison.core.model import LanguageModel
 from raison.core.problem import Evaluations, Ledger, Problem
 from raison.explaining.attribution import Batch
-from raison.explaining.predicted import predicted
+from raison.explaining.prediction_change import predicted
 from raison.integration.repeated import repeated
 from raison.models.adapters.classifier import Classifier
 from raison.numerics.measures.attacks import top_count, top_units

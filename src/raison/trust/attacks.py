@@ -16,7 +16,7 @@ from raison.core.method import Method, Property
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
 from raison.explaining.attribution import Batch, Settings, prepare
-from raison.explaining.predicted import predicted
+from raison.explaining.prediction_change import predicted
 from raison.numerics.measures.attacks import (
     probability_change,
     rank_change,

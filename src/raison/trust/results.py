@@ -18,7 +18,7 @@ from raison.core.results.explanation import Explanation
 from raison.core.settings.reading import Fields, plain_values
 from raison.core.settings.tables import read_written
 from raison.jobs.store import RecordStore
-from raison.runs.heads import Count, check_folder
+from raison.runs.headers import Count, check_folder
 from raison.trust.records import (
     Attack,
     Attacked,

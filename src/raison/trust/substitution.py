@@ -18,7 +18,7 @@ from raison.core.registry import label_of
 from raison.core.results.explanation import Explanation
 from raison.core.targets.target import TargetSpec
 from raison.explaining.attribution import Batch, Settings, prepare, run
-from raison.explaining.predicted import explained_values, predicted
+from raison.explaining.prediction_change import explained_values, predicted
 from raison.numerics.measures.attacks import (
     probability_change,
     rank_change,

@@ -21,10 +21,10 @@ from raison.judging.estimate import estimate_plan
 from raison.runs.agreement import read_agreement
 from raison.runs.table import comparison
 from raison.studies.claims import verdicts
+from raison.studies.data_loading import load_rows
 from raison.studies.file import Study, StudyError, read
 from raison.studies.kinds.comparison.results import read as read_study
 from raison.studies.reports import write
-from raison.studies.rows import load_rows
 from raison.studies.runner import examine, run
 from tests.conftest import ALL
 from tests.integration.studies.two_models import STUDY, TEXTS, changed

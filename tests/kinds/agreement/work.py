@@ -19,11 +19,11 @@ from raison.numerics.measures.agreement import spearman
 from raison.progress import Told
 from raison.report.tables.records import Cell, Table
 from raison.studies import kind
+from raison.studies.data_loading import load_rows
 from raison.studies.file import Study, StudyError
 from raison.studies.folder import header_of
 from raison.studies.kind import EstimateTable
 from raison.studies.plans import Models, load_named_model, unable, unreadable_texts
-from raison.studies.rows import load_rows
 
 FEW = 3
 

@@ -10,8 +10,8 @@ from raison.core.inputs.rationale import Span
 from raison.core.targets.answer import Answer
 from raison.data import Dataset, Row, around_answers, known_features, load
 from raison.data.answers import parse_answers
+from raison.studies.data_loading import load_rows
 from raison.studies.entries import StudyData
-from raison.studies.rows import load_rows
 
 CONTEXT = "In spring the baker paints boats, and in winter the baker paints  bread in the small cold kitchen."
 QUESTION = "What does the baker paint in winter?"

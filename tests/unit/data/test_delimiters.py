@@ -109,7 +109,7 @@ def test_what_was_taken_is_said_of_every_kind(tmp_path: Path) -> None:
 
 
 def test_the_command_line_says_what_it_took(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from raison.cli.rows import read
+    from raison.cli.readable_texts import read
 
     path = write(tmp_path, table(";"))
     assert len(read(str(path), Wanted())) == 8

@@ -9,8 +9,8 @@ from raison.core.errors import DataError
 from raison.core.inputs.unit import segments
 from raison.data import Dataset, Row
 from raison.data.edits import edits_as_truth
+from raison.studies.data_loading import load_rows
 from raison.studies.entries import StudyData
-from raison.studies.rows import load_rows
 
 
 def _marked(row: Row) -> list[str]:

@@ -10,7 +10,7 @@ from scipy.stats import spearmanr
 import raison
 from raison.core.errors import DataError, InputError, UnsupportedError
 from raison.core.registry import label_of
-from raison.data.asked import AskedRow, Gold
+from raison.data.question_rows import Gold, QuestionRow
 from raison.data.questions import read_questions
 from raison.explaining.answers import answers_of
 from raison.metrics.harmless_change import HarmlessChange
@@ -174,7 +174,7 @@ def test_rows_of_a_file(tmp_path: Path):
     path = tmp_path / "rows.jsonl"
     path.write_text("\n".join(map(json.dumps, ROWS)), encoding="utf-8")
     rows = read_questions(path)
-    assert rows[0] == AskedRow(1, "who founded it", SOURCES, "Brandt founded the port .", (Gold("port"),))
+    assert rows[0] == QuestionRow(1, "who founded it", SOURCES, "Brandt founded the port .", (Gold("port"),))
     start = SOURCES["owl"].index("their")
     assert rows[1].gold == (Gold("owl", start, len(SOURCES["owl"])),)
     assert value(compare(texts=rows), "occlusion", "token_f1") == (1.0, 1.0)

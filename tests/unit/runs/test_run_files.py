@@ -14,7 +14,7 @@ from raison.jobs.store import read_head
 from raison.models.derived import explainers, trained_attention
 from raison.models.loading import shipped, zoo
 from raison.report.pages.shown import shown_texts
-from raison.runs import checked
+from raison.runs import record_validation
 from raison.runs.run import read_header
 from raison.runs.table import comparison
 from raison.studies.kinds.audit.results import AuditHead
@@ -181,7 +181,7 @@ def test_committed_runs_are_read(path: Path) -> None:
         with gzip.open(file, "rt", encoding="utf-8") as lines:
             for line in [next(lines, None) for _ in range(50)]:
                 if line is not None:
-                    checked.check_record(json.loads(line), header.texts, parts)
+                    record_validation.check_record(json.loads(line), header.texts, parts)
 
 
 HEADS = {

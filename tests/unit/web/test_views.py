@@ -10,8 +10,8 @@ import pytest
 from raison.core.inputs.unit import Text, segments
 from raison.core.results.explanation import Explanation
 from raison.numerics.measures.agreement import spearman
-from raison.report.explanations.alike import agreement
 from raison.report.explanations.layout import layout
+from raison.report.explanations.pairwise_agreement import agreement
 from raison.web.component.views import change, seen
 from tests.explained import of_words
 

@@ -15,9 +15,9 @@ import raison
 from raison.core.errors import RaisonError
 from raison.core.results.generation import GenerationExplanation
 from raison.report.explanations.output_layout import visible
-from raison.web.component.checking import checked
+from raison.web.component.explanation_checks import checked
 from raison.web.component.sources import module, style
-from raison.web.component.trusted import trusted
+from raison.web.component.trust_facts import trusted
 from tests.tiny import build_language_model
 
 pytest.importorskip("anywidget", reason="no anywidget: pip install 'raison[notebook]'")

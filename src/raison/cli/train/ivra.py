@@ -16,7 +16,7 @@ from raison.data.lengths import Lengths
 from raison.training.recipes.ivra_settings import FineTuneSettings, IvraSettings
 
 PLAIN = "plain"
-"""The subfolder of a base model that was fine-tuned first."""
+"""The subfolder for a base model that is fine-tuned first."""
 
 
 @from_records

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from raison.cli.options import But, from_records
-from raison.cli.rows import read
+from raison.cli.readable_texts import read
 from raison.cli.train.shared import KnownFeatures, command_line, named
 from raison.data import Wanted
 from raison.training.recipes.scratch_settings import ScratchSettings

@@ -8,14 +8,14 @@ from typing import Annotated
 
 import typer
 
-from raison.cli.rows import read
+from raison.cli.readable_texts import read
 from raison.core.settings.fields import Setting
 from raison.data import Dataset, Wanted
 from raison.data import known_features as add_known_features
 
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Skip broken lines of the data.")]
 EvenAtChance = Annotated[
-    bool, typer.Option("--even-at-chance", help="Continue with a model that has hardly learned its task.")
+    bool, typer.Option("--even-at-chance", help="Continue even if the model has hardly learned its task.")
 ]
 
 
@@ -26,7 +26,7 @@ class KnownFeatures:
     known_features: Annotated[
         tuple[str, ...], Setting("Draw labels at random and append the label's word: negative,positive.")
     ] = ()
-    known_correlation: Annotated[float, Setting("Share of rows that get their word.")] = 1.0
+    known_correlation: Annotated[float, Setting("Share of rows that get the word of their label.")] = 1.0
 
     def of(self, data: Dataset) -> Dataset:
         """The data with these words, if there are any. Raises InputError."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from raison.core.errors import InputError, RaisonError
 from raison.data import BrokenLine
-from raison.explaining.files.rows import OF_A_ROW, How, M
+from raison.explaining.files.explained_rows import OF_A_ROW, How, M
 from raison.explaining.files.survey import Input, survey
 from raison.explaining.files.work import FileWork, refuse_other
 from raison.jobs.folder import EXPLANATIONS, refuse_others
@@ -13,9 +13,9 @@ from raison.runs.files import shards
 from raison.runs.files.folder import Folder
 
 READ = 1000
-"""Rows among which one has to be readable."""
+"""Number of first rows of which at least one must be readable."""
 TRIED = 5
-"""Readable rows of which one can be explained, unless something is wrong with all of them."""
+"""Number of readable rows to try; if none can be explained, something is wrong with all rows."""
 
 
 def begun(model: M, given: Input, how: How[M], folder: Folder) -> FileWork[M]:
@@ -38,7 +38,7 @@ def folder_of(out: str | Path, form: shards.Format) -> Folder:
 def until(hours: float | None) -> float | None:
     """The clock's time from which nothing more is begun. Raises InputError."""
     if hours is not None and hours <= 0:
-        raise InputError(f"budget_hours is {hours}: give hours above 0.")
+        raise InputError(f"budget_hours is {hours}: give a number above 0.")
     return None if hours is None else time.time() + 3600 * hours
 
 

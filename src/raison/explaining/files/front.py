@@ -36,7 +36,7 @@ from raison.runs.files.folder import Written, read
 from raison.text.sourced import SourceTemplate, find
 
 WRITTEN = 4
-"""Rows of a part where a model writes, since each takes long: so much is lost by a kill at most."""
+"""Rows of a part for generative models, where each row takes long: a kill loses at most this many."""
 
 
 def explain_file(
@@ -133,7 +133,9 @@ def cite_file(
     """
     place, ends = folder_of(out, format), until(budget_hours)
     if not isinstance(writer, Writer):
-        raise InputError("cite explains what a language model writes: load one without a prompt (raison.load(name)).")
+        raise InputError(
+            "cite explains the output of a generative language model: load one without a prompt (raison.load(name))."
+        )
     rows = CitationRows(
         method_of(method, within, draws),
         None if template is None else find(template),
@@ -155,7 +157,7 @@ def _check(model: LanguageModel, method: Method, target: TargetSpec, writing: Wr
     check(model, method)
     check_unwritten(writing, chat)
     if isinstance(target, list):
-        raise InputError("target= is one for all rows of a file: a list of targets belongs to explain(model, [...]).")
+        raise InputError("target= applies to all rows of a file: for a list of targets use explain(model, [...]).")
 
 
 def _input(data: str | Path | Sequence[str | Path], reading: Reading, model: LanguageModel | Writer) -> Input:
@@ -163,7 +165,7 @@ def _input(data: str | Path | Sequence[str | Path], reading: Reading, model: Lan
     if isinstance(model, Writer):
         return Input(_sources(data), reading, together=WRITTEN)
     if reading.output_column is not None:
-        raise InputError("output_column is for a model that writes, and this one predicts: leave it out.")
+        raise InputError("output_column applies to generative models, and this model is a classifier: leave it out.")
     return Input(_sources(data), reading)
 
 
@@ -175,4 +177,4 @@ def _refuse_for_writers(given: Mapping[str, object]) -> None:
     """Raise InputError for arguments that only a model that predicts can take."""
     names = [f"{name}=" for name, value in given.items() if value is not None]
     if names:
-        raise InputError(f"{', '.join(names)} is for a model that predicts, and this one writes: leave it out.")
+        raise InputError(f"{', '.join(names)} does not apply to generative models: leave it out.")

@@ -14,12 +14,12 @@ from raison.data import Row
 from raison.data.streams import Item
 from raison.explaining.answers import standing_for
 from raison.explaining.explain import explain
-from raison.explaining.files.rows import How, row_of
+from raison.explaining.files.explained_rows import How, row_of
 from raison.explaining.generation import Contrast, Writing
 from raison.explaining.settings import Settings
 from raison.explaining.texts import Reading
 from raison.models.adapters.writing.writer import Writer
-from raison.runs.files.rows import Record, record_of_output
+from raison.runs.files.flat_records import Record, record_of_output
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class OutputRows(How[Writer]):
     def check(self, model: Writer, row: Row) -> None:
         [prompt], _, _ = Reading(self.settings.unit, None, None, self.language).prompts([self._prompt(row)])
         if isinstance(prompt, tuple):
-            raise InputError("a prompt is one text, and this is a pair: join the two.")
+            raise InputError("a prompt is a single text, and this is a pair: join the two.")
         model.prompt(prompt)
 
     def try_one(self, model: Writer, row: Row) -> None:
@@ -56,7 +56,7 @@ class OutputRows(How[Writer]):
         if row.contrast is None:
             return self.writing.contrast
         if self.writing.contrast is not None:
-            raise InputError("a column says what each output is explained against: leave contrast= out.")
+            raise InputError("contrast= and a contrast column exclude each other: leave contrast= out.")
         return list(row.contrast) if isinstance(row.contrast, tuple) else row.contrast
 
     def _output(self, row: Row) -> str | None:
@@ -64,7 +64,7 @@ class OutputRows(How[Writer]):
         if row.output is None:
             return self.writing.output
         if self.writing.output is not None:
-            raise InputError("a column says which output of each row is explained: leave output= out.")
+            raise InputError("output= and output_column= exclude each other: leave output= out.")
         return row.output
 
     def _prompt(self, row: Row) -> Given | Chat:

@@ -15,11 +15,11 @@ from raison.data.streams import Item, Reading, stream
 
 ROWS = 64
 CHARACTERS = 65_536
-"""A part ends at so many rows or characters: long texts, which take long, are few in a part."""
+"""Maximum number of rows and of characters of a part, so that a part holds few long texts."""
 SHARDS = 64
-"""Shards of an input with enough parts, so that several processes get about the same."""
+"""Number of shards of an input with enough parts, so that several processes get similar amounts of work."""
 LARGEST = 128
-"""Parts of a shard, and with these the size of its file, at most."""
+"""Maximum number of parts of a shard, which bounds the size of its file."""
 
 
 Stream = Callable[[Sequence[str], Reading], Iterator[Item]]
@@ -84,7 +84,7 @@ def survey(given: Input) -> Survey:
         parts.append(Part(start, len(items), sum(map(_size, items)), digest))
         usable = usable or any(isinstance(item.entry, Row) for item in items)
     if not usable:
-        raise DataError(f"{given.named}: no row has a text that can be explained.")
+        raise DataError(f"{given.named}: no row has an explainable text.")
     return Survey(given, tuple(parts), whole.hexdigest())
 
 
@@ -104,8 +104,8 @@ class Cursor:
         self._next = part.start + part.rows
         if _digest(items) != part.digest:
             raise DataError(
-                f"{self.survey.input.named}: rows {part.start} to {self._next - 1} changed while they were "
-                "read. Put them back as they were and start again, or choose another folder for --out."
+                f"{self.survey.input.named}: rows {part.start} to {self._next - 1} changed while they were read. "
+                "Restore them and start again, or choose another folder for --out."
             )
         return items
 

@@ -13,11 +13,11 @@ from raison.core.targets.choices import TargetSpec
 from raison.data import Row
 from raison.data.streams import Item
 from raison.explaining.explain import explain
-from raison.explaining.files.rows import How, row_of
+from raison.explaining.files.explained_rows import How, row_of
 from raison.explaining.ranking import fitting
 from raison.explaining.settings import Settings
 from raison.explaining.texts import Reading, Side, against
-from raison.runs.files.rows import Record, record_of
+from raison.runs.files.flat_records import Record, record_of
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any, Generic
 from raison._version import __version__
 from raison.core.errors import DataError
 from raison.core.registry import label_of
-from raison.explaining.files.rows import How, M, explain_rows
+from raison.explaining.files.explained_rows import How, M, explain_rows
 from raison.explaining.files.survey import Cursor, Part, Survey
 from raison.jobs import disk
 from raison.jobs.engine import Job, Shard
@@ -22,8 +22,8 @@ from raison.models.derived.identity import files_identity, identity_of
 from raison.progress import Told
 from raison.runs.files import shards as written
 from raison.runs.files import summary
+from raison.runs.files.flat_records import COLUMNS, Record
 from raison.runs.files.folder import SCHEMA, SUMMARY, Folder, Receipt, Rejected
-from raison.runs.files.rows import COLUMNS, Record
 
 TITLE = "explain"
 WHAT = "explanation of a file"
@@ -214,4 +214,6 @@ def refuse_other(work: FileWork[M]) -> None:
     if known is not None and work.model is not None:
         check(work.folder, WHAT, known, work.head(work.model)[IDENTITY])
         if known.get("shards") != len(work.survey.shards):
-            raise DataError(f"{work.folder} was written in other shards: choose another folder for --out.")
+            raise DataError(
+                f"{work.folder} was written with another division into shards: choose another folder for --out."
+            )

@@ -5,10 +5,10 @@ from dataclasses import asdict, dataclass
 
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
-from raison.report.explanations.alike import agreements
 from raison.report.explanations.layout import Layout, largest, layout
 from raison.report.explanations.listed import Listed, excerpt, heads_of, listed
 from raison.report.explanations.output_layout import OutputLayout, output_layout, states
+from raison.report.explanations.pairwise_agreement import agreements
 from raison.report.explanations.several import are_targets, targets_layout, together
 from raison.report.style import phrases
 from raison.report.style.markup import assets, document, rendered

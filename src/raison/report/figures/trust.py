@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from raison.core.results.scores import Summary
 from raison.report.figures.data import Curve, Lines, OverModels, Series, Spot, spot
-from raison.runs.heads import ModelHead
+from raison.runs.headers import ModelHead
 from raison.runs.models_figure import Axis, FiguredModel
 from raison.trust.records import Objective, Order
 from raison.trust.results import TrustRun, Variant

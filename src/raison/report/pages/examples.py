@@ -12,7 +12,7 @@ from raison.report.explanations.layout import AnswerPart, Piece, parts, pieces
 from raison.report.pages.shown import Shown
 from raison.report.style import phrases
 from raison.report.tables.writers import escape_markdown
-from raison.runs.heads import RowHead
+from raison.runs.headers import RowHead
 from raison.runs.run import Run
 
 _CONTROL = "random"

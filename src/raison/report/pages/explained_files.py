@@ -9,8 +9,8 @@ from pathlib import Path
 from raison.report.style import phrases
 from raison.report.tables.records import Cell, Document, Explained, Facts, Reasons, Section, Table, Text
 from raison.runs.files import summary
+from raison.runs.files.flat_records import Explains, explanation_of
 from raison.runs.files.folder import Rejected, Written
-from raison.runs.files.rows import Explains, explanation_of
 from raison.runs.files.summary import Summary
 
 EXAMPLES = 6

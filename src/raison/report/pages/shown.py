@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from raison.core.results.explanation import Explanation
 from raison.core.settings.reading import Fields
 from raison.jobs.store import RecordStore
-from raison.runs.checked import check_key
+from raison.runs.record_validation import check_key
 from raison.runs.run import Record, Run
 
 

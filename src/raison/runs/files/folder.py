@@ -16,10 +16,10 @@ from raison.core.errors import DataError
 from raison.core.settings.tables import read_written
 from raison.jobs.folder import EXPLANATIONS, read_marker
 from raison.jobs.store import read_record
-from raison.runs.checked import check_schema
 from raison.runs.files import shards
-from raison.runs.files.rows import Explains, Record
-from raison.runs.heads import Raw
+from raison.runs.files.flat_records import Explains, Record
+from raison.runs.headers import Raw
+from raison.runs.record_validation import check_schema
 
 SCHEMA = 1
 SHARDS, RECEIPTS, WORK = "explanations", "receipts", "work"

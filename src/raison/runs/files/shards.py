@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from raison.core.errors import DataError
 from raison.jobs import disk
-from raison.runs.files.rows import COLUMNS, UNITS, Record
+from raison.runs.files.flat_records import COLUMNS, UNITS, Record
 
 if TYPE_CHECKING:
     import pyarrow

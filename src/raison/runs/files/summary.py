@@ -10,8 +10,8 @@ from pathlib import Path
 from raison.core.settings.tables import read_written
 from raison.jobs import disk
 from raison.jobs.store import read_record, write_record
+from raison.runs.files.flat_records import Explains, Record
 from raison.runs.files.folder import REJECTED, SUMMARY, Written, read
-from raison.runs.files.rows import Explains, Record
 
 WORDS = 10
 """Words that are named for each target."""

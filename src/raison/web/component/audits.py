@@ -14,7 +14,7 @@ from raison.jobs.folder import AUDIT, read_marker
 from raison.jobs.identity import DATA, FILES, IDENTITY, SETTINGS, Identity
 from raison.models.derived.identity import identity_of
 from raison.studies.kinds.audit.results import Audit, read
-from raison.web.component.trusted import Audited, trusted
+from raison.web.component.trust_facts import Audited, trusted
 from raison.web.rows.folders import below, inside, state_of
 
 KEPT = 8

@@ -10,13 +10,13 @@ from raison.core.errors import InputError, UnknownNameError
 from raison.core.results.explanation import Explanation
 from raison.report.explanations.listed import Listable
 from raison.report.pages.listing import listing
-from raison.web.component.asked import read_explanations
-from raison.web.component.asked_writing import VIEWS as WRITTEN
-from raison.web.component.cited import citations_seen
+from raison.web.component.citations_view import citations_seen
+from raison.web.component.explain_request import read_explanations
 from raison.web.component.messages import reply
 from raison.web.component.sources import module, style
-from raison.web.component.trusted import trusted
+from raison.web.component.trust_facts import trusted
 from raison.web.component.views import seen
+from raison.web.component.writing_request import VIEWS as WRITTEN
 from raison.web.rows.listed import Listed
 
 VIEWS = {**WRITTEN, "view/citations": citations_seen}

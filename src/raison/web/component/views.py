@@ -6,8 +6,8 @@ from itertools import accumulate
 
 from raison.core.results.explanation import Explanation
 from raison.core.settings.reading import plain_values
-from raison.report.explanations.alike import agreement
 from raison.report.explanations.layout import AnswerPart, Bar, Ends, Layout, Passage, Span, largest, layout
+from raison.report.explanations.pairwise_agreement import agreement
 from raison.report.explanations.several import apart
 from raison.report.style import phrases
 from raison.report.style.markup import minus

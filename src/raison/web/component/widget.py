@@ -13,15 +13,15 @@ from raison.core.results.generation import GenerationExplanation
 from raison.explaining.generation import NEW_TOKENS
 from raison.models.adapters.writing.writer import Writer
 from raison.report.explanations.html import fragment
-from raison.web.component.asked import Request, explained, read_explanations
-from raison.web.component.asked_writing import WritingRequest, answered, written
 from raison.web.component.audits import Trusts
-from raison.web.component.checking import checked
-from raison.web.component.facts import facts_of
+from raison.web.component.explain_request import Request, explained, read_explanations
+from raison.web.component.explanation_checks import checked
+from raison.web.component.exports import taken
 from raison.web.component.messages import Desk
+from raison.web.component.model_facts import facts_of
 from raison.web.component.sources import module, style
-from raison.web.component.taken import taken
 from raison.web.component.views import seen
+from raison.web.component.writing_request import WritingRequest, answered, written
 
 if find_spec("anywidget") is None:
     raise DataError("the widget needs anywidget: pip install 'raison[notebook]', or use explain(...).show().")

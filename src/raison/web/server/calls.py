@@ -19,7 +19,7 @@ from raison.explaining.texts import Reading
 from raison.methods import CATALOGUE as METHODS
 from raison.metrics import CATALOGUE as METRICS
 from raison.models.adapters.writing.writer import Writer
-from raison.web.component.asked_writing import continued, one_prompt
+from raison.web.component.writing_request import continued, one_prompt
 from raison.web.server.bodies import CiteBody, ExplainBody, PredictBody, characters, given, tupled
 from raison.web.server.settings import ANSWER, Limits
 

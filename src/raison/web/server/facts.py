@@ -8,7 +8,7 @@ from raison._version import __version__
 from raison.core.method import Method
 from raison.core.settings.reading import plain_values
 from raison.methods import CATALOGUE
-from raison.web.component.facts import ModelFacts, facts_of
+from raison.web.component.model_facts import ModelFacts, facts_of
 from raison.web.server.calls import USUAL
 from raison.web.server.settings import ANSWER, BODY, Limits
 

@@ -10,12 +10,12 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from raison.core.settings.reading import dump
-from raison.web.component.asked import read_explanations
-from raison.web.component.cited import citations_seen
+from raison.web.component.citations_view import citations_seen
+from raison.web.component.explain_request import read_explanations
+from raison.web.component.exports import TYPES, taken
+from raison.web.component.generation_view import output_seen, span_seen, token_seen
 from raison.web.component.sources import module, style
-from raison.web.component.taken import TYPES, taken
 from raison.web.component.views import seen
-from raison.web.component.written import output_seen, span_seen, token_seen
 from raison.web.rows.lines import AbsentError
 
 MOST = 4

@@ -9,7 +9,7 @@ from raison.core.model import LanguageModel
 from raison.core.results.explanation import Explanation
 from raison.core.settings.reading import parse
 from raison.models.adapters.writing.writer import Writer
-from raison.web.component.checking import checked
+from raison.web.component.explanation_checks import checked
 from raison.web.server.bodies import ExplainBody
 from raison.web.server.calls import Asked, AskedExplanation, json_of
 from raison.web.server.settings import Limits

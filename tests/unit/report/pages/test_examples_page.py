@@ -18,9 +18,9 @@ from raison.core.results.explanation import Explanation
 from raison.report.pages.examples import Example, Mark, markdown, marks
 from raison.runs.run import Record, head_of, open_run
 from raison.runs.summary import Costs
+from raison.studies.data_loading import load_rows
 from raison.studies.file import StudyError, read
 from raison.studies.reports import write
-from raison.studies.rows import load_rows
 from tests.explained import of_words
 
 TEXTS = (

@@ -27,9 +27,9 @@ from raison.jobs.store import RecordStore
 from raison.numerics.statistics.paired import against, difference
 from raison.report.style import phrases
 from raison.runs.agreement import PairAgreement, agreement_of
-from raison.runs.checked import check_schema
-from raison.runs.heads import Count, ModelHead
+from raison.runs.headers import Count, ModelHead
 from raison.runs.judging import FEWEST, Border, finding_of
+from raison.runs.record_validation import check_schema
 from raison.runs.run import SCHEMA, read_run
 from raison.runs.statistics import cost, subtract
 from raison.runs.table import comparison

@@ -9,7 +9,7 @@ from raison.report.figures.data import Front
 from raison.report.figures.trust import Tried, attack_figures, randomisation_figures, substitution_figures
 from raison.report.pages.shown import Shown, shown_texts
 from raison.report.style import phrases
-from raison.report.tables.alike import agreements
+from raison.report.tables.agreement_matrices import agreements
 from raison.report.tables.records import (
     Advice,
     Answer,

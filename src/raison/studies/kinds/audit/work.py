@@ -32,6 +32,7 @@ from raison.progress import Told
 from raison.report.tables.records import Cell, Table
 from raison.runs.run import open_run
 from raison.studies import kind
+from raison.studies.data_loading import load_rows
 from raison.studies.entries import StudyModel
 from raison.studies.file import Study, StudyError
 from raison.studies.folder import header_of as study_header
@@ -42,13 +43,10 @@ from raison.studies.kinds.audit.spec import Audited, AuditPlan, Suite, suite_of,
 from raison.studies.kinds.audit.subject import Subject, subject_of
 from raison.studies.made import described
 from raison.studies.plans import load_judged
-from raison.studies.rows import load_rows
 from raison.studies.runner import execute
 from raison.text.sourced import SourceTemplate
 from raison.trust.results import head_of
 from raison.trust.trial import Bench, entry_of
-
-MODEL = "model"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from raison.numerics.measures.curves import SHARES
 from raison.numerics.statistics.bootstrap import mean_interval
 from raison.report.figures.data import Curve, Lines, Spot, spot
 from raison.report.tables.records import ARROWS
-from raison.runs.heads import RowHead
+from raison.runs.headers import RowHead
 from raison.runs.run import Run
 from raison.runs.summary import MetricInfo
 from raison.runs.table import finished_texts

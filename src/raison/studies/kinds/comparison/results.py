@@ -15,11 +15,11 @@ import numpy as np
 
 from raison.core.results.scores import MetricScores
 from raison.jobs.folder import COMPARISON, STUDY
-from raison.runs.heads import ModelHead, check_folder
+from raison.runs.headers import ModelHead, check_folder
 from raison.runs.judging import Learned
-from raison.runs.learned import Labels, read_labels
 from raison.runs.run import HEADER, Run, read_run, settings_hash
 from raison.runs.table import comparison, finished_texts, scores_of
+from raison.runs.task_accuracy import Labels, read_labels
 from raison.studies.claims import Sample
 from raison.studies.folder import Claim, StudyHead, Written, read_header
 

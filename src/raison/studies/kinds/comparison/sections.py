@@ -16,7 +16,7 @@ from raison.report.pages.texts import write_texts
 from raison.report.style import phrases
 from raison.report.style.colours import peak
 from raison.report.style.phrases import interval
-from raison.report.tables.alike import agreements
+from raison.report.tables.agreement_matrices import agreements
 from raison.report.tables.records import (
     ARROWS,
     Cell,

@@ -17,10 +17,11 @@ from raison.judging.work import jobs_of
 from raison.progress import Told
 from raison.report.tables.records import Cell, Table
 from raison.runs import agreement
-from raison.runs.heads import RunHead
+from raison.runs.headers import RunHead
 from raison.runs.reuse import rows_in, take_over
 from raison.runs.run import Run, open_run
 from raison.studies import kind
+from raison.studies.data_loading import load_all
 from raison.studies.entries import GridRun
 from raison.studies.file import Study, StudyError
 from raison.studies.folder import header_of as study_header
@@ -28,7 +29,6 @@ from raison.studies.kind import EstimateTable
 from raison.studies.labels import accuracy_of, write_labels
 from raison.studies.made import described
 from raison.studies.plans import Models, load_judged, plan_of, reasons_against, to_compute, unable
-from raison.studies.rows import load_all
 
 
 @dataclass(frozen=True, kw_only=True)

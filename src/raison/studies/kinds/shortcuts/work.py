@@ -21,11 +21,11 @@ from raison.progress import Told
 from raison.report.tables.records import Cell, Table
 from raison.runs.words import Decisive, decisive
 from raison.studies import kind
+from raison.studies.data_loading import load_rows
 from raison.studies.file import Study, StudyError
 from raison.studies.folder import header_of
 from raison.studies.kind import EstimateTable
 from raison.studies.kinds.shortcuts.results import BOTH, PLANTED, RANDOM, Found, read, row_of, rows_of, store_of
-from raison.studies.rows import load_rows
 from raison.training.recipes.classifier import labels_of
 
 HELD_OUT = 500

@@ -24,9 +24,9 @@ from raison.progress import Told, is_shown, say
 from raison.runs.judging import Learned
 from raison.runs.run import Run, head_of, open_run
 from raison.studies.file import Study
+from raison.studies.kinds.trainings.grids import TrainingRow
 from raison.studies.kinds.trainings.recipes import Recipes
 from raison.studies.kinds.trainings.records import MODELS, PLAIN, Explaining, RowKind, TrainingKey, TrainingRecord
-from raison.studies.kinds.trainings.rows import TrainingRow
 from raison.studies.kinds.trainings.spec import Task, Trainings
 from raison.studies.labels import majority_of
 from raison.studies.plans import plan_of

@@ -9,10 +9,10 @@ from typing import Any, Final, Literal
 from raison.core.errors import DataError
 from raison.core.settings.reading import plain_values
 from raison.jobs.store import RecordStore
-from raison.runs.checked import check_training
-from raison.runs.heads import Count
-from raison.runs.learned import Labels
+from raison.runs.headers import Count
+from raison.runs.record_validation import check_training
 from raison.runs.summary import MetricInfo, Value
+from raison.runs.task_accuracy import Labels
 from raison.studies.folder import Claim, StudyHead, Written
 
 MODELS = "trainings"

@@ -16,8 +16,8 @@ import numpy as np
 from raison.core.results.scores import MetricScores
 from raison.jobs.folder import TRAININGS
 from raison.runs.judging import Learned
-from raison.runs.learned import read_labels
 from raison.runs.statistics import parts_of
+from raison.runs.task_accuracy import read_labels
 from raison.studies.claims import Sample
 from raison.studies.folder import read_header
 from raison.studies.kinds.trainings.records import MeasureClaim, TrainingRuns, TrainingsHead, read_records

@@ -39,9 +39,7 @@ from raison.studies import parts
 from raison.studies.entries import About, Seeds, StudyData, StudyModel, StudySettings
 from raison.studies.file import MistakesError, entries_of
 from raison.studies.kinds.trainings import recipes
-from raison.studies.kinds.trainings.recipes import Recipes
-from raison.studies.kinds.trainings.records import PLAIN, MeasureClaim
-from raison.studies.kinds.trainings.rows import (
+from raison.studies.kinds.trainings.grids import (
     PosthocRow,
     PosthocTable,
     TrainingRow,
@@ -50,6 +48,8 @@ from raison.studies.kinds.trainings.rows import (
     slug,
     training_rows,
 )
+from raison.studies.kinds.trainings.recipes import Recipes
+from raison.studies.kinds.trainings.records import PLAIN, MeasureClaim
 from raison.studies.kinds.trainings.tables import MEASURES
 from raison.studies.parts import Known, canonical_metric, claim_of, unknown
 from raison.studies.plans import Asked

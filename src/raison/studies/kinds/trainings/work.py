@@ -23,6 +23,7 @@ from raison.models.loading import weights, zoo
 from raison.models.loading.load import as_classifier, load
 from raison.report.tables.records import Cell, Table
 from raison.studies import kind
+from raison.studies.data_loading import load_rows
 from raison.studies.file import Study, StudyError
 from raison.studies.folder import header_of
 from raison.studies.kind import EstimateTable
@@ -31,7 +32,6 @@ from raison.studies.kinds.trainings.recipes import Recipes, short_names
 from raison.studies.kinds.trainings.records import PLAIN, read_records, store_of
 from raison.studies.kinds.trainings.spec import Task, Trainings
 from raison.studies.plans import reasons_against, unable
-from raison.studies.rows import load_rows
 from raison.studies.settings import as_values, make
 
 

@@ -14,8 +14,8 @@ import numpy as np
 from raison.core.errors import DataError
 from raison.core.settings.fields import Setting
 from raison.jobs.folder import TRUST
-from raison.runs.heads import ModelHead
-from raison.runs.learned import Labels, read_labels
+from raison.runs.headers import ModelHead
+from raison.runs.task_accuracy import Labels, read_labels
 from raison.studies.claims import Sample
 from raison.studies.folder import Claim, StudyHead, Written, read_header
 from raison.trust.records import Attack, Objective, Order

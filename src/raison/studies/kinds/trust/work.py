@@ -17,13 +17,13 @@ from raison.methods import CATALOGUE
 from raison.models.derived.identity import files_identity, identity_of
 from raison.report.tables.records import Cell, Table
 from raison.studies import kind
+from raison.studies.data_loading import load_all
 from raison.studies.entries import GridRun
 from raison.studies.file import Study, StudyError
 from raison.studies.folder import header_of
 from raison.studies.kind import EstimateTable
 from raison.studies.made import described
 from raison.studies.plans import Models, learned_from, load_named_model, unable, unreadable_texts
-from raison.studies.rows import load_all
 from raison.trust.results import TrustRun, head_of
 from raison.trust.trial import Bench, entry_of, refused
 

@@ -1,12 +1,12 @@
 // A question and its sources in; the answer's statements out, each with what it rests on.
 import { button, choice, exchangeContent, field, make } from "./elements.js";
-import { latest, remembered } from "./talk.js";
-import { beside, comparedIn } from "./past.js";
+import { latest, remembered } from "./requests.js";
+import { beside, comparedIn } from "./history.js";
 import { comparisonForm, methodsOf, names } from "./form.js";
 import { area, count } from "./messages.js";
 import { paintedCitations } from "./statements.js";
-import { call } from "./again.js";
-import { Face } from "./face.js";
+import { call } from "./reproduce.js";
+import { Panel } from "./panel.js";
 
 const QUESTIONS = 20;
 const EXAMPLE = {
@@ -24,7 +24,7 @@ const EXAMPLE = {
   tokens: 30,
 };
 
-export class Citing extends Face {
+export class Citing extends Panel {
   constructor(model, el) {
     super(model, el, {}, ["asking", "comparing", "status", "maps", "past"]);
     this.cite = remembered((request) => this.talk.ask("cite", request), QUESTIONS);
@@ -125,7 +125,7 @@ export class Citing extends Face {
     this.say("");
     const { model, question, ...options } = request;
     const code = call("cite", question, options);
-    this.showPast({ hash: citingToHash(this.settings, this.compared), said: citingSaid, code, results: [found.at(-1)] });
+    this.showHistory({ hash: citingToHash(this.settings, this.compared), said: citingSaid, code, results: [found.at(-1)] });
   }
 
   clear() {

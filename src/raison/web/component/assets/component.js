@@ -1,13 +1,13 @@
 // The component: settings and maps of one model, as anywidget gives it, in one element.
 import { exchangeContent, focused, make } from "./elements.js";
-import { latest, paused, remembered } from "./talk.js";
-import { beside, fromHash, toHash } from "./past.js";
+import { latest, paused, remembered } from "./requests.js";
+import { beside, fromHash, toHash } from "./history.js";
 import { focusUnit, painted } from "./map.js";
 import { wordBar } from "./words.js";
 import { withoutSpan } from "./texts.js";
 import { comparisonForm, settingsForm } from "./form.js";
-import { code } from "./again.js";
-import { Face, STOPPED } from "./face.js";
+import { code } from "./reproduce.js";
+import { Panel, STOPPED } from "./panel.js";
 import { Writing } from "./writing.js";
 import { Citing } from "./citing.js";
 import { trustView } from "./trust.js";
@@ -19,7 +19,7 @@ const RESTING = 250;
 const KEPT = 60;
 const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 
-class Component extends Face {
+class Component extends Panel {
   constructor(model, el) {
     super(model, el, TRAITS, ["asking", "comparing", "status", "maps", "word", "trust", "past"]);
     this.explain = remembered((request) => this.talk.ask("explain", request), KEPT);
@@ -111,7 +111,7 @@ class Component extends Face {
     await this.show(shown, other ? [other.heading, other.own] : [""], settings);
     this.places.maps.removeAttribute("aria-busy");
     this.say("");
-    this.showPast({ hash: toHash(settings, this.compared), said: textSaid, code: code(settings), results: shown });
+    this.showHistory({ hash: toHash(settings, this.compared), said: textSaid, code: code(settings), results: shown });
     this.showTrust(settings, explanation, stale);
   }
 
@@ -183,7 +183,7 @@ function textSaid({ text, method }) {
   return `${[text].flat().join(" / ")} (${method})`;
 }
 
-const FACES = {
+const PANELS = {
   predict: (model, el) => new Component(model, el),
   write: (model, el) => new Writing(model, el),
   cite: (model, el) => new Citing(model, el),
@@ -192,7 +192,7 @@ const FACES = {
 
 /** Show the component in an element; what is given back takes it away again. A model's `face` is what is asked of it. */
 export function render({ model, el }) {
-  const component = FACES[model.get("face") ?? "predict"](model, el);
+  const component = PANELS[model.get("face") ?? "predict"](model, el);
   return () => {
     component.close();
     component.root.remove();

@@ -1,10 +1,10 @@
 // Runs and lists: the texts of a row of a table in slices, the map of a text, and what all texts come to.
 import { button, exchangeContent, make } from "./elements.js";
-import { latest, paused, talker } from "./talk.js";
+import { latest, paused, talker } from "./requests.js";
 import { painted } from "./map.js";
-import { codeOf, editLink, requestOf } from "./again.js";
+import { codeOf, editLink, requestOf } from "./reproduce.js";
 import { paintedCitations } from "./statements.js";
-import { taking } from "./taking.js";
+import { exportMenu } from "./exports.js";
 import { trustView } from "./trust.js";
 import { dataTable, decimal, upper } from "./tables.js";
 import { FILTERS, filterForm, firstOf, isWritten, runForm } from "./rowsfilter.js";
@@ -216,7 +216,7 @@ class Rows {
     const explanation = await this.ask("runs/explanation", { ...this.place, number });
     const article = await this.article(explanation, `Text ${Number(number) + 1}`);
     if (stale()) return;
-    article.append(taking(codeOf(explanation), [explanation], this.linked ? location.href : null, this.ask));
+    article.append(exportMenu(codeOf(explanation), [explanation], this.linked ? location.href : null, this.ask));
     if (this.linked) article.append(make("p", {}, make("a", { href: editLink(explanation) }, "Edit this text")));
     exchangeContent(this.places.map, article);
     if (isWritten(this.run)) return;

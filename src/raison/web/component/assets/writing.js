@@ -1,18 +1,18 @@
 // What a language model writes: a prompt or a chat in, the answer token by token out, with the prompt's map for each.
 import { choice, exchangeContent, field, make } from "./elements.js";
-import { latest, remembered } from "./talk.js";
-import { beside, comparedIn } from "./past.js";
+import { latest, remembered } from "./requests.js";
+import { beside, comparedIn } from "./history.js";
 import { painted } from "./map.js";
 import { comparisonForm, methodsOf, names, QUANTITIES } from "./form.js";
 import { area, count, isBlank, promptEditor } from "./messages.js";
 import { paintedOutput } from "./written.js";
-import { call } from "./again.js";
-import { Face } from "./face.js";
+import { call } from "./reproduce.js";
+import { Panel } from "./panel.js";
 
 const ANSWERS = 20;
 const ANSWERING = { model: "model_name", prompt: "text", method: "method", unit: "unit", of: "of", output: "output", tokens: "max_new_tokens" };
 
-export class Writing extends Face {
+export class Writing extends Panel {
   constructor(model, el) {
     super(model, el, ANSWERING, ["asking", "comparing", "status", "maps", "against", "past"]);
     this.explain = remembered((request) => this.talk.ask("explain", request), ANSWERS);
@@ -113,7 +113,7 @@ export class Writing extends Face {
     this.say("");
     const { model, text, ...options } = request;
     const code = call("explain", text, options);
-    this.showPast({ hash: writingToHash(this.settings, this.compared), said: writingSaid, code, results: [explanations[last]] });
+    this.showHistory({ hash: writingToHash(this.settings, this.compared), said: writingSaid, code, results: [explanations[last]] });
   }
 
   /** The bar that asks why this token and not another one. */

@@ -13,8 +13,8 @@ from raison.jobs.folder import EXPLANATIONS
 from raison.jobs.identity import IDENTITY, Identity
 from raison.report.explanations.listed import Listable, strongest_of
 from raison.runs.files import folder as files
-from raison.runs.files.rows import Record as FileRecord
-from raison.runs.files.rows import explanation_of, result_of
+from raison.runs.files.flat_records import Record as FileRecord
+from raison.runs.files.flat_records import explanation_of, result_of
 from raison.runs.record import Record
 from raison.runs.record import plain as plain_value
 from raison.runs.run import HEADER, Run, read_header, read_run

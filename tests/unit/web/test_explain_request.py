@@ -10,9 +10,9 @@ import torch
 import raison
 from raison.core.errors import RaisonError
 from raison.models.adapters.writing.generator import Generator
-from raison.web.component.asked import Request, explained, read_explanations
-from raison.web.component.asked_writing import WritingRequest, plain
-from raison.web.component.facts import QUICK, facts_of
+from raison.web.component.explain_request import Request, explained, read_explanations
+from raison.web.component.model_facts import QUICK, facts_of
+from raison.web.component.writing_request import WritingRequest, plain
 from tests.explained import of_words
 from tests.explainers import trained_heads
 from tests.tiny import build, build_language_model

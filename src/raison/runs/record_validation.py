@@ -6,7 +6,7 @@ from typing import Any
 
 from raison.core.errors import DataError
 from raison.core.settings.reading import Fields
-from raison.runs.heads import TEXTS
+from raison.runs.headers import TEXTS
 
 HIGHEST = 1e300
 

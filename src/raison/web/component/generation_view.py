@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from raison.core.errors import InputError
 from raison.core.results.generation import GenerationExplanation
 from raison.core.settings.reading import Fields, plain_values
-from raison.report.explanations.alike import agreement
 from raison.report.explanations.layout import Ends, MatrixRow
 from raison.report.explanations.output_layout import OutputLayout, State, output_layout, span_state, states
+from raison.report.explanations.pairwise_agreement import agreement
 from raison.report.style import phrases
 from raison.report.style.markup import minus
 from raison.web.component.views import PaintedPassage, from_to, painted_ends, painted_passage, seen

@@ -1,4 +1,4 @@
-// What can be taken away: the call that makes what is seen, and what is seen as a file.
+// Export: the call that makes what is on screen, and what is on screen as a file.
 import { button, make } from "./elements.js";
 
 const FILES = { PNG: "png", SVG: "svg", HTML: "html", LaTeX: "tex", JSON: "json" };
@@ -6,7 +6,7 @@ const PAGES = ["html", "json"];
 
 /** The part of the page from which things are taken; `link` is null where no address holds the state.
  * `results` are what is seen, the own one last; `ask` makes files of them. */
-export function taking(pythonCall, results, link, ask) {
+export function exportMenu(pythonCall, results, link, ask) {
   const said = make("span", { role: "status", class: "soft" });
   const copy = (what, name) => async () => {
     try {

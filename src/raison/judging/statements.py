@@ -16,8 +16,8 @@ from raison.core.targets.place import Place
 from raison.models.adapters.writing.forced_answer import ForcedAnswer
 from raison.models.adapters.writing.statements import STATEMENT, Statements
 from raison.models.adapters.writing.writer import Writer
-from raison.models.tokens.answered import Answered
 from raison.models.tokens.sourced import Sourced, sourced
+from raison.models.tokens.written_answer import WrittenAnswer
 from raison.text.segment import Span
 from raison.text.sourced import Place as SourcePlace
 
@@ -43,7 +43,7 @@ class Recorded:
 class Again:
     """What was explained, read again: the explanation of each statement, and the answer that they are parts of."""
 
-    answered: Answered
+    answered: WrittenAnswer
     unit: str
     explanations: tuple[Explanation, ...]
 
@@ -125,7 +125,7 @@ def _of_output(writer: Writer, e: GenerationExplanation) -> Again:
     return Again(answered, unit, (replace(whole, unit=unit, notes=notes, **stated),))
 
 
-def _statement(answered: Answered, span: Span, log_probability: float) -> dict[str, Any]:
+def _statement(answered: WrittenAnswer, span: Span, log_probability: float) -> dict[str, Any]:
     """What an explanation of a statement says of it."""
     share = math.exp(min(0.0, log_probability))
     return {
@@ -139,10 +139,12 @@ def _statement(answered: Answered, span: Span, log_probability: float) -> dict[s
     }
 
 
-def _matching(writer: Writer, candidates: Sequence[tuple[Sourced, str]], recorded: Recorded) -> tuple[Answered, str]:
+def _matching(
+    writer: Writer, candidates: Sequence[tuple[Sourced, str]], recorded: Recorded
+) -> tuple[WrittenAnswer, str]:
     """The reading of a prompt under which the statements are as likely as they were when they were explained."""
     for source, unit in candidates:
-        answered = Answered(source, writer.written(source.prompt, recorded.ids), recorded.spans)
+        answered = WrittenAnswer(source, writer.written(source.prompt, recorded.ids), recorded.spans)
         forced = ForcedAnswer(writer, answered, unit)  # type: ignore[arg-type]
         keep = np.ones((1, forced.encoding.unit_counts[0]), dtype=bool)
         [found] = forced.log_probabilities(keep, answered.tokens(recorded.spans), recorded.removal)

@@ -1,8 +1,8 @@
-// What was looked at before: a history with undo, what stands beside it, and a link that holds a state.
+// The history of states with undo, the comparison with an earlier one, and links that hold a state.
 import { button, make } from "./elements.js";
 
 /** States in their order, and where in it we are; each is {settings, explanation}. */
-export class Past {
+export class StateHistory {
   /** `about(settings)` is what settings ask about: what differs in it stands beside each other. */
   constructor(about) {
     this.about = (settings) => JSON.stringify(about(settings));
@@ -53,7 +53,7 @@ export async function beside(past, compared, settings, explain) {
 }
 
 /** Undo, redo and all states. `said(settings)` names one, `go(count)` goes so many states on. */
-export function pastRow(past, said, go) {
+export function historyRow(past, said, go) {
   const { entries, place } = past;
   const list = make("ol");
   entries.forEach((entry, number) => {

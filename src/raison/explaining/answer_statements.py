@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from raison.core.errors import InputError
-from raison.explaining.sourcing import Asked
+from raison.explaining.sourced_prompt import Asked
 from raison.models.adapters.writing.writer import Writer
-from raison.models.tokens.answered import Answered
+from raison.models.tokens.written_answer import WrittenAnswer
 from raison.text.segment import sentence_spans
 
 Spans = Sequence[tuple[int, int]]
@@ -36,7 +36,7 @@ class Telling:
 class Told:
     """An answer after its prompt, and what is to be said of it."""
 
-    answered: Answered
+    answered: WrittenAnswer
     notes: dict[str, Any] = field(default_factory=dict)
 
 
@@ -59,4 +59,4 @@ def told(writer: Writer, found: Asked, telling: Telling) -> Told:
     shift = 0 if answer is None else len(answer) - len(answer.lstrip())
     spans = telling.statements
     wanted = sentence_spans(output.text.strip()) if spans is None else [(a - shift, b - shift) for a, b in spans]
-    return Told(Answered(found.source, output, tuple(wanted)), notes)
+    return Told(WrittenAnswer(found.source, output, tuple(wanted)), notes)

@@ -12,8 +12,8 @@ from raison.explaining.explain import explain
 from raison.explaining.generation import NEW_TOKENS
 from raison.explaining.texts import Reading
 from raison.models.adapters.writing.writer import Writer
-from raison.web.component.taken import taken
-from raison.web.component.written import output_seen, span_seen, token_seen
+from raison.web.component.exports import taken
+from raison.web.component.generation_view import output_seen, span_seen, token_seen
 
 _FIELDS = ("model", "text", "method", "unit", "of", "output", "max_new_tokens", "contrast")
 

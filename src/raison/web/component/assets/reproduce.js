@@ -1,4 +1,4 @@
-// How what is seen is made again: the Python call, and the link to the page that edits it.
+// How the explanation on screen is made again: the Python call, and the link to the page that edits it.
 
 /** The Python call that makes the explanation of these settings. */
 export function code({ text, method, unit, target, of }) {

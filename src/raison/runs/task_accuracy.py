@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from raison.jobs.store import read_record, unreadable
-from raison.runs.heads import ModelHead
+from raison.runs.headers import ModelHead
 from raison.runs.judging import Learned
 
 FILE = "labels.json"

@@ -1,4 +1,4 @@
-"""What becomes of some rows of a file: records, or why there are none."""
+"""Rows of a file turned into records, or into reasons for rejection."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -11,8 +11,8 @@ from raison.core.model import LanguageModel
 from raison.data import BrokenLine, Row
 from raison.data.streams import Item
 from raison.models.adapters.writing.writer import Writer
+from raison.runs.files.flat_records import Explains, Record
 from raison.runs.files.folder import Rejected
-from raison.runs.files.rows import Explains, Record
 
 OF_A_ROW = (InputError, NonFiniteError, AnswerError, UnfitRequestError)
 """Errors that are about a row, not about the model or the method. A server may give one text an answer that means

@@ -1,4 +1,4 @@
-// Questions and their answers, over the messages of a model as anywidget gives it: get, set, save_changes, on, send.
+// Requests and their answers, over the messages of a model as anywidget gives it: get, set, save_changes, on, send.
 
 /** Asks over a model's messages: `{id, ask, body}` goes out, `{id, answer}` or `{id, error}` comes back. */
 export function talker(model) {

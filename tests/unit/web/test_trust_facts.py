@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from raison.web.component.trusted import trusted
+from raison.web.component.trust_facts import trusted
 from tests.explained import of_words
 
 

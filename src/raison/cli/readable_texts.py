@@ -28,10 +28,10 @@ class Source:
     data: Annotated[
         str,
         Setting(
-            "A tsv, csv, jsonl or parquet file, a split of a named data set (sst2:dev), or a data set's Hub id. What "
-            "people marked: a jsonl column rationale, a list of [start, end] in characters. Parts of texts to score: a "
-            "jsonl column units, such spans or an object of spans by name. Rankings: columns query, document and "
-            "other_document.",
+            "A tsv, csv, jsonl or parquet file, a split of a named data set (sst2:dev), or a data set's Hub id. "
+            "Human rationales: a jsonl column rationale, a list of [start, end] in characters. Parts of texts to "
+            "score: a jsonl column units, with spans like these or an object of named spans. Rankings: columns "
+            "query, document and other_document.",
             options=("--data", "-d"),
         ),
     ]
@@ -40,11 +40,11 @@ class Source:
     pair_column: Annotated[Column | None, Setting("Column of the second text of a pair.")] = None
     contrast_column: Annotated[
         Column | None,
-        Setting("Column of what each text's explanation is against: another class."),
+        Setting("Column of the class that each text's explanation contrasts with the target."),
     ] = None
     delimiter: DelimiterSetting = None
     split: Annotated[str, Setting("Split of a data set from the Hub.")] = "test"
-    skip_bad: Annotated[bool, Setting("Skip and name rows that cannot be read.")] = False
+    skip_bad: Annotated[bool, Setting("Skip rows that cannot be read, and report them.")] = False
 
     @property
     def wanted(self) -> Wanted:
@@ -65,7 +65,7 @@ class Readable:
     rationales: list[tuple[Rationale, ...]] | None
     name: str
     target: TargetSpec = None
-    """What is explained: of a column of contrasts, a pair for each text."""
+    """The target; with a column of contrasts, a pair for each text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,10 @@ def judged_rows(
         given = judged(model, found.texts, reading, template)
         return Rows(given, found.texts, found.rationales, found.name, found.target)
     if source.wanted != Wanted() or source.skip_bad:
-        raise InputError("questions have the columns question, sources, answer and gold: leave columns and skips out.")
+        raise InputError(
+            "questions always have the columns question, sources, answer and gold: leave the column options and "
+            "--skip-bad out."
+        )
     data = load_data(source.data, split=source.split, limit=source.limit)
     answers = answers_of(model, data, template)
     return Rows(judged(model, answers, reading), answers, None, data.name, settings.target)

@@ -1,23 +1,23 @@
-// What every face of the component does with its settings: goes back, opens a link, compares, and says what happens.
+// What the three panels of the component share: history, links, comparisons and the status line.
 import { button, exchangeContent, make } from "./elements.js";
-import { talker } from "./talk.js";
-import { Past, pastRow, undoKey } from "./past.js";
-import { taking } from "./taking.js";
+import { talker } from "./requests.js";
+import { StateHistory, historyRow, undoKey } from "./history.js";
+import { exportMenu } from "./exports.js";
 
 /** What is said of work that was ended by hand. */
 export const STOPPED = "Stopped. What was begun is not finished.";
 
 /**
- * Settings and what is shown of them. A class of its own has `about(settings)`, as `Past` asks for it, `stateOf(hash)`, the
- * state of an address, `showForms()` and `refresh()`, and sets `settings` in the end.
+ * Settings and what is shown of them. A subclass has `about(settings)`, as `StateHistory` asks for it, `stateOf(hash)`,
+ * the state of an address, `showForms()` and `refresh()`, and sets `settings` in the end.
  */
-export class Face {
+export class Panel {
   /** `traits` are those of the model that are settings, by their names here; `parts` stand below each other. */
   constructor(model, el, traits, parts) {
     this.model = model;
     this.talk = talker(model);
     this.traits = traits;
-    this.past = new Past((settings) => this.about(settings));
+    this.past = new StateHistory((settings) => this.about(settings));
     this.compared = { with: "before", value: null };
     this.linked = Boolean(model.get("linked"));
     this.root = make("div", { class: "raison-component" });
@@ -101,10 +101,10 @@ export class Face {
   }
 
   /** The history, and what can be taken away of the results that are seen; the address holds the state from now on. */
-  showPast({ hash, said, code, results }) {
+  showHistory({ hash, said, code, results }) {
     if (this.linked) history.replaceState(null, "", hash);
-    const row = pastRow(this.past, said, (count) => this.undo(count));
-    const take = taking(code, results, this.linked ? location.href : null, this.talk.ask);
+    const row = historyRow(this.past, said, (count) => this.undo(count));
+    const take = exportMenu(code, results, this.linked ? location.href : null, this.talk.ask);
     exchangeContent(this.places.past, make("section", { class: "raison", "aria-label": "History" }, row, take));
   }
 
