@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import cache
 
 SECONDS = 5
-"""How long the Hub may take for its first answer."""
+"""Seconds that the Hub may take to respond."""
 
 
 @contextmanager
@@ -44,5 +44,5 @@ def _silence(endpoint: str, _minute: int) -> str:
     except (OSError, ValueError) as error:
         reason = error.reason if isinstance(error, urllib.error.URLError) else error
         slow = isinstance(error, TimeoutError) or isinstance(reason, TimeoutError)
-        why = f"gave no answer within {SECONDS} seconds" if slow else f"cannot be reached ({reason})"
-        return f"the Hub ({endpoint}) {why}; without it, give the model's or data set's folder"
+        why = f"did not respond within {SECONDS} seconds" if slow else f"cannot be reached ({reason})"
+        return f"the Hub ({endpoint}) {why}; give the folder of the model or data set instead"

@@ -115,7 +115,9 @@ def method_of(method: str | Method, within: Within, draws: int) -> Method:
     if within not in get_args(Within):
         raise UnknownNameError("level (within=)", within, get_args(Within))
     if type(draws) is not int or draws < 0:
-        raise InputError(f"draws cannot be {draws!r}: it counts random texts. Give a whole number, or 0 for no lights.")
+        raise InputError(
+            f"draws cannot be {draws!r}: it is the number of random texts. Give a whole number, or 0 for no lights."
+        )
     return CATALOGUE.create(AUTO[within] if method == "auto" else method)
 
 

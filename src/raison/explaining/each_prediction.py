@@ -16,7 +16,9 @@ from raison.explaining.attribution import Batch, Settings, prepare, prepare_enco
 def without_threshold(given: float | None) -> None:
     """Raise InputError for a threshold, which only target="each" has."""
     if given is not None:
-        raise InputError("threshold= says which labels target='each' explains: give that target, or leave it out.")
+        raise InputError(
+            "threshold= selects the labels that target='each' explains: add target='each', or leave threshold out."
+        )
 
 
 def threshold_of(model: LanguageModel, target: TargetSpec, given: float | None) -> float:
@@ -30,11 +32,11 @@ def threshold_of(model: LanguageModel, target: TargetSpec, given: float | None) 
     if model.choosing is None and model.outputs != "labels":
         kind = "one number" if model.outputs == "number" else f"one of {len(model.classes)} classes"
         raise InputError(
-            f"target='each' explains every label of a multi-label model, and every entity or masked word, and "
-            f"{model.name} gives {kind}: name one target, or leave it out."
+            "target='each' explains every label of a multi-label model, or every entity or masked word, but "
+            f"{model.name} outputs {kind}: name one target, or leave it out."
         )
     if given is not None and not 0 <= given <= 1:
-        raise InputError(f"threshold={given} is no probability: give a number from 0 to 1.")
+        raise InputError(f"threshold={given} is not a probability: give a number from 0 to 1.")
     if given is None:
         return THRESHOLD if model.choosing is None else 0.0
     return float(given)

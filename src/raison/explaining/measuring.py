@@ -30,24 +30,24 @@ def create_metrics(metrics: Metrics) -> list[AnyMetric]:
 LACKS = {
     Need.RATIONALES: "rationales, which the data does not have",
     Need.EMBEDDINGS: "word embeddings that can be moved, which the model does not have",
-    Need.HIDDEN_STATES: "hidden states, which the model does not show",
+    Need.HIDDEN_STATES: "hidden states, which the model does not expose",
     Need.SEVERAL_TEXTS: "more than one text",
     Need.CLASSES: "probabilities of classes",
     Need.PROBABILITIES: "probabilities of classes or statements",
-    Need.WHOLE_TEXTS: "predictions of whole texts, and the model predicts at positions of a text (leave the metric
-    out)", Need.VALUES: "explanations of an output's log-probability (of='log_probability'), not sums over its tokens",
+    Need.WHOLE_TEXTS: "predictions of whole texts, but the model predicts at positions (leave the metric out)",
+    Need.VALUES: "explanations of an output's log-probability (of='log_probability'), not sums over its tokens",
     Need.METHOD: "the method itself, not only its scores",
 }
 
 
 _WITHOUT: Mapping[Outputs, str] = {
-    "number": "class probabilities, and the model outputs one number (leave the metric out)",
-    "statement": "class probabilities, and the explained value is a statement's likelihood (leave the metric out)",
+    "number": "the model outputs one number (leave the metric out)",
+    "statement": "the explained value is a statement's likelihood (leave the metric out)",
 }
 
 
 def lacking_of(outputs: Outputs) -> dict[Need, str]:
-    """What the metrics may not ask of a model with these outputs, each with the reason."""
+    """The needs of metrics that a model with these outputs cannot meet, each with the reason."""
     needs = {"number": (Need.CLASSES, Need.PROBABILITIES), "statement": (Need.CLASSES,)}.get(outputs, ())
     return dict.fromkeys(needs, _WITHOUT.get(outputs, ""))
 

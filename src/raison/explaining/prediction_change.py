@@ -18,9 +18,9 @@ from raison.explaining.attribution import Batch
 from raison.numerics.measures.attacks import on_boundary, same_prediction
 
 ROOM = 0.05
-"""Up to this share of how far the whole text moves a number, the number counts as the same."""
+"""A number counts as unchanged if it moves by at most this share of the whole text's effect on it."""
 LEAST = 1e-6
-"""Below this a number, or its difference from another one, is rounding."""
+"""A number or difference below this is a rounding error."""
 
 Rows = Float[Tensor, " rows"]
 
@@ -34,9 +34,9 @@ class Predicted:
     """The explained class."""
     multi_label: bool
     effect: Rows | None
-    """Of a number: how far the whole text moves it from that of the text without its units. None for classes."""
+    """For a number: the difference between the full text and the text without its units. None for classes."""
     ranks: bool
-    """The number is the difference of two documents' numbers, whose sign is their order."""
+    """The number is the difference between two documents' numbers, whose sign gives their order."""
 
     def value(self, logits: Float[Tensor, "rows classes"]) -> Rows:
         """The probability of the explained class, or the number in its own units."""

@@ -14,15 +14,15 @@ from raison.models.tokens.sourced import Sourced
 from raison.text.duplicates import near_duplicates
 
 LEAST: Final = 0.1
-"""Nats: a drop below this, a tenth of the probability, never counts as used."""
+"""In nats: a smaller drop, of a tenth of the probability, never counts as used."""
 BEYOND: Final = 3.0
-"""Standard deviations of the noise, by the median absolute deviation, that a drop has to exceed its median by."""
+"""How far a drop must exceed the median of the noise, in standard deviations (from the median absolute deviation)."""
 NEAR: Final = 0.5
-"""A source with this share of the largest drop is never called unused."""
+"""A source with at least this share of the largest drop is never called unused."""
 SIMILAR: Final = 0.25
-"""How far the length of random text may be from that of a source, as a share of it."""
+"""Tolerance for the length of random text, as a share of the source's length."""
 ENOUGH: Final = 3
-"""Draws below which the noise is not known."""
+"""Minimum number of draws for an estimate of the noise."""
 
 Keeps = Bool[np.ndarray, "masks pieces"]
 

@@ -16,7 +16,7 @@ from raison.text.sourced import Place, SourceTemplate, find
 
 Question = str | Chat | Sequence[Message]
 Sources = Mapping[str, str] | Sequence[str]
-"""Texts by id, in the order of the prompt; those of a list are numbered from 1."""
+"""Texts by id, in the order of the prompt; the texts of a list are numbered from 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +37,12 @@ def asked(
     if not isinstance(question, str):
         chat = question if isinstance(question, Chat) else Chat(tuple(question))
         if template is not None:
-            raise InputError("a conversation is its own template: leave template= out.")
+            raise InputError("a conversation needs no template: leave template= out.")
         return _conversation(writer, chat, None if sources is None else _named(sources))
     if not question.strip():
         raise InputError("the question is empty or blank.")
     if sources is None:
-        raise InputError("there is no source: give sources={'id': 'text', ...}, or a conversation that holds them.")
+        raise InputError("no source given: pass sources={'id': 'text', ...}, or a conversation that contains them.")
     own = "chat" if writer.chats else "plain"
     chosen = find(own if template is None else template)
     filled = chosen.fill(_named(sources), question)
@@ -62,7 +62,7 @@ def _named(sources: Sources) -> dict[str, str]:
         raise InputError(f"sources are {sources!r:.60}: give {{'id': 'text', ...}}, or a list of texts.")
     named = dict(sources) if isinstance(sources, Mapping) else {str(n): text for n, text in enumerate(sources, 1)}
     if not named:
-        raise InputError("there is no source: give at least one.")
+        raise InputError("no source given: pass at least one.")
     check_ids(list(named))
     for name, text in named.items():
         if not isinstance(text, str):
@@ -83,20 +83,22 @@ def _conversation(writer: Writer, chat: Chat, named: dict[str, str] | None) -> A
     if not texts:
         raise InputError(
             "the conversation has no result of a tool and no document: name its sources, sources={'id': 'text', ...}, "
-            "each as it stands in a message."
+            "each verbatim from a message."
         )
     places: list[Place] = []
     for name, text in texts:
         found = [start for start in _occurrences(prompt, text.strip()) if all(start != p.start for p in places)]
         if not found or (named is not None and len(found) > 1):
             how = "does not occur" if not found else f"occurs {len(found)} times"
-            raise InputError(f"the source '{name}' {how} in the conversation: give it as it stands there, once.")
+            raise InputError(
+                f"the source '{name}' {how} in the conversation: give text that occurs there exactly once."
+            )
         end = found[0] + len(text.strip())
         places.append(Place(name, found[0], found[0], end, end))
     places.sort(key=lambda place: place.start)
     for before, after in itertools.pairwise(places):
         if after.start < before.end:
-            raise InputError(f"the sources '{before.id}' and '{after.id}' overlap: name each part once.")
+            raise InputError(f"the sources '{before.id}' and '{after.id}' overlap: give sources without overlaps.")
     users = [message.get("content") for message in chat.messages if message.get("role") == "user"]
     question = users[-1] if users and isinstance(users[-1], str) else ""
     return Asked(question, sourced(prompt, places), "conversation")

@@ -86,7 +86,7 @@ def on_side(given: Given, side: int, unit: Granularity, language: str | None) ->
         raise InputError("the text already has its own parts: leave units= out.")
     strings = segments(given)
     if len(strings) == 1 or len(strings) <= side:
-        raise InputError(f"units='{SIDES[side]}' takes texts of several strings, and {given!r:.60} has {len(strings)}.")
+        raise InputError(f"units='{SIDES[side]}' needs texts of several strings, and {given!r:.60} has {len(strings)}.")
     if unit not in ("word", "sentence") or (language is not None and unit != "sentence"):
         raise InputError(
             f"units='{SIDES[side]}' needs unit='word' or unit='sentence', and language= needs unit='sentence'."
@@ -234,11 +234,11 @@ def _items(given: Any, column: str | None, rows: bool = False) -> Iterable[Any]:
         return _column(given, column)
     if _is_table(given):
         names = ", ".join(map(str, given))
-        raise InputError(f"texts are a table with the columns {names}: name the texts' own with text=.")
+        raise InputError(f"texts are a table with the columns {names}: name the column of the texts with text=.")
     items = list(_entries(cast("Iterable[Any]", given)))
     if items and isinstance(items[0], Mapping) and not rows:
         names = ", ".join(map(str, items[0]))
-        raise InputError(f"texts are rows with the columns {names}: name the texts' own with text=.")
+        raise InputError(f"texts are rows with the columns {names}: name the column of the texts with text=.")
     return items
 
 

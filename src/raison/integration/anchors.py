@@ -15,9 +15,9 @@ from raison.numerics.gradients.monotone_paths import Strategy, anchor_costs
 from raison.numerics.gradients.nearest import nearest_rows, squared_lengths
 
 NUMBERS = 1 << 20
-"""Features of anchors that are compared at a time: 4 MB in single precision, which processors keep at hand."""
+"""Features of anchors that are compared at a time: 4 MB in single precision, which fits into a processor's cache."""
 ZERO = -1
-"""In place of a token's id: a baseline of zeros, which is no row of the table."""
+"""In place of a token's id: a baseline of zeros, which is not a row of the table."""
 
 
 @runtime_checkable
@@ -59,7 +59,7 @@ class _Known:
 
 
 _KNOWN: WeakKeyDictionary[nn.Module, _Known] = WeakKeyDictionary()
-"""Neighbours and anchors by embedding table, as long as tables are in use."""
+"""Neighbours and anchors by embedding table, kept as long as the table is in use."""
 
 
 def table_of(model: LanguageModel, method: str) -> nn.Module:
@@ -68,7 +68,7 @@ def table_of(model: LanguageModel, method: str) -> nn.Module:
         return model.embedding_table
     raise UnsupportedError(
         f"{method} does not work on {model.name}",
-        ["its paths go over words of the vocabulary, and the model shows no embedding table"],
+        ["its paths go through words of the vocabulary, and the model exposes no embedding table"],
         "Use integrated_gradients or sequential_integrated_gradients, whose paths are straight.",
     )
 

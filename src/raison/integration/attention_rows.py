@@ -21,7 +21,7 @@ Queries = Literal["all", "prediction"]
 """The rows of the attention that are read: those of all tokens, or those that the model predicts from."""
 Rows = Float[Tensor, "batch positions"]
 Read = Callable[[Sequence[Attention], Present, Rows], Rows]
-"""From the attention of each layer, which positions are no padding, and how much each row counts to their scores."""
+"""Scores from the attention of each layer, the mask of non-padding positions and the weight of each row."""
 
 
 def check_queries(method: str, queries: str) -> None:

@@ -11,14 +11,14 @@ from raison.core.problem import Problem
 
 InPlace = Literal["mask", "ellipsis", "unk", "pad"]
 Baseline = Literal["removal", "zero"] | InPlace
-"""A token in place of every unit's tokens, zeros, or what the problem's removal puts there."""
+"""A token in place of every unit's tokens, zeros, or the problem's own removal."""
 
 
 def check_path(method: str, steps: int, baseline: str) -> None:
     """Raise InputError or UnknownNameError for an invalid path."""
     if type(steps) is not int or steps < 1:
         raise InputError(
-            f"steps of {method} cannot be {steps!r}: it counts points on a path. "
+            f"steps of {method} cannot be {steps!r}: it is the number of points on a path. "
             "Give a whole number from 1 on, such as 50."
         )
     known = ("removal", "zero", *get_args(InPlace))
@@ -42,7 +42,11 @@ def baseline_name(problem: Problem, method: str, wanted: str) -> str:
         return available[0]
     raise UnsupportedError(
         f"{method} has no baseline '{wanted}' here",
-        [f"the tokenizer has no {token} token" if wanted != "removal" else "the tokenizer has no token for it"],
+        [
+            f"the tokenizer has no {token} token"
+            if wanted != "removal"
+            else "the tokenizer has no token for this removal"
+        ],
         f"Use baseline={' or '.join(repr(choice) for choice in (*available, 'zero'))}.",
     )
 

@@ -12,14 +12,15 @@ from raison.core.errors import InputError, UnknownNameError
 from raison.core.inputs.encoding import Encoding
 
 Scale = Literal["range", "deviation"]
-"""What a noise level is a share of: see `spreads`."""
+"""The reference scale of a noise level: see `spreads`."""
 
 
 def check_noise(method: str, samples: object, noise: object, scale: str) -> None:
     """Raise InputError or UnknownNameError for invalid noise."""
     if type(samples) is not int or samples < 1:
         raise InputError(
-            f"samples of {method} cannot be {samples!r}: it counts random points. Give a whole number from 1 on."
+            f"samples of {method} cannot be {samples!r}: it is the number of random points. Give a whole number from 1 "
+            "on."
         )
     if not isinstance(noise, (int, float)) or isinstance(noise, bool) or not 0 <= noise < float("inf"):
         raise InputError(

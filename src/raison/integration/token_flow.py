@@ -13,7 +13,7 @@ from raison.integration.distinct import in_distinct_batches
 from raison.numerics.attention.decomposition import followed
 
 Mixing = Callable[[Trace, int, LayerWeights], Float[Tensor, "query key"]]
-"""One layer's matrix: what each row takes of each token."""
+"""One layer's matrix: the share of each token in each row."""
 
 
 def token_flow(problem: Problem, mixing: Mixing) -> Float[Tensor, "batch scored"]:

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from ray.data import Dataset
 
 SHARES = 1000
-"""Numbers of shares among which an actor takes the first that no living process holds."""
+"""Number of shares; an actor takes the first that no living process holds."""
 STORE = 128 * 2**20
-"""Bytes that Ray sets aside for what passes between processes: keys of jobs, no texts."""
+"""Bytes that Ray reserves for objects passed between processes: keys of jobs, not texts."""
 _QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0"}
 
 
@@ -77,7 +77,7 @@ class Actor:
                 return self._held.enter_context(work.opened(Shard(number, SHARES)))()
             except BusyError:
                 continue
-        raise DataError(f"more than {SHARES} processes are at work in {work.folder}.")
+        raise DataError(f"more than {SHARES} processes are working in {work.folder}: use fewer.")
 
     def _done(self, key: str) -> tuple[int, str, str]:
         notes = [""]
@@ -138,7 +138,7 @@ def _started(sharing: Sharing) -> Iterator[None]:
         import ray
         import ray.data
     except ImportError:
-        raise DataError("--engine ray needs Ray: pip install 'raison[ray]', or leave it out.") from None
+        raise DataError("--engine ray needs Ray: pip install 'raison[ray]', or leave --engine out.") from None
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     if ray.is_initialized():
         yield

@@ -99,11 +99,11 @@ def explained(path: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise DataError(
-                f"no space left on the disk of {path}. The records written before are whole; "
-                "free some space and start again to resume the work."
+                f"no space left on the disk of {path}. Records written so far are intact; free some space and start "
+                "again to resume."
             ) from error
         raise DataError(
-            f"cannot write to {path}: {error.strerror or error}. The records written before are whole."
+            f"cannot write to {path}: {error.strerror or error}. Records written so far are intact."
         ) from error
 
 

@@ -37,7 +37,7 @@ class Job:
     size: int = 1
     last: bool = False
     unit: str = ""
-    """What its parts are called, where their rate is to be told."""
+    """The name of its parts, if their rate is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +72,9 @@ class Sharing:
     Workers are processes of this machine, or actors of Ray: of the cluster at `address`, else of a Ray of their own.
     """
 
-    shard: Annotated[Shard, Setting("Do one share of the work: 1/2 here, 2/2 in another process.", read=shard_of)] = (
-        WHOLE
-    )
+    shard: Annotated[
+        Shard, Setting("Do one share of the work, such as 1/2, and 2/2 in another process.", read=shard_of)
+    ] = WHOLE
     workers: Annotated[int, Setting("Number of processes that share the work and the processor.", least=1)] = 1
     engine: Annotated[Engine, Setting("Where the processes run: local, or ray (pip install 'raison[ray]').")] = "local"
     address: Annotated[str | None, Setting("With --engine ray: the cluster, such as auto or ray://host:10001.")] = None
@@ -83,11 +83,15 @@ class Sharing:
     def __post_init__(self) -> None:
         check(self)
         if self.shard != WHOLE and self.workers > 1:
-            raise InputError("a shard is one process's share and workers are several processes: give one of them.")
+            raise InputError(
+                "shard is one process's share and workers starts several processes: give only one of them."
+            )
         if self.shard != WHOLE and self.engine != "local":
-            raise InputError("a shard is one process's share and an engine shares by itself: give one of them.")
+            raise InputError(
+                "shard is one process's share and an engine divides the work itself: give only one of them."
+            )
         if self.engine == "local" and (self.address is not None or self.gpus):
-            raise InputError("address and gpus are those of Ray: give engine ray as well, or leave them out.")
+            raise InputError("address and gpus apply to Ray only: also give engine ray, or leave them out.")
 
     @property
     def is_here(self) -> bool:

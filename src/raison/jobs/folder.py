@@ -83,15 +83,15 @@ def refuse_others(folder: Path, kind: WorkKind) -> None:
     try:
         names = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
     except OSError as error:
-        raise DataError(f"{folder} cannot be a folder for this: {error.strerror or error}.") from None
+        raise DataError(f"{folder} cannot be used as the output folder: {error.strerror or error}.") from None
     found = next((other for other in (kind, *KINDS) if other.marker in names and _is_of(folder, other)), None)
     if found is not None and found != kind:
-        raise DataError(f"{folder} holds {found.name}, and this is {kind.name}: choose another folder for --out.")
+        raise DataError(f"{folder} holds {found.name}, not {kind.name}: choose another folder for --out.")
     left = [name for name in names if not name.startswith(".") and not name.endswith(disk.PART)]
     left = [name for name in left if name not in kind.early]
     if found is None and left:
         raise DataError(
-            f"{folder} holds something else ({', '.join(left[:3])}{', ...' if left[3:] else ''}): choose an empty or a "
+            f"{folder} holds other files ({', '.join(left[:3])}{', ...' if left[3:] else ''}): choose an empty or a "
             "new folder for --out."
         )
 
@@ -158,7 +158,7 @@ def _held(folder: Path, name: str, seconds: float = 0.0) -> Iterator[None]:
         lock.acquire()
     except Timeout:
         raise BusyError(
-            f"another process is at work in {folder}: wait until it has finished, or choose another folder for --out."
+            f"another process is working in {folder}: wait until it has finished, or choose another folder for --out."
         ) from None
     except OSError as error:
         raise DataError(f"cannot lock {folder}: {error.strerror or error}.") from None

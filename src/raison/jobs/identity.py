@@ -19,7 +19,7 @@ FILES = "files of "
 """Prefix of a method's or metric's label, for the trained explainer or other files that it reads."""
 
 Identity = Mapping[str, str]
-"""What decides the numbers -> its digest. The names are those that errors use."""
+"""Digests of everything that determines the numbers, by the names that errors use."""
 
 
 def digest_of(value: object) -> str:
@@ -43,7 +43,7 @@ def refuse(place: Path, what: str, names: Iterable[str]) -> None:
     listed = list(dict.fromkeys(names))
     if listed:
         raise DataError(
-            f"{place} holds another {what} (it differs in {', '.join(listed)}): choose another folder for --out, or "
+            f"{place} holds another {what} (different: {', '.join(listed)}): choose another folder for --out, or "
             "delete this one."
         )
 
@@ -55,9 +55,9 @@ def check(place: Path, what: str, known: Mapping[str, Any], asked: Identity) -> 
     """
     if IDENTITY not in known:
         raise DataError(
-            f"{place} was written by an older version of raison, which did not note which model, data and settings it "
-            "was about. It can still be read and reported; to go on, choose another folder for --out (--reuse takes "
-            "over finished rows of a comparison), or delete this one."
+            f"{place} was written by an older version of raison, which did not record the model, data and settings. It "
+            "can still be read and reported; to continue, choose another folder for --out (--reuse takes over "
+            "finished rows of a comparison), or delete this one."
         )
     refuse(place, what, differing(known[IDENTITY], asked))
 

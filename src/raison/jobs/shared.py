@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 FOLDER = "RAISON_SHARED"
-"""The environment variable that tells a process the folder of the one that started it."""
+"""The environment variable with the folder of the process that started this one."""
 
 
 def folder() -> Path:

@@ -146,7 +146,7 @@ def _checked(path: Path, line: bytes, number: int) -> bytes:
     if content is None:
         raise DataError(
             f"{path}, line {number}: the record was changed after it was written (its checksum does not "
-            "match). Put the file back as it was, or delete the line and start again: its work is then done again."
+            "match). Restore the file, or delete the line and start again to repeat its work."
         )
     return content
 
@@ -182,9 +182,7 @@ def read_head(path: Path) -> dict[str, Any] | None:
     try:
         return _object_in(path)
     except (OSError, ValueError) as error:
-        raise DataError(
-            f"cannot read {path} ({error}): put it back as it was, or start again in another folder."
-        ) from None
+        raise DataError(f"cannot read {path} ({error}): restore it, or start again in another folder.") from None
 
 
 def _object_in(path: Path) -> dict[str, Any] | None:

@@ -19,7 +19,7 @@ _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON
 _CODE = "from raison.jobs.workers import main; main()"
 _DONE, _FAILED = b"+", b"!"
 PATIENCE = 20.0
-"""Seconds for an interrupted process to finish writing."""
+"""Seconds that an interrupted process gets to finish writing."""
 
 
 def packed(work: Work) -> bytes:
@@ -28,7 +28,8 @@ def packed(work: Work) -> bytes:
         return pickle.dumps(work)
     except (pickle.PicklingError, TypeError, AttributeError) as error:
         raise InputError(
-            f"this cannot be done by several processes ({error}): start one process for each share, with --shard."
+            f"this work cannot be divided among processes here ({error}): start one process for each share, with "
+            "--shard."
         ) from None
 
 

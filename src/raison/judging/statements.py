@@ -22,11 +22,11 @@ from raison.text.segment import Span
 from raison.text.sourced import Place as SourcePlace
 
 SUMMED = "summed"
-"""The note of a sum, over an output's tokens, of a value that is no log-probability."""
+"""The note of a sum over output tokens of a value other than the log-probability."""
 BY_SENTENCES = "by_sentences"
-"""The note of scores of sources that the method made from those of sentences: without these it gives others."""
+"""The note of source scores that the method derived from sentence scores; without sentences it gives other scores."""
 CLOSE = 1e-2
-"""How near the log-probability of what was recorded has to be, in nats, and as a share of it."""
+"""Tolerance for the recorded log-probability, in nats and as a share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +65,17 @@ def _listed(given: object) -> list[object]:
     found = list(given) if isinstance(given, Iterable) else [given]
     if not found or not all(isinstance(one, Citations | GenerationExplanation) for one in found):
         raise InputError(
-            "of a language model that writes, evaluate takes what raison.cite or raison.explain gave for it: at least "
-            "one Citations or GenerationExplanation."
+            "for a generative language model, evaluate needs results of raison.cite or raison.explain: at least one "
+            "Citations or GenerationExplanation."
         )
     return found
 
 
 def _of_citations(writer: Writer, c: Citations) -> Again:
     if not c.answer_ids:
-        raise InputError("these citations are of a version that did not record the answer's tokens: cite again.")
+        raise InputError(
+            "these citations come from an older version, which did not record the answer's tokens: cite again."
+        )
     blocks = c.removed or tuple((source.start, source.end) for source in c.sources)
     places = [
         SourcePlace(source.name, start, source.start, source.end, end)
@@ -107,8 +109,8 @@ def _of_citations(writer: Writer, c: Citations) -> Again:
 
 def _of_output(writer: Writer, e: GenerationExplanation) -> Again:
     if e.earlier or e.contrast:
-        what = "earlier output tokens are units" if e.earlier else "every token stands against another one"
-        raise InputError(f"what is judged is an output after its prompt, and here {what}: explain it without.")
+        what = "earlier output tokens are units" if e.earlier else "every token is contrasted with another one"
+        raise InputError(f"only outputs after a prompt can be evaluated, and here {what}: explain without that.")
     prompts = writer.prompts_again(e.prompt)
     # Of a chat only what its messages say are units, which the rendered text does not show.
     candidates = [
@@ -151,6 +153,6 @@ def _matching(
         if np.allclose(found, recorded.log_probabilities, rtol=CLOSE, atol=CLOSE):
             return answered, unit
     raise InputError(
-        f"{writer.name} does not say {candidates[0][0].prompt.text[-30:]!r} ... with the probability that the "
-        "explanation states: it is of another model, or its chat cannot be read again; explain it again."
+        f"{writer.name} does not reproduce the probability recorded for {candidates[0][0].prompt.text[-30:]!r} ...: "
+        "the explanation was made with another model, or its chat cannot be read again; explain it again."
     )

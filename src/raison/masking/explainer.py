@@ -93,7 +93,7 @@ class Explainer:
 
 
 _KNOWN: WeakKeyDictionary[LanguageModel, dict[tuple[object, ...], Explainer]] = WeakKeyDictionary()
-"""Explainers that were loaded and checked, by model."""
+"""Loaded and checked explainers, by model."""
 
 
 def find(model: LanguageModel, checkpoint: str | None, metric: str | None) -> Explainer:

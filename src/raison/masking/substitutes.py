@@ -87,7 +87,7 @@ def masking_name(model: LanguageModel, wanted: str | None) -> Masking:
     others = ["random", "learned", *(["pad"] if "pad" in model.removals else [])]
     if wanted is None and not usual:
         raise UnsupportedError(
-            f"{model.name} has nothing to mask with",
+            f"{model.name} has no token to mask with",
             ["its tokenizer has no mask token, none for three dots and no unknown token"],
             f"Choose another replacement: --masking {' or '.join(others)}.",
         )

@@ -63,12 +63,12 @@ class AmortizedShap(Method):
         explainer, target = find(problem.model, self.checkpoint), problem.target
         if target.of != explainer.card.of:
             raise InputError(
-                f"this explainer of amortized_shap learned of='{explainer.card.of}' and cannot explain "
+                f"this explainer of amortized_shap was trained for of='{explainer.card.of}' and cannot explain "
                 f"of='{target.of}': leave of out, or train another (raison train amortized-shap --of {target.of})."
             )
         if problem.removal != explainer.card.removal:
             raise InputError(
-                f"this explainer of amortized_shap learned what removal='{explainer.card.removal}' does, not "
+                f"this explainer of amortized_shap was trained for removal='{explainer.card.removal}', not "
                 f"'{problem.removal}': leave removal out, or train another (--removal {problem.removal})."
             )
         values = _values(problem, explainer)

@@ -61,8 +61,8 @@ class AttentionFlow(Method):
     def __post_init__(self) -> None:
         if type(self.residual) is not bool:
             raise InputError(
-                f"residual of attention_flow cannot be {self.residual!r}: it says whether the identity is added to "
-                "the attention. Give True or False."
+                f"residual of attention_flow cannot be {self.residual!r}: it sets whether the identity is added to the "
+                "attention. Give True or False."
             )
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:

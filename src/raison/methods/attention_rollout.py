@@ -63,7 +63,7 @@ class AttentionRollout(Method):
     def __post_init__(self) -> None:
         if type(self.residual) is not bool:
             raise InputError(
-                f"residual of attention_rollout cannot be {self.residual!r}: it says whether the identity is added to "
+                f"residual of attention_rollout cannot be {self.residual!r}: it sets whether the identity is added to "
                 "the attention. Give True or False."
             )
         check_queries("attention_rollout", self.queries)

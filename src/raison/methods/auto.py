@@ -23,9 +23,10 @@ from raison.methods import CATALOGUE
 from raison.runs.statistics import BACKWARD
 
 GAP = "completeness_gap"
-"""The note of how far a method's terms are from their sum."""
+"""The note with the difference between a method's terms and their sum."""
 ROUNDING = 0.01
-"""A gap above this share of the scores' magnitudes is no rounding: the method does not know every part of the model."""
+"""A gap above this share of the scores' magnitudes is not rounding: the method does not cover every part of the model.
+"""
 
 
 @dataclass(frozen=True)
@@ -65,8 +66,8 @@ class Auto(Method):
     def __post_init__(self) -> None:
         if type(self.budget) is not int or self.budget < 2:
             raise InputError(
-                f"budget cannot be {self.budget!r}: it counts passes of the model, of which the full and the empty "
-                "text are two. Give a whole number from 2 on."
+                f"budget cannot be {self.budget!r}: it is the number of model passes, including those for the full and "
+                "the empty text. Give a whole number from 2 on."
             )
 
     def files(self, model: LanguageModel) -> tuple[Path, ...]:

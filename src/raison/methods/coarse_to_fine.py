@@ -14,9 +14,9 @@ from raison.core.problem import Problem
 from raison.numerics.perturbation.halving import Halving
 
 ROUNDS = 8
-"""Of all halvings an eighth is made between two looks at the effects, so that evaluations fill batches."""
+"""One eighth of all halvings are made before effects are ranked again, so that evaluations fill batches."""
 EACH = 4
-"""Evaluations of a halving: both halves, taken away and alone."""
+"""Evaluations of a halving: each half removed, and each half alone."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ class CoarseToFine(Method):
     def __post_init__(self) -> None:
         if type(self.samples) is not int or self.samples < 2:
             raise InputError(
-                f"samples of coarse_to_fine cannot be {self.samples!r}: it counts evaluations, of which the "
-                "full and the empty text are two. Give a whole number from 2 on."
+                f"samples of coarse_to_fine cannot be {self.samples!r}: it is the number of evaluations, including "
+                "those of the full and the empty text. Give a whole number from 2 on."
             )
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:

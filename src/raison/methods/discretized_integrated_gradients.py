@@ -75,13 +75,13 @@ class DiscretizedIntegratedGradients(Method):
             raise UnknownNameError(f"rule of {NAME}", self.rule, get_args(Rule))
         if type(self.neighbours) is not int or self.neighbours < 1:
             raise InputError(
-                f"neighbours of {NAME} cannot be {self.neighbours!r}: it counts words to choose an anchor from. "
-                "Give a whole number from 1 on, such as 500."
+                f"neighbours of {NAME} cannot be {self.neighbours!r}: it is the number of words to choose an anchor "
+                "from. Give a whole number from 1 on, such as 500."
             )
         if type(self.factor) is not int or not 0 <= self.factor <= 10:
             raise InputError(
-                f"factor of {NAME} cannot be {self.factor!r}: it says how often all steps are halved, which doubles "
-                "the passes each time. Give a whole number from 0 to 10."
+                f"factor of {NAME} cannot be {self.factor!r}: it is how often all steps are halved, each time doubling "
+                "the passes. Give a whole number from 0 to 10."
             )
 
     def check(self, model: LanguageModel) -> None:

@@ -34,7 +34,7 @@ GROUPS = {
 """The two ensembles of the thesis, with its variants of the methods."""
 
 CANCELLED = 1e-6
-"""A sum of scores below this share of their magnitudes is rounding."""
+"""A sum of scores below this share of their magnitudes is a rounding error."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,9 @@ def _members(methods: Sequence[str]) -> list[Method]:
     members = []
     for spec in methods:
         if not isinstance(spec, str):
-            raise InputError(f"a member of an ensemble cannot be {spec!r}: write it as a name or a call, as 'lime'.")
+            raise InputError(
+                f"a member of an ensemble cannot be {spec!r}: write it as a name or a call, such as 'lime'."
+            )
         if spec.partition("(")[0].strip() == "ensemble":
             raise InputError("an ensemble cannot be a member of an ensemble: name its members instead.")
         members.append(CATALOGUE.create(spec))
@@ -166,6 +168,6 @@ def _members(methods: Sequence[str]) -> list[Method]:
             raise InputError(f"the ensemble's member {label} is named twice.")
     if len(members) < 2:
         raise InputError(
-            f"an ensemble of {len(members)} is no mean: name at least two methods, such as {GROUPS['top3']}."
+            f"an ensemble of {len(members)} is not a mean: name at least two methods, such as {GROUPS['top3']}."
         )
     return members

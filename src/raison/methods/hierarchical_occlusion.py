@@ -51,12 +51,12 @@ class HierarchicalOcclusion(Method):
     def __post_init__(self) -> None:
         if type(self.opened) is not int or self.opened < 0:
             raise InputError(
-                f"opened of hierarchical_occlusion cannot be {self.opened!r}: it counts the groups whose units are "
-                "looked at. Give a whole number from 0 on."
+                f"opened of hierarchical_occlusion cannot be {self.opened!r}: it is the number of groups whose units "
+                "are examined. Give a whole number from 0 on."
             )
         if not 0 <= self.share <= 1:
             raise InputError(
-                f"share of hierarchical_occlusion cannot be {self.share!r}: it is a part of the largest drop. Give a "
+                f"share of hierarchical_occlusion cannot be {self.share!r}: it is a share of the largest drop. Give a "
                 "number from 0 to 1."
             )
 

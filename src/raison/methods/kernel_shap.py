@@ -24,7 +24,7 @@ from raison.numerics.shapley.regression import (
 
 ESTIMATORS = ("damped_least_squares", "least_squares", "gaussian_process")
 SCARCE = 3
-"""Pairs of coalitions per unit below which the regression is damped."""
+"""Number of coalition pairs per unit below which the regression is damped."""
 
 
 @dataclass(frozen=True)
@@ -80,18 +80,18 @@ class KernelShap(Method):
             raise UnknownNameError("estimator of kernel_shap", self.estimator, ESTIMATORS)
         if self.samples is not None and (type(self.samples) is not int or self.samples < 2):
             raise InputError(
-                f"samples of kernel_shap cannot be {self.samples!r}: it counts evaluations, of which the full and the "
-                "empty text are two. Give a whole number from 2 on, or None for 4 per unit and 128."
+                f"samples of kernel_shap cannot be {self.samples!r}: it is the number of evaluations, including those "
+                "of the full and the empty text. Give a whole number from 2 on, or None for 4 per unit and 128."
             )
         if self.samples_per_unit is None:
             return
         if type(self.samples_per_unit) is not int or self.samples_per_unit < 1:
             raise InputError(
-                f"samples_per_unit of kernel_shap cannot be {self.samples_per_unit!r}: it counts evaluations for each "
-                "unit of a text. Give a whole number from 1 on."
+                f"samples_per_unit of kernel_shap cannot be {self.samples_per_unit!r}: it is the number of evaluations "
+                "per unit of a text. Give a whole number from 1 on."
             )
         if self.samples is not None:
-            raise InputError("kernel_shap takes samples or samples_per_unit, not both: drop one of them.")
+            raise InputError("kernel_shap accepts samples or samples_per_unit, not both: drop one of them.")
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         counts = problem.encoding.unit_counts

@@ -32,7 +32,7 @@ Weighting = Literal["pass", "class", "coalition"]
 WEIGHTS = {"pass": pass_weights, "class": class_weights, "coalition": coalition_weights}
 
 DRAWS = 8
-"""Masks drawn at most for each that the budget allows: there may be fewer different ones than that."""
+"""Maximum number of draws per mask of the budget, since there may be fewer distinct masks than the budget allows."""
 
 
 @dataclass(frozen=True)
@@ -89,8 +89,8 @@ class MpPi(Method):
         ):
             if type(count) is not int or count < least:
                 raise InputError(
-                    f"{name} of mp_pi cannot be {count!r}: it counts forward passes, of which the full and the removed "
-                    f"text are two. Give a whole number from {least} on."
+                    f"{name} of mp_pi cannot be {count!r}: it is the number of forward passes, including those for the "
+                    f"full and the removed text. Give a whole number from {least} on."
                 )
         if type(self.suffix) is not bool:
             raise InputError(

@@ -14,8 +14,9 @@ from raison.core.problem import Problem
 from raison.numerics.shapley.tree import OwenTree, tree_evaluations
 
 ROUND, ROUNDS = 5, 8
-"""Clusters split between two looks at what is pending: five, as in shap, or an eighth of all splits where that is more,
-so that many evaluations fill batches."""
+"""Clusters split before pending ones are ranked again: five, as in shap, or an eighth of all splits if that is more,
+so that evaluations fill batches.
+"""
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,8 @@ class PartitionShap(Method):
     def __post_init__(self) -> None:
         if self.samples is not None and (type(self.samples) is not int or self.samples < 2):
             raise InputError(
-                f"samples of partition_shap cannot be {self.samples!r}: it counts evaluations, of which the full and "
-                "the empty text are two. Give a whole number from 2 on, or None for 4 per unit and 128."
+                f"samples of partition_shap cannot be {self.samples!r}: it is the number of evaluations, including "
+                "those of the full and the empty text. Give a whole number from 2 on, or None for 4 per unit and 128."
             )
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:

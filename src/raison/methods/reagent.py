@@ -76,7 +76,10 @@ class Reagent(Method):
         for name in ("replaced", "kept"):
             value = getattr(self, name)
             if type(value) not in (int, float) or not 0 < value <= 1:
-                raise InputError(f"{name} of reagent cannot be {value!r}: it is a share of the units, above 0 up to 1.")
+                raise InputError(
+                    f"{name} of reagent cannot be {value!r}: it is a share of the units: give a number above 0 and at "
+                    "most 1."
+                )
 
     def check(self, model: LanguageModel) -> None:
         if self.filler is not None:

@@ -16,7 +16,7 @@ from raison.numerics.gradients.diffusion import Schedule
 
 _CAUTION = (
     "the mean of maps by equation 4 as printed tends to point against the gradient (see the method's description): "
-    "choose a map by a metric, or take the default variant='signed'"
+    "choose a map by a metric, or use the default variant='signed'"
 )
 
 

@@ -105,9 +105,9 @@ class SelfExplanation(Method):
         if report.missing == 1 and self.unreadable == "error":
             raise UnsupportedError(
                 f"cannot read the self-explanation of {name}",
-                [f"it names no unit of the text in the form that was asked for, and begins {reply.text!r:.160}"],
-                "Use an instruction-tuned model, another form (form='score' or 'rank'), or unreadable='zeros' to go on "
-                "with scores of zero.",
+                [f"it names no unit of the text in the requested form, and begins {reply.text!r:.160}"],
+                "Use an instruction-tuned model, another form (form='score' or 'rank'), or unreadable='zeros' to "
+                "continue with scores of zero.",
             )
 
     def _note(self, problem: Problem, replies: list[Reply], reports: list[SelfReport]) -> None:
@@ -116,4 +116,4 @@ class SelfExplanation(Method):
         problem.note("cut", [reply.cut for reply in replies])
         for notes, report in zip(problem.ledger.notes, reports, strict=True):
             if report.missing == 1:
-                notes["caution"] = "the model's answer names no unit of the text: all scores are zero for want of any"
+                notes["caution"] = "the model's answer names no unit of the text: all scores are set to zero"

@@ -43,8 +43,8 @@ class ShapleyExact(Method):
     def __post_init__(self) -> None:
         if type(self.limit) is not int or not 1 <= self.limit <= MOST:
             raise InputError(
-                f"limit of shapley_exact cannot be {self.limit!r}: it is the number of units above which a text is "
-                f"refused. Give a whole number from 1 to {MOST}; {MOST} units take 2^{MOST} forward passes."
+                f"limit of shapley_exact cannot be {self.limit!r}: it is the maximum number of units of a text. Give a "
+                f"whole number from 1 to {MOST}; {MOST} units need 2^{MOST} forward passes."
             )
 
     @property
@@ -55,9 +55,9 @@ class ShapleyExact(Method):
         counts = problem.encoding.unit_counts
         if max(counts) > self.limit:
             raise InputError(
-                f"shapley_exact evaluates all 2^n keeps of a text, and one here has {max(counts)} units, more than its "
-                f"limit of {self.limit}. Use kernel_shap or shapley_sampling, coarser units (unit='sentence'), or a "
-                "higher limit."
+                f"shapley_exact evaluates all 2^n subsets of units, and a text here has {max(counts)} units, more than "
+                f"its limit of {self.limit}. Use kernel_shap or shapley_sampling, coarser units (unit='sentence'), or "
+                "a higher limit."
             )
         values_of = problem.values([torch.from_numpy(all_coalitions(n)) for n in counts])
         return pad_sequence([torch.from_numpy(exact_shapley(values.numpy())) for values in values_of], batch_first=True)

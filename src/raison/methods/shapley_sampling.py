@@ -25,7 +25,7 @@ from raison.numerics.shapley.orders import (
 
 Plan = Int[np.ndarray, "_orders _units"]
 ROUND = 8
-"""Orders (four pairs) between two looks at the standard error."""
+"""Orders (four pairs) between two checks of the standard error."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ class ShapleySampling(Method):
     def __post_init__(self) -> None:
         if self.samples is not None and (type(self.samples) is not int or self.samples < 2):
             raise InputError(
-                f"samples of shapley_sampling cannot be {self.samples!r}: it counts evaluations, of which the full and "
-                "the empty text are two. Give a whole number from 2 on, or None for 4 per unit and 128."
+                f"samples of shapley_sampling cannot be {self.samples!r}: it is the number of evaluations, including "
+                "those of the full and the empty text. Give a whole number from 2 on, or None for 4 per unit and 128."
             )
         if self.tolerance is not None and not (isfinite(self.tolerance) and self.tolerance > 0):
             raise InputError(
@@ -116,8 +116,9 @@ class ShapleySampling(Method):
             return np.zeros((0, units), dtype=np.int64)
         if budget < units + 1:
             raise InputError(
-                f"samples={budget} of shapley_sampling are too few for a text of {units} units: a single order passes "
-                f"{units + 1} keeps. Give at least {2 * units} for a pair of orders, or None for 4 per unit and 128."
+                f"samples={budget} of shapley_sampling are too few for a text of {units} units: a single order needs "
+                f"{units + 1} evaluations. Give at least {2 * units} for a pair of orders, or None for 4 per unit and "
+                "128."
             )
         return draw_orders(units, budget, rng)
 

@@ -55,7 +55,7 @@ class Solvex(Method):
     def __post_init__(self) -> None:
         if type(self.beam) is not int or self.beam < 1:
             raise InputError(
-                f"beam of solvex cannot be {self.beam!r}: it counts partial orderings that the search keeps. "
+                f"beam of solvex cannot be {self.beam!r}: it is the number of partial orderings that the search keeps. "
                 "Give a whole number from 1 on, such as 50."
             )
         if self.objective not in get_args(Objective):

@@ -44,7 +44,7 @@ class ValueZeroing(Method):
     reference: ClassVar[str] = "mohebbi2023quantifying"
     needs: ClassVar[frozenset[type[Capability]]] = frozenset({ReadableAttention})
     properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.UNSIGNED, Property.PARTIAL})
-    passes: ClassVar[str] = "t + 1 forward, of which t of each layer alone; t = all tokens"
+    passes: ClassVar[str] = "t + 1 forward: 1 full pass and t of single layers; t = all tokens"
 
     def check(self, model: LanguageModel) -> None:
         check_layers(model, "value_zeroing")

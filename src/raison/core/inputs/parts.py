@@ -27,15 +27,15 @@ class PartedText:
 
     def __post_init__(self) -> None:
         if not self.parts:
-            raise InputError("no unit is named: give at least one span, or take unit='word'.")
+            raise InputError("no unit given: give at least one span, or use unit='word'.")
         after = (0, 0)
         for number, part in enumerate(self.parts):
             _check_part(part, segments(self.text), spelled(part, number))
             if (part.segment, part.start) < after:
                 before = spelled(self.parts[number - 1], number - 1)
                 raise InputError(
-                    f"{spelled(part, number)} begins before {before} ends: name units in the order of the text, none "
-                    "over another."
+                    f"{spelled(part, number)} begins before {before} ends: list units in the order of the text, "
+                    "without overlaps."
                 )
             after = (part.segment, part.end)
 
@@ -78,7 +78,7 @@ def spelled(part: Unit, number: int) -> str:
 
 def _part(name: object, span: Any, strings: Sequence[str], number: int) -> Unit:
     if not isinstance(name, str):
-        raise InputError(f"a unit is named {name!r:.40}: a name is a string.")
+        raise InputError(f"the unit name {name!r:.40} is not a string.")
     try:
         numbers = [operator.index(place) for place in span]
     except TypeError:
@@ -99,9 +99,9 @@ def _called(name: str, number: int) -> str:
 
 def _check_part(part: Unit, strings: Sequence[str], called: str) -> None:
     if not 0 <= part.segment < len(strings):
-        raise InputError(f"{called} is of text number {part.segment}, but there are {len(strings)}, counted from 0.")
+        raise InputError(f"{called} is in text number {part.segment}, but there are {len(strings)}, counted from 0.")
     length = len(strings[part.segment])
     if not 0 <= part.start <= part.end <= length:
         raise InputError(f"{called} is out of range: {part.start} to {part.end} of a text of {length} characters.")
     if not strings[part.segment][part.start : part.end].strip():
-        raise InputError(f"{called} is empty or blank: a unit has at least one character that is not white space.")
+        raise InputError(f"{called} is empty or blank: a unit needs at least one character that is not white space.")

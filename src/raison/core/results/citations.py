@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 SCHEMA = 1
 
 Light = Literal["used", "not used", "undecided"]
-"""Whether the statement needs the source: its removal does more than that of random text of its length."""
+"""Whether the statement needs the source: removing it has more effect than removing random text of the same length."""
 Origin = Literal["sources", "together", "memory", "undecided"]
-"""What a statement rests on: at least one source that is used; only several sources together; none of them."""
+"""What a statement depends on: at least one source that is used, only several sources together, or none of them."""
 
 _OPTIONAL = ("intervals", "supported", "notes", "version", "schema", "removed", "answer_ids")
 
@@ -122,7 +122,7 @@ class Citations:
         Raises InputError if no lights were asked for.
         """
         if not self.checks:
-            raise InputError("no light was asked for: cite with draws=16, or read the scores.")
+            raise InputError("these citations have no lights: cite with draws=16, or use the scores.")
         row = dict(zip(self.ids, self.checks[self._number(statement)], strict=True))
         return tuple(name for name in self.order(statement) if row[name].light == "used")
 
@@ -219,7 +219,7 @@ class Citations:
 
     def _number(self, statement: int) -> int:
         if not -len(self.statements) <= statement < len(self.statements):
-            raise InputError(f"there is no statement {statement}: there are {len(self.statements)}, counted from 0.")
+            raise InputError(f"statement {statement} does not exist: there are {len(self.statements)}, counted from 0.")
         return statement % len(self.statements)
 
 
@@ -247,7 +247,7 @@ def _check_names(found: Fields, ids: list[str], homes: list[str]) -> None:
     if not ids or "" in ids or len(set(ids)) < len(ids):
         found.refuse("sources", "a list of at least one source, each with an id of its own")
     if not set(homes) <= set(ids):
-        found.refuse("sentences", "a list of sentences that are named by their sources")
+        found.refuse("sentences", "a list of sentences, each with the name of its source")
 
 
 def _statement(found: Fields, length: int) -> Statement:
@@ -316,4 +316,4 @@ def check_ids(ids: list[object]) -> None:
     """DataError for ids of sources that are no names."""
     for one in ids:
         if not isinstance(one, str) or not one.strip() or len(one) > NAME:
-            raise DataError(f"a source's id is {one!r:.60}: it is a string of 1 to {NAME} characters.")
+            raise DataError(f"the source id {one!r:.60} is not valid: give a string of 1 to {NAME} characters.")
