@@ -10,7 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
+
+import pytest
+
+from raison.models.served import transport
 
 WEIGHTS = {"great": 2.0, "warm": 1.0, "dull": -1.5, "not": -0.5}
 NAMED = 0.6
@@ -248,3 +253,12 @@ def running(fake: Fake, port: int = 0) -> Iterator[Fake]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+@pytest.fixture(autouse=True)
+def apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A store of the test's own, no key, and short pauses, where a module or a conftest imports it."""
+    monkeypatch.setenv("RAISON_CACHE", str(tmp_path))
+    for name in ("RAISON_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(transport, "FIRST_PAUSE", 0.01)

@@ -11,7 +11,7 @@ from raison.core.errors import InputError, UnsupportedError
 from raison.core.inputs.rationale import Span
 from raison.models.adapters.writing.generator import Generator
 from tests.tiny import build_language_model, build_writer
-from tests.unit.judging.test_answers import ROWS, SOURCES, TEMPLATE, WRITER, literal
+from tests.unit.explaining.test_answers import ROWS, SOURCES, TEMPLATE, WRITER, literal
 
 METRICS = ["comprehensiveness", "sufficiency", "log_probability_drop", "linear_datamodeling_score", "infidelity"]
 QUESTION = "who told it?"

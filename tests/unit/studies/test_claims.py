@@ -18,7 +18,7 @@ from raison.runs.summary import Costs
 from raison.studies.claims import verdicts
 from raison.studies.folder import digest_of
 from raison.studies.kinds.comparison.results import read as read_study
-from tests.unit.runs.test_run_agreement import BASE
+from tests.unit.runs.test_agreement import BASE
 
 TEXTS = 40
 METRICS = [

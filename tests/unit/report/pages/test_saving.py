@@ -11,7 +11,7 @@ import raison
 from raison.core.errors import DataError, InputError
 from raison.report.explanations.drawing import svg
 from raison.report.pages.latex import latex
-from tests.unit.report.explanations.test_generation import explanation as written
+from tests.unit.core.results.test_generation import explanation as written
 from tests.unit.report.explanations.test_html import REVIEW, TEXTS, explain
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -15,7 +15,7 @@ from raison.core.inputs.unit import Unit
 from raison.report.explanations.html import beside
 from raison.report.explanations.terminal import beside_text
 from raison.report.style.terminal_text import plain
-from tests.unit.report.explanations.test_generation import explanation as written
+from tests.unit.core.results.test_generation import explanation as written
 from tests.unit.report.explanations.test_html import REVIEW, explain
 
 SMALL = tuple(0.01 * number for number in range(1, 13))

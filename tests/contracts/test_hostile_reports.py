@@ -15,8 +15,9 @@ from raison.jobs.store import RecordStore
 from raison.report.tables.writers import escape_latex, escape_markdown
 from raison.studies.reports import write
 from tests import study_folder
-from tests.unit.report.explanations.test_hostile_pages import structure
-from tests.unit.studies import test_training_report, test_trust_report
+from tests.contracts.test_hostile_pages import structure
+from tests.unit.studies.kinds.trainings.test_sections import fill as fill_trainings
+from tests.unit.studies.kinds.trust.test_sections import fill as fill_trust
 
 HOSTILE = (
     "<script>alert(1)</script>'\"><svg/onload=alert(1)>\ud800\x00\x1b[31m",
@@ -24,7 +25,7 @@ HOSTILE = (
 )
 ESCAPED = string.punctuation + "–†"
 """Among these are all characters that are escaped in LaTeX."""
-AUDIT = Path(__file__).parents[4] / "studies" / "audit_sst2" / "audit"
+AUDIT = Path(__file__).parents[2] / "studies" / "audit_sst2" / "audit"
 
 
 def tame(word: str) -> str:
@@ -69,13 +70,13 @@ def made_study(folder: Path, word: str) -> Path:
 
 def made_trainings(folder: Path, word: str) -> Path:
     folder.mkdir()
-    test_training_report.fill(folder)
+    fill_trainings(folder)
     rewrite(folder, ("lime", "comp", "suff", "imdb", "minilm", "invented", "abc", "1", "comp beats lime"), word)
     return write(folder, draw=False)
 
 
 def made_trust(folder: Path, word: str) -> Path:
-    test_trust_report.fill(folder)
+    fill_trust(folder)
     kinds = ("saliency", "attention_rollout", "invented sst", "abc", "0", "sst", "gone at once", "small/model")
     rewrite(folder, (*kinds, "it is not differentiable"), word)
     return write(folder, draw=False)

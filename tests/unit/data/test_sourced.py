@@ -177,7 +177,7 @@ def test_questions_go_to_a_file_that_cite_reads(tmp_path: Path) -> None:
 
 @pytest.mark.data
 def test_squad_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    root = Path(__file__).parents[4]
+    root = Path(__file__).parents[3]
     if not (root / "../shared/data/squad").is_dir():
         pytest.skip("SQuAD is not beside the checkout (../shared/data)")
     monkeypatch.delenv("RAISON_DATA", raising=False)

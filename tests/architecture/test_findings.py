@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 from scipy.stats import binomtest
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 SAMPLE = ("aml_table_4", "ivra_table_6", "thesis_gradients_blocks")
 """Small studies, one of each kind that states claims."""
 

@@ -26,9 +26,10 @@ from raison.studies.kinds.trust.results import TrustStudyHead
 from raison.studies.kinds.trust.results import read as read_trust
 from tests import study_folder
 from tests.unit.core.settings.test_reading import WRONG
-from tests.unit.studies import test_training_report, test_trust_report
+from tests.unit.studies.kinds.trainings.test_sections import fill as fill_trainings
+from tests.unit.studies.kinds.trust.test_sections import fill as fill_trust
 
-STUDIES = Path(__file__).parents[3] / "studies"
+STUDIES = Path(__file__).parents[2] / "studies"
 RUN = "small--reviews"
 
 
@@ -137,7 +138,7 @@ def test_a_run_is_no_other_folder(study: Path, name: str) -> None:
 
 
 def test_the_head_of_trainings(tmp_path: Path) -> None:
-    test_training_report.fill(tmp_path)
+    fill_trainings(tmp_path)
     for path in tmp_path.glob("*.jsonl"):
         path.unlink()
     said = in_json(tmp_path / "trainings.json", lambda: read_trainings(tmp_path))
@@ -146,7 +147,7 @@ def test_the_head_of_trainings(tmp_path: Path) -> None:
 
 
 def test_the_head_of_trust(tmp_path: Path) -> None:
-    test_trust_report.fill(tmp_path)
+    fill_trust(tmp_path)
     for path in tmp_path.rglob("*.jsonl"):
         path.unlink()
     said = in_json(tmp_path / "trust.json", lambda: read_trust(tmp_path))
@@ -157,8 +158,8 @@ def test_the_head_of_trust(tmp_path: Path) -> None:
 def test_lines_of_trainings_and_trust_that_are_wrong_are_counted_and_done_again(tmp_path: Path) -> None:
     trained, trusted = tmp_path / "trained", tmp_path / "trusted"
     trained.mkdir()
-    test_training_report.fill(trained)
-    test_trust_report.fill(trusted)
+    fill_trainings(trained)
+    fill_trust(trusted)
     record = json.loads((trained / "trainings-1.jsonl").read_text().splitlines()[0])
     similar = json.loads((trusted / "small--sst" / "similarities.jsonl").read_text().splitlines()[0])
     similar.pop("crc32", None)

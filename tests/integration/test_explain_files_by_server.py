@@ -17,6 +17,7 @@ from raison.models.served.transport import IN_A_ROW
 from raison.runs.files.flat_records import result_of
 from raison.runs.files.folder import Written, read
 from tests.fake_server import Fake, running
+from tests.fake_server import apart as apart
 
 TEXTS = ["Review: a warm film", "Review: a dull film", "Review: not a great end"]
 OUTPUT = Writing(output=" great")
