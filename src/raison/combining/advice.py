@@ -52,13 +52,13 @@ def advised(model: LanguageModel) -> str | None:
         return None
     try:
         with place.open("rb") as file:
-            found = Fields(parse(file.read(LONGEST).decode(), "a recommendation"), "a recommendation")
-        found.schema(SCHEMA)
-        found.string("method", NAME)
-        found.mapping("identity")
+            recommendation = Fields(parse(file.read(LONGEST).decode(), "a recommendation"), "a recommendation")
+        recommendation.schema(SCHEMA)
+        recommendation.string("method", NAME)
+        recommendation.mapping("identity")
     except (OSError, ValueError, DataError):
         return None
-    return str(found.data["method"]) if found.data["identity"] == identity_of(model) else None
+    return str(recommendation.data["method"]) if recommendation.data["identity"] == identity_of(model) else None
 
 
 def harmless(method: Method) -> bool:

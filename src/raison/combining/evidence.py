@@ -63,9 +63,9 @@ class Evidence:
 @cache
 def evidence() -> Evidence:
     """The numbers as committed."""
-    found = json.loads(Path(__file__).with_name("evidence.json").read_text(encoding="utf-8"))
+    content = json.loads(Path(__file__).with_name("evidence.json").read_text(encoding="utf-8"))
     return Evidence(
-        tuple(OnePass(**entry | {"runs": tuple(entry["runs"])}) for entry in found["one_pass"]),
-        tuple(Estimator(**entry) for entry in found["estimators"]),
-        FewPasses(**found["few_passes"] | {"gaps": tuple(found["few_passes"]["gaps"])}),
+        tuple(OnePass(**entry | {"runs": tuple(entry["runs"])}) for entry in content["one_pass"]),
+        tuple(Estimator(**entry) for entry in content["estimators"]),
+        FewPasses(**content["few_passes"] | {"gaps": tuple(content["few_passes"]["gaps"])}),
     )

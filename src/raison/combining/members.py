@@ -52,15 +52,15 @@ def some_texts(problem: Problem, texts: Sequence[int]) -> Problem:
     )
 
 
-def give_back(problem: Problem, texts: Sequence[int], part: Problem, found: Attributed) -> None:
+def give_back(problem: Problem, texts: Sequence[int], part: Problem, attributed: Attributed) -> None:
     """Tell the whole problem what was evaluated of `part`, made by `some_texts`, and what a method asked for there."""
     place = dict(enumerate(texts))
     problem.evaluations.logits.update(_moved(part.evaluations.logits, place))
     problem.evaluations.reduced.update(_moved(part.evaluations.reduced, place))
-    problem.asked.update(key._replace(text=place[key.text]) for key in found.asked)
+    problem.asked.update(key._replace(text=place[key.text]) for key in attributed.asked)
     for row, text in enumerate(texts):
-        problem.ledger.evaluations[text] += found.ledger.evaluations[row]
-        problem.ledger.gradients[text] += found.ledger.gradients[row]
+        problem.ledger.evaluations[text] += attributed.ledger.evaluations[row]
+        problem.ledger.gradients[text] += attributed.ledger.gradients[row]
 
 
 def _moved(known: dict[KeepKey, Tensor], place: dict[int, int]) -> dict[KeepKey, Tensor]:

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 
 MISTAKE = "\n  "
-"""Before each mistake of an error that lists several."""
+"""Separates the mistakes in an error that lists several."""
 
 
 class RaisonError(Exception):
@@ -60,8 +60,8 @@ class ServerError(RaisonError):
 class RefusedError(ServerError):
     """A server answers with a status that says that it will not do this. `status` is 401, 404, ..."""
 
-    def __init__(self, status: int, told: str) -> None:
-        super().__init__(told)
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
         self.status = status
 
     def __reduce__(self) -> tuple[type["RefusedError"], tuple[int, str]]:

@@ -19,8 +19,8 @@ from raison.core.targets.target import Of, check_of
 
 Asked = TypeVar("Asked", bound=Capability)
 
-WITHOUT_CLASSES = "the model gives one number, and this needs the probabilities of classes"
-"""Why something is refused where `LanguageModel.outputs` is a number."""
+WITHOUT_CLASSES = "the model outputs one number, and this needs class probabilities"
+"""The reason for refusals if `LanguageModel.outputs` is a number."""
 
 
 class LanguageModel(ABC):
@@ -36,7 +36,7 @@ class LanguageModel(ABC):
     capabilities: tuple[Capability, ...] = ()
     """What it offers, at most one of each kind."""
     withheld: Mapping[type[Capability], str] = MappingProxyType({})
-    """Capabilities that this model lacks, each with the reason where there is a special one."""
+    """Capabilities that this model lacks, each with its specific reason, if any."""
     removals: tuple[str, ...]
     """The kinds of removal that the tokenizer allows, the default first."""
     max_tokens: int | None
@@ -49,7 +49,7 @@ class LanguageModel(ABC):
     """How many strings every text needs: 2 for pairs, 3 for a query and two documents."""
 
     choosing: Choosing | None = None
-    """Where it predicts at places of a text: what it finds there."""
+    """If it predicts at positions in a text: what finds and chooses them."""
 
     unknown_id: int | None = None
     """The unknown token; None for a vocabulary without one, such as bytes."""
@@ -66,9 +66,9 @@ class LanguageModel(ABC):
         Raises UnsupportedError where the model does not rank.
         """
         raise UnsupportedError(
-            f"{self.name} ranks no documents",
-            ["ranking takes a model that gives a number for a pair (query, document)"],
-            "A cross-encoder, an embedding model or a function of pairs with one number does.",
+            f"{self.name} does not rank documents",
+            ["ranking needs a model that outputs one number for a pair (query, document)"],
+            "Use a cross-encoder, an embedding model or a function of pairs that returns one number.",
         )
 
     @property
@@ -106,14 +106,14 @@ class LanguageModel(ABC):
 def asked_of(model: LanguageModel, of: str | None) -> Of:
     """What of the model's outputs is explained; see check_of. UnsupportedError for what they do not determine."""
     stated = "log_probability" if of is None and model.outputs == "statement" else of
-    asked = check_of(stated, model.classes, model.multi_label)
-    if asked in model.undefined:
+    checked = check_of(stated, model.classes, model.multi_label)
+    if checked in model.undefined:
         raise UnsupportedError(
-            f"of='{asked}' is not possible on {model.name}",
-            [model.undefined[asked]],
+            f"of='{checked}' is not possible on {model.name}",
+            [model.undefined[checked]],
             "Leave of out, or give of='log_odds', of='log_probability' or of='margin'.",
         )
-    return asked
+    return checked
 
 
 def check_classes(model: LanguageModel, what: str) -> None:
@@ -122,5 +122,5 @@ def check_classes(model: LanguageModel, what: str) -> None:
         raise UnsupportedError(
             f"{what} is not possible on {model.name}",
             [WITHOUT_CLASSES],
-            "explain, compare and evaluate work on the number.",
+            "Use explain, compare or evaluate on the number instead.",
         )

@@ -26,8 +26,8 @@ class Catalogue(Generic[T]):
         if name not in self.names:
             raise UnknownNameError(self._kind, name, self.names, NICKNAMES)
         module = importlib.import_module(f"{self._package}.{name}")
-        found: type[T] = vars(module)[class_name(name)]
-        return found
+        component: type[T] = vars(module)[class_name(name)]
+        return component
 
     def classes(self) -> dict[str, str]:
         """Class name -> name, for every file of the folder."""
@@ -48,7 +48,7 @@ class Catalogue(Generic[T]):
         try:
             return cls(**settings)
         except TypeError as error:
-            raise InputError(f"these settings of {name} do not fit: {settings} ({error}).") from None
+            raise InputError(f"these settings of {name} are invalid: {settings} ({error}).") from None
 
 
 def class_name(name: str) -> str:

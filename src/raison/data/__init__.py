@@ -60,17 +60,17 @@ def load(
             f"'{source}' is not a named data set ({', '.join(named())}), so folder does not apply: leave it out."
         )
     if path.suffix.lower() in KINDS or path.exists():
-        asked = wanted or Wanted()
-        if asked == Wanted() and holds_questions(path):
+        columns = wanted or Wanted()
+        if columns == Wanted() and holds_questions(path):
             return load_questions(path, limit)
         return load_file(
             path,
-            asked.text,
-            asked.pair,
-            asked.label,
-            rationale=asked.rationale,
-            contrast=asked.contrast,
-            delimiter=asked.delimiter,
+            columns.text,
+            columns.pair,
+            columns.label,
+            rationale=columns.rationale,
+            contrast=columns.contrast,
+            delimiter=columns.delimiter,
             limit=limit,
             skip_bad=skip_bad,
             encoding=encoding,

@@ -126,24 +126,24 @@ def layout_of(head: Sequence[LineRecord], wanted: Wanted, comma_separated: bool)
     return replace(layout, header=_heads_numbers(lines, layout.label))
 
 
-def id_column(found: Layout, first: LineRecord, asked: Column | None) -> Column | None:
+def id_column(layout: Layout, first: LineRecord, column: Column | None) -> Column | None:
     """The column of the rows' own names: the one asked for, or one called id; None without one. Raises DataError."""
-    if asked is not None:
-        return column_of(found, first, asked)
-    if not found.header and isinstance(first.cells, list):
+    if column is not None:
+        return column_of(layout, first, column)
+    if not layout.header and isinstance(first.cells, list):
         return None
     names = [str(cell).strip() for cell in first.cells]
     name = _first_of(ID_NAMES, names)
-    return None if name is None else names.index(name) if found.header else name
+    return None if name is None else names.index(name) if layout.header else name
 
 
-def column_of(found: Layout, first: LineRecord, asked: Column) -> Column:
+def column_of(layout: Layout, first: LineRecord, column: Column) -> Column:
     """The one column that is asked for, as cells of the layout are found. Raises DataError."""
-    if not found.header and isinstance(first.cells, list):
-        return _numbered(asked, found.width or 0)[0]
+    if not layout.header and isinstance(first.cells, list):
+        return _numbered(column, layout.width or 0)[0]
     names = [str(cell).strip() for cell in first.cells]
-    name = _existing(asked, names)[0]
-    return names.index(name) if found.header else name
+    name = _existing(column, names)[0]
+    return names.index(name) if layout.header else name
 
 
 def _heads_numbers(lines: list[LineRecord], label: Column | None) -> bool:
@@ -187,11 +187,11 @@ def is_header(names: list[str], wanted: Wanted) -> bool:
     """Whether a first line's cells are names of columns: one is well known, or asked for."""
     parts = {part for column in _asked(wanted) if isinstance(column, str) for part in _parts(column)}
     # A number names a column's place: that a cell of the first line holds the same number means nothing.
-    asked = {part for part in parts if not part.isdigit()}
+    requested = {part for part in parts if not part.isdigit()}
     known = {*TEXT_NAMES, *LABEL_NAMES, *OTHER_NAMES}
     # A line of data may be the single word "class"; two equal names or an empty one never make a header.
     distinct = len(set(names)) == len(names) and all(names)
-    return distinct and (bool(asked & set(names)) or any(name.lower() in known for name in names))
+    return distinct and (bool(requested & set(names)) or any(name.lower() in known for name in names))
 
 
 def _asked(wanted: Wanted) -> list[Column]:

@@ -86,8 +86,8 @@ class Dataset:
     @property
     def questions(self) -> tuple[QuestionRow, ...]:
         """The rows' questions with their sources; () unless every row has one."""
-        found = tuple(row.asked for row in self.rows if row.asked is not None)
-        return found if len(found) == len(self.rows) else ()
+        questions = tuple(row.asked for row in self.rows if row.asked is not None)
+        return questions if len(questions) == len(self.rows) else ()
 
     @property
     def rationales(self) -> tuple[tuple[Rationale, ...], ...]:

@@ -30,7 +30,7 @@ def edits_as_truth(dataset: Dataset, words: int = 3) -> Dataset:
     """
     if words < 1:
         raise DataError(f"an edit of {words} words changes nothing: give a whole number, 1 or more.")
-    found: dict[int, tuple[int, Rationale]] = {}
+    smallest: dict[int, tuple[int, Rationale]] = {}
     for one, other in _candidates(dataset.rows):
         if one.label == other.label or one.label is None or other.label is None:
             continue
@@ -38,11 +38,11 @@ def edits_as_truth(dataset: Dataset, words: int = 3) -> Dataset:
         size = max(len(marks[0]), len(marks[1]))
         if 0 < size <= words:
             for row, mark in zip((one, other), marks, strict=True):
-                if mark and (row.number not in found or size < found[row.number][0]):
-                    found[row.number] = (size, mark)
-    if not found:
+                if mark and (row.number not in smallest or size < smallest[row.number][0]):
+                    smallest[row.number] = (size, mark)
+    if not smallest:
         raise DataError(f"{dataset.name}: no two texts with different labels differ in at most {words} words.")
-    rows = tuple(replace(row, rationales=(found[row.number][1],)) for row in dataset.rows if row.number in found)
+    rows = tuple(replace(row, rationales=(smallest[row.number][1],)) for row in dataset.rows if row.number in smallest)
     return replace(dataset, name=f"{dataset.name}, edits of at most {words} words", rows=rows)
 
 
@@ -63,7 +63,10 @@ def _changed(one: Text, other: Text) -> tuple[Rationale, Rationale]:
     marks: tuple[list[Span], list[Span]] = ([], [])
     for segment, (first, second) in enumerate(zip(segments(one), segments(other), strict=True)):
         spans = [_words(text) for text in (first, second)]
-        read = [[text[a:b].casefold() for a, b in own] for text, own in zip((first, second), spans, strict=True)]
+        read = [
+            [text[a:b].casefold() for a, b in text_spans]
+            for text, text_spans in zip((first, second), spans, strict=True)
+        ]
         matcher = SequenceMatcher(None, read[0], read[1], autojunk=False)
         for tag, start, end, again, until in matcher.get_opcodes():
             if tag != "equal":

@@ -71,8 +71,8 @@ def known_features(
         else replace(row, label=draw.label, rationales=((),))
         for row, draw in zip(dataset.rows, draws, strict=True)
     )
-    told = "" if tuple(words) == DEFAULT_WORDS else f"{'|'.join(words)}, "
-    name = f"{dataset.name}+known_features({told}{position}, {float(correlation)}, seed {seed})"
+    options = "" if tuple(words) == DEFAULT_WORDS else f"{'|'.join(words)}, "
+    name = f"{dataset.name}+known_features({options}{position}, {float(correlation)}, seed {seed})"
     return replace(dataset, name=name, rows=rows, labels=tuple(words))
 
 

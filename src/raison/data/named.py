@@ -68,9 +68,9 @@ def shared(trained: str, tested: str) -> str | None:
     apart = {other for one in _sets_of(trained) for other in named()[one].never_with} & _sets_of(tested)
     if not apart:
         return None
-    told = " and ".join(sorted(apart))
+    both = " and ".join(sorted(apart))
     return (
-        f"{told} shares texts with {trained.partition('/')[0]}, on which the model was trained: test it on other data."
+        f"{both} shares texts with {trained.partition('/')[0]}, on which the model was trained: test it on other data."
     )
 
 

@@ -37,23 +37,23 @@ def stream_questions(sources: Sequence[str], reading: Reading) -> Iterator[Item]
 
     Raises DataError for a file that cannot be read.
     """
-    found = ((source, *one) for source in sources for one in _entries(Path(source), reading.id_column))
-    for row, (source, own, entry) in enumerate(islice(found, reading.limit)):
-        yield Item(row, source, own or f"{Path(source).name}:{entry.number}", "", entry)
+    entries = ((source, *one) for source in sources for one in _entries(Path(source), reading.id_column))
+    for row, (source, row_id, entry) in enumerate(islice(entries, reading.limit)):
+        yield Item(row, source, row_id or f"{Path(source).name}:{entry.number}", "", entry)
 
 
 def row_of(cells: Mapping[str, Any], number: int, place: str) -> QuestionRow:
     """A row from "question" or "messages", "sources", "answer" and "gold". Raises DataError that names its place."""
-    asked = cells.get("messages") or cells.get("question")
-    if asked is None or not isinstance(asked, str | list):
+    question_cell = cells.get("messages") or cells.get("question")
+    if question_cell is None or not isinstance(question_cell, str | list):
         raise DataError(f"{place} has no question: give 'question' (a string), or 'messages' (a list).")
     answer = cells.get("answer")
     if answer is not None and not isinstance(answer, str):
         raise DataError(f"{place}: the answer is {answer!r:.40}; it must be a string.")
     given = cells.get("sources")
-    if given is None and isinstance(asked, str):
+    if given is None and isinstance(question_cell, str):
         raise DataError(f"{place} has no sources: give 'sources' ({{'id': 'text'}}, or a list of texts).")
-    question = asked if isinstance(asked, str) else tuple(asked)
+    question = question_cell if isinstance(question_cell, str) else tuple(question_cell)
     sources = None if given is None else _sources(given, place)
     return QuestionRow(number, question, sources, answer, _gold(cells.get("gold"), sources or {}, place))
 
@@ -76,7 +76,7 @@ def load_questions(path: Path, limit: int | None = None) -> Dataset:
     return Dataset(name, tuple(Row(row.title, None, row.number, asked=row) for row in rows), sha256=sha256_of([path]))
 
 
-def _entries(path: Path, own: Column | None) -> Iterator[tuple[str, Entry]]:
+def _entries(path: Path, id_column: Column | None) -> Iterator[tuple[str, Entry]]:
     """Each row, or why it is none, with its own id or its trace's; "" without one. The first row tells the format."""
     if not path.is_file():
         raise DataError(f"{path} is not a file.")
@@ -91,14 +91,14 @@ def _entries(path: Path, own: Column | None) -> Iterator[tuple[str, Entry]]:
             reason = record.broken or "expected an object"
             yield "", BrokenLine(record.number, f"line {record.number} of {path} is not a valid row: {reason}.")
         elif not traces:
-            yield _own_id(record.cells, own), _entry(record, path)
+            yield _own_id(record.cells, id_column), _entry(record, path)
         elif "attributes" in record.cells:
             spans.append(record)
     yield from _traced(spans, path)
 
 
-def _own_id(cells: Mapping[str, Any], own: Column | None) -> str:
-    names = ID_NAMES if own is None else (str(own),)
+def _own_id(cells: Mapping[str, Any], id_column: Column | None) -> str:
+    names = ID_NAMES if id_column is None else (str(id_column),)
     return next((str(cells[name]).strip() for name in names if cells.get(name) is not None), "")
 
 
@@ -113,7 +113,7 @@ def _entry(record: LineRecord, path: Path) -> Entry:
 
 def _gold(given: Any, sources: Mapping[str, str], place: str) -> tuple[Gold, ...]:
     """What "gold" says: an id, or a list of ids and of objects with "source" and "text", or "start" and "end"."""
-    found = []
+    gold = []
     for one in [] if given is None else given if isinstance(given, list) else [given]:
         cells = one if isinstance(one, Mapping) else {"source": one}
         name, text = cells.get("source"), cells.get("text")
@@ -128,8 +128,8 @@ def _gold(given: Any, sources: Mapping[str, str], place: str) -> tuple[Gold, ...
             raise DataError(f"{place}: gold is {one!r:.60}, which is not part of the source '{name}'.")
         if sources and (start >= whole or (end or 0) > whole):
             raise DataError(f"{place}: gold is {one!r:.60}, which is not part of the source '{name}'.")
-        found.append(Gold(name, start, end))
-    return tuple(found)
+        gold.append(Gold(name, start, end))
+    return tuple(gold)
 
 
 def _sources(given: Any, place: str) -> dict[str, str]:
@@ -182,17 +182,17 @@ def _of_trace(held: _Spans) -> QuestionRow | None:
     documents = [one for _, flat in held for one in _listed(flat, "retrieval.documents", "document")]
     writing = [flat for _, flat in held if _listed(flat, "llm.input_messages", "message")]
     messages = _listed(writing[-1], "llm.input_messages", "message") if writing else []
-    told = _listed(writing[-1], "llm.output_messages", "message") if writing else []
-    asked = next((flat["input.value"] for _, flat in held if isinstance(flat.get("input.value"), str)), None)
+    outputs = _listed(writing[-1], "llm.output_messages", "message") if writing else []
+    traced_input = next((flat["input.value"] for _, flat in held if isinstance(flat.get("input.value"), str)), None)
     sources = {str(one.get("id", place)): str(one.get("content", "")) for place, one in enumerate(documents, 1)}
-    answer = told[0].get("content") if told else None
+    answer = outputs[0].get("content") if outputs else None
     if messages:
         question: Any = tuple({"role": one.get("role", ""), "content": one.get("content", "")} for one in messages)
         texts = "\n".join(str(message["content"]) for message in question)
         # What was retrieved and not put before the model is no source of its answer.
-        found = {name: text for name, text in sources.items() if text.strip() and text.strip() in texts}
-        return QuestionRow(held[0][0], question, found or None, answer)
-    return QuestionRow(held[0][0], asked, sources, answer) if asked is not None and sources else None
+        used = {name: text for name, text in sources.items() if text.strip() and text.strip() in texts}
+        return QuestionRow(held[0][0], question, used or None, answer)
+    return QuestionRow(held[0][0], traced_input, sources, answer) if traced_input is not None and sources else None
 
 
 def _flat(value: Any, name: str = "") -> dict[str, Any]:
@@ -208,10 +208,10 @@ def _flat(value: Any, name: str = "") -> dict[str, Any]:
 
 def _listed(flat: Mapping[str, Any], name: str, kind: str) -> list[dict[str, Any]]:
     """The objects of a list such as "llm.input_messages.0.message.role", in order."""
-    found: dict[int, dict[str, Any]] = {}
+    items: dict[int, dict[str, Any]] = {}
     for key, value in flat.items():
         if key.startswith(f"{name}."):
             index, _, rest = key.removeprefix(f"{name}.").partition(".")
             if _INDEX.fullmatch(index) and rest.startswith(f"{kind}."):
-                found.setdefault(int(index), {})[rest.removeprefix(f"{kind}.")] = value
-    return [found[index] for index in sorted(found)]
+                items.setdefault(int(index), {})[rest.removeprefix(f"{kind}.")] = value
+    return [items[index] for index in sorted(items)]

@@ -44,9 +44,9 @@ class LaidOut:
 
 def rows_from(records: Iterator[LineRecord], source: str, wanted: Wanted, limit: int | None, skip_bad: bool) -> Read:
     """Records of unknown layout as rows. `source` names them in errors. Raises DataError as `load_file` does."""
-    found = laid_out(records, source, wanted)
-    rows, broken = collect(entries(found.records, found.layout), source, limit, skip_bad)
-    return Read(typed_labels(rows), broken, found.layout.described(found.first))
+    table = laid_out(records, source, wanted)
+    rows, broken = collect(entries(table.records, table.layout), source, limit, skip_bad)
+    return Read(typed_labels(rows), broken, table.layout.described(table.first))
 
 
 def laid_out(records: Iterator[LineRecord], source: str, wanted: Wanted) -> LaidOut:

@@ -83,25 +83,25 @@ def sources_of(given: Sequence[str | Path]) -> tuple[str, ...]:
 
     Raises DataError where it fits none.
     """
-    found: list[str] = []
+    sources: list[str] = []
     for one in map(str, given):
         if not glob.has_magic(one) or Path(one).exists():
-            found.append(one)
+            sources.append(one)
             continue
         files = sorted(path for path in glob.glob(one, recursive=True) if Path(path).is_file())
         if not files:
             raise DataError(f"no file matches the pattern {one}.")
-        found += files
-    if not found:
+        sources += files
+    if not sources:
         raise DataError("there is nothing to read: name a file, a pattern or a data set.")
-    return tuple(found)
+    return tuple(sources)
 
 
 def stream(sources: Sequence[str], reading: Reading) -> Iterator[Item]:
     """The rows of all sources in their order, one in memory at a time, up to the limit. Raises DataError."""
-    found = ((source, *one) for source in sources for one in _entries(source, reading))
-    for row, (source, own, label, entry) in enumerate(islice(found, reading.limit)):
-        yield Item(row, source, own or f"{Path(source).name}:{entry.number}", label, entry)
+    entries = ((source, *one) for source in sources for one in _entries(source, reading))
+    for row, (source, row_id, label, entry) in enumerate(islice(entries, reading.limit)):
+        yield Item(row, source, row_id or f"{Path(source).name}:{entry.number}", label, entry)
 
 
 def _entries(source: str, reading: Reading) -> Iterator[tuple[str, str, Entry]]:
@@ -111,22 +111,22 @@ def _entries(source: str, reading: Reading) -> Iterator[tuple[str, str, Entry]]:
         if reading.contrast_column is not None or reading.output_column is not None:
             raise DataError(f"'{name}' is a named data set with known columns: leave out the column names.")
         data = load_named(name, split or reading.split, None, None, skip_bad=True)
-        found: list[Entry] = [*data.rows, *data.broken]
-        for entry in sorted(found, key=lambda entry: entry.number):
+        entries: list[Entry] = [*data.rows, *data.broken]
+        for entry in sorted(entries, key=lambda entry: entry.number):
             label = entry.label if isinstance(entry, Row) else None
             yield "", "" if label is None else data.labels[label] if isinstance(label, int) else label, entry
         return
     try:
         laid = laid_out(_records(source, reading), source, reading.wanted)
-        own = id_column(laid.layout, laid.first, reading.id_column)
-        asked = reading.output_column
-        output = None if asked is None else column_of(laid.layout, laid.first, asked)
+        id_column_of = id_column(laid.layout, laid.first, reading.id_column)
+        output_column = reading.output_column
+        output = None if output_column is None else column_of(laid.layout, laid.first, output_column)
         # A row without a label is explained like any other.
         layout = replace(laid.layout, label=None)
         for record in laid.records:
             entry = entry_of(record, layout)
             entry = entry if output is None else _with_output(entry, record, output)
-            yield _cell(record, own), _cell(record, laid.layout.label), entry
+            yield _cell(record, id_column_of), _cell(record, laid.layout.label), entry
     except LookupError as error:
         raise DataError(f"cannot read {source}: {error}.") from None
     except OSError as error:

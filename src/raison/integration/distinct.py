@@ -18,11 +18,11 @@ def distinct(encoding: Encoding) -> dict[int, list[int]]:
     if encoding.spans is not None:
         return {row: [row] for row in range(len(encoding))}
     first: dict[tuple[tuple[int, ...], ...], int] = {}
-    found: dict[int, list[int]] = {}
+    groups: dict[int, list[int]] = {}
     lines = [encoding.input_ids, encoding.type_ids, encoding.unit_ids, encoding.attention_mask]
     for row, parts in enumerate(zip(*(line.tolist() for line in lines), strict=True)):
-        found.setdefault(first.setdefault(tuple(map(tuple, parts)), row), []).append(row)
-    return found
+        groups.setdefault(first.setdefault(tuple(map(tuple, parts)), row), []).append(row)
+    return groups
 
 
 def in_distinct_batches(

@@ -23,10 +23,10 @@ def token_flow(problem: Problem, mixing: Mixing) -> Float[Tensor, "batch scored"
 
     def run(texts: list[int]) -> Tensor:
         traces = anatomy.traces(problem.encoding.select(texts))
-        found = torch.zeros(len(texts), scores.shape[1], dtype=torch.float64)
+        relevance = torch.zeros(len(texts), scores.shape[1], dtype=torch.float64)
         for trace, flow in zip(traces, followed(anatomy, traces, mixing), strict=True):
-            found[trace.text, trace.tokens] = float(trace.rows.double().sum()) * flow.cpu()
-        return found
+            relevance[trace.text, trace.tokens] = float(trace.rows.double().sum()) * flow.cpu()
+        return relevance
 
     for texts, places, flows in in_distinct_batches(problem, run):
         scores[texts] = flows[places]

@@ -39,13 +39,13 @@ def in_actors(work: Work, jobs: Sequence[Job], sharing: Sharing, progress: bool 
     total = sum(job.size for job in missing)
     request = packed(work)
     reason = ""
-    with progress_bar(f"{sharing.workers} actors", total, progress, unit=missing[0].unit) as told, _ray(sharing):
+    with progress_bar(f"{sharing.workers} actors", total, progress, unit=missing[0].unit) as advance, _ray(sharing):
         try:
             for row in _handed_out(request, [job.key for job in missing], sharing).iter_rows():
                 reason = str(row["failed"])
                 if reason:
                     break
-                told(int(row["size"]), str(row["note"]))
+                advance(int(row["size"]), str(row["note"]))
         except KeyboardInterrupt:
             raise WorkInterrupted(work.folder) from None
     if reason:

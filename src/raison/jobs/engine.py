@@ -59,10 +59,10 @@ WHOLE = Shard()
 
 def shard_of(text: str) -> Shard:
     """The share written as "1/2". Raises InputError."""
-    found = _SHARD.fullmatch(text.strip())
-    if not found or int(found[1]) > int(found[2]):
+    match = _SHARD.fullmatch(text.strip())
+    if not match or int(match[1]) > int(match[2]):
         raise InputError(f"a shard is written as 1/2, the first of two processes that share the work; got '{text}'.")
-    return Shard(int(found[1]), int(found[2]))
+    return Shard(int(match[1]), int(match[2]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +137,9 @@ def _perform(jobs: Sequence[Job], progress: bool | Advance) -> None:
     for (title, last), group in groupby(jobs, key=lambda job: (job.title, job.last)):
         together = list(group)
         show = False if last and not isinstance(progress, bool) else progress
-        with progress_bar(title, sum(job.size for job in together), show, unit=together[0].unit) as told:
+        with progress_bar(title, sum(job.size for job in together), show, unit=together[0].unit) as advance:
             for job in together:
                 if job.is_done():
-                    told(job.size)
+                    advance(job.size)
                 else:
-                    job.run(told)
+                    job.run(advance)

@@ -84,12 +84,12 @@ def refuse_others(folder: Path, kind: WorkKind) -> None:
         names = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
     except OSError as error:
         raise DataError(f"{folder} cannot be used as the output folder: {error.strerror or error}.") from None
-    found = next((other for other in (kind, *KINDS) if other.marker in names and _is_of(folder, other)), None)
-    if found is not None and found != kind:
-        raise DataError(f"{folder} holds {found.name}, not {kind.name}: choose another folder for --out.")
+    existing = next((other for other in (kind, *KINDS) if other.marker in names and _is_of(folder, other)), None)
+    if existing is not None and existing != kind:
+        raise DataError(f"{folder} holds {existing.name}, not {kind.name}: choose another folder for --out.")
     left = [name for name in names if not name.startswith(".") and not name.endswith(disk.PART)]
     left = [name for name in left if name not in kind.early]
-    if found is None and left:
+    if existing is None and left:
         raise DataError(
             f"{folder} holds other files ({', '.join(left[:3])}{', ...' if left[3:] else ''}): choose an empty or a "
             "new folder for --out."

@@ -24,18 +24,18 @@ Identity = Mapping[str, str]
 
 def digest_of(value: object) -> str:
     """The digest of plain values; values that JSON lacks count by their repr."""
-    told = json.dumps(value, ensure_ascii=False, sort_keys=True, default=repr)
-    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    serialized = json.dumps(value, ensure_ascii=False, sort_keys=True, default=repr)
+    return hashlib.sha256(serialized.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def of_several(identities: Mapping[str, Identity]) -> dict[str, str]:
     """The identities of several models or tasks as one, by their names."""
-    return {f"{part} of {name}": digest for name, found in identities.items() for part, digest in found.items()}
+    return {f"{part} of {name}": digest for name, digests in identities.items() for part, digest in digests.items()}
 
 
-def differing(known: Identity, asked: Identity) -> list[str]:
+def differing(known: Identity, requested: Identity) -> list[str]:
     """The names of the parts that differ."""
-    return [part for part in dict.fromkeys([*asked, *known]) if known.get(part) != asked.get(part)]
+    return [part for part in dict.fromkeys([*requested, *known]) if known.get(part) != requested.get(part)]
 
 
 def refuse(place: Path, what: str, names: Iterable[str]) -> None:
@@ -48,7 +48,7 @@ def refuse(place: Path, what: str, names: Iterable[str]) -> None:
         )
 
 
-def check(place: Path, what: str, known: Mapping[str, Any], asked: Identity) -> None:
+def check(place: Path, what: str, known: Mapping[str, Any], requested: Identity) -> None:
     """Raise DataError unless the folder's file `known` has the expected identity.
 
     One of an older version has none: whether its model was this one cannot be known, so that nothing is added to it.
@@ -59,29 +59,29 @@ def check(place: Path, what: str, known: Mapping[str, Any], asked: Identity) -> 
             "can still be read and reported; to continue, choose another folder for --out (--reuse takes over "
             "finished rows of a comparison), or delete this one."
         )
-    refuse(place, what, differing(known[IDENTITY], asked))
+    refuse(place, what, differing(known[IDENTITY], requested))
 
 
-def _begun(place: Path, kind: WorkKind, asked: Identity) -> bool:
+def _begun(place: Path, kind: WorkKind, requested: Identity) -> bool:
     """Whether the folder holds this training. Raises DataError for another one."""
     known = read_marker(place, kind)
     if known is not None:
-        check(place, "training", known, asked)
+        check(place, "training", known, requested)
     return known is not None
 
 
 @contextmanager
-def training_in(place: Path, kind: WorkKind, asked: Identity) -> Iterator[None]:
+def training_in(place: Path, kind: WorkKind, requested: Identity) -> Iterator[None]:
     """Inside, the folder is this training's alone. What is trained is written down first; DataError for another one.
 
     If a mistake is found before training starts, the folder is left clean for the next try.
     """
     refuse_others(place, kind)
     # Another training's folder is refused before parts of files are removed in it; again once it is held.
-    _begun(place, kind, asked)
+    _begun(place, kind, requested)
     with working_in(place, kind):
-        if not _begun(place, kind, asked):
-            write_marker(place, kind, {"schema": 1, "kind": kind.name, IDENTITY: dict(asked)})
+        if not _begun(place, kind, requested):
+            write_marker(place, kind, {"schema": 1, "kind": kind.name, IDENTITY: dict(requested)})
         try:
             yield
         except RaisonError:

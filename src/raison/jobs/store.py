@@ -81,9 +81,9 @@ class RecordStore:
         A file that does not exist yet holds nothing; where it is there compressed (.gz) that is read.
         Raises DataError if it cannot be read, or a line is not as it was written.
         """
-        found = [line.parsed() for line in self.lines()]
-        records = tuple(record for record in found if record is not None)
-        return Stored(records, len(found) - len(records))
+        parsed = [line.parsed() for line in self.lines()]
+        records = tuple(record for record in parsed if record is not None)
+        return Stored(records, len(parsed) - len(records))
 
     def lines(self) -> Iterator[Line]:
         """As `read`, a line at a time and not parsed yet: memory does not grow with the file."""
@@ -127,7 +127,7 @@ class RecordStore:
         """The numbers of the existing files; 0 is the file of an unshared run."""
         name = re.compile(rf"{re.escape(self.path.stem)}(?:-(\d+))?{re.escape(self.path.suffix)}(?:\.gz)?")
         there = [name.fullmatch(path.name) for path in self.path.parent.glob(f"{glob.escape(self.path.stem)}*")]
-        return sorted({int(found[1] or 0) for found in there if found is not None})
+        return sorted({int(match[1] or 0) for match in there if match is not None})
 
 
 def _opened(path: Path) -> BinaryIO:
@@ -194,12 +194,12 @@ def _object_in(path: Path) -> dict[str, Any] | None:
         return None
     except (EOFError, zlib.error) as error:
         raise ValueError(str(error)) from error
-    found = None if content is None else json.loads(content)
-    if content is None or (isinstance(found, dict) and _SUM in found):
+    content_object = None if content is None else json.loads(content)
+    if content is None or (isinstance(content_object, dict) and _SUM in content_object):
         raise ValueError("it was changed after it was written: its checksum does not match")
-    if not isinstance(found, dict):
+    if not isinstance(content_object, dict):
         raise ValueError("it does not hold a JSON object")
-    return found
+    return content_object
 
 
 def unreadable(path: Path, why: object) -> DataError:
@@ -211,11 +211,11 @@ def unreadable(path: Path, why: object) -> DataError:
 
 def _unsummed(line: bytes) -> bytes | None:
     """A line without its checksum, if it has one; None where the two do not match."""
-    found = _SUMMED.search(line, max(0, len(line) - _ENDING))
-    if found is None:
+    match = _SUMMED.search(line, max(0, len(line) - _ENDING))
+    if match is None:
         return line
-    content = line[: found.start()] + b"}"
-    return content if _sum_of(content) == found[1].decode() else None
+    content = line[: match.start()] + b"}"
+    return content if _sum_of(content) == match[1].decode() else None
 
 
 def _summed(line: str) -> bytes:

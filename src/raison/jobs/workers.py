@@ -44,7 +44,7 @@ def in_processes(work: Work, jobs: Sequence[Job], count: int, progress: bool | A
     started = [_started(count) for _ in requests]
     reasons: list[str] = []
     total, unit = sum(job.size for job in jobs), jobs[0].unit
-    with progress_bar(f"{count} processes", total, progress, unit=unit) as told:
+    with progress_bar(f"{count} processes", total, progress, unit=unit) as advance:
         lock = threading.Lock()
 
         def listen(process: subprocess.Popen[bytes], request: bytes) -> None:
@@ -57,7 +57,7 @@ def in_processes(work: Work, jobs: Sequence[Job], count: int, progress: bool | A
                     with lock:
                         if line.startswith(_DONE):
                             number, _, note = line[1:].decode().partition(" ")
-                            told(int(number), note.strip())
+                            advance(int(number), note.strip())
                         elif line.startswith(_FAILED):
                             reasons.append(line[1:].decode().strip())
             if process.wait() and not reasons:

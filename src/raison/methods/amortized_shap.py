@@ -86,12 +86,12 @@ def _of_class(values: Float[Tensor, "batch units classes"], index: Int[Tensor, "
 def _values(problem: Problem, explainer: Amortized) -> Float[Tensor, "batch units classes"]:
     encoding, model = problem.encoding, problem.model
     reading = ValueReading.of(explainer.attributor, encoding)
-    said = probabilities(problem.predictions(), model.multi_label).float()
-    values = torch.zeros(len(encoding), max(encoding.unit_counts), said.shape[1], dtype=torch.float64)
+    shares = probabilities(problem.predictions(), model.multi_label).float()
+    values = torch.zeros(len(encoding), max(encoding.unit_counts), shares.shape[1], dtype=torch.float64)
 
     def run(rows: list[int]) -> Float[Tensor, "rows units classes"]:
         width = max(len(encoding.units[row]) for row in rows)
-        return reading.select(rows, width).values(said[rows])
+        return reading.select(rows, width).values(shares[rows])
 
     with torch.no_grad(), explainer.attributor.quiet():
         for rows, part in model.ask(Passes).in_batches(encoding, run):

@@ -85,7 +85,7 @@ class AttentionFlow(Method):
         return Cost(forwards=1)
 
     def _flows(self, positions: Positions, part: Encoding, layers: list[Mixing]) -> Float[Tensor, "batch positions"]:
-        found = torch.zeros(positions.present.shape, dtype=torch.float64)
+        scores = torch.zeros(positions.present.shape, dtype=torch.float64)
         # Those of tokens that belong to a unit; the last column is for positions of no token (-1).
         inside_units = torch.nn.functional.pad(part.scored, (0, 1))
         scored = inside_units.gather(1, positions.tokens % inside_units.shape[1])
@@ -94,8 +94,8 @@ class AttentionFlow(Method):
             sinks = scored[text, inside].nonzero()[:, 0]
             capacities = torch.stack([layer[text][inside][:, inside] for layer in layers]).numpy()
             flows = token_flows(capacities, positions.rows[text, inside].double().numpy(), sinks.tolist())
-            found[text, inside[sinks]] = torch.from_numpy(flows)
-        return found
+            scores[text, inside[sinks]] = torch.from_numpy(flows)
+        return scores
 
     def _capacities(self, model: LanguageModel, part: Encoding, positions: Positions) -> list[Mixing]:
         """What each layer lets through, the first layer first."""

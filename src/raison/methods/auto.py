@@ -115,14 +115,14 @@ def _run(problem: Problem, taken: dict[int, Option], scores: Tensor) -> list[int
     texts = list(taken)
     member, part = CATALOGUE.create(taken[texts[0]].method), some_texts(problem, texts)
     try:
-        found = run_alone(part, member)
+        attributed = run_alone(part, member)
     except UnsupportedError:
         return texts
-    give_back(problem, texts, part, found)
-    rows = in_units(part, member, found.scores)
+    give_back(problem, texts, part, attributed)
+    rows = in_units(part, member, attributed.scores)
     refused = []
     for row, text in enumerate(texts):
-        notes, size = found.ledger.notes[row], float(rows[row].abs().sum())
+        notes, size = attributed.ledger.notes[row], float(rows[row].abs().sum())
         gap = notes.get(GAP)
         if taken[text].proven and isinstance(gap, float) and abs(gap) > ROUNDING * size:
             refused.append(text)

@@ -76,9 +76,9 @@ class ContextCite(Method):
         counts, model = problem.encoding.unit_counts, problem.model
         keeps = [rng.random((self.ablations, n)) < self.keep for n, rng in zip(counts, rngs, strict=True)]
         lengths = model.ask(AnswerLengths).answer_lengths(problem.encoding) if model.offers(AnswerLengths) else None
-        found = problem.values([torch.from_numpy(rows) for rows in keeps])
+        computed = problem.values([torch.from_numpy(rows) for rows in keeps])
         scores, fits, intervals, grouped = [], [], [], []
-        for text, (rows, values, rng) in enumerate(zip(keeps, found, rngs, strict=True)):
+        for text, (rows, values, rng) in enumerate(zip(keeps, computed, rngs, strict=True)):
             tokens = 1 if lengths is None else lengths[text]
             each = values.numpy() / tokens
             alpha = float(each.std()) / sqrt(self.ablations) if self.alpha is None else self.alpha
@@ -101,8 +101,8 @@ class ContextCite(Method):
 
 
 def _between(boots: Float[np.ndarray, "draws numbers"]) -> list[list[float]]:
-    found: list[list[float]] = np.percentile(boots, BETWEEN, axis=0).T.tolist()
-    return found
+    percentiles: list[list[float]] = np.percentile(boots, BETWEEN, axis=0).T.tolist()
+    return percentiles
 
 
 def _sums(boots: Float[np.ndarray, "draws units"], units: tuple[Unit, ...]) -> Float[np.ndarray, "draws groups"]:

@@ -102,7 +102,7 @@ class Ensemble(Method):
         """The members draw from the problem's own generators, as they do when they run alone, not from `rngs`."""
         members = _members(self.methods)
         batch = len(problem.encoding)
-        told: list[dict[str, object]] = [{} for _ in range(batch)]
+        notes: list[dict[str, object]] = [{} for _ in range(batch)]
         turned: list[list[str]] = [[] for _ in range(batch)]
         total = torch.zeros(batch, max(problem.encoding.unit_counts), dtype=torch.float64)
         results = [run_alone(problem, member) for member in members]
@@ -112,9 +112,9 @@ class Ensemble(Method):
             sizes = self._sizes(scores, member, problem)
             total += scores / sizes[:, None]
             for text in range(batch):
-                told[text] |= {label_of(member): ledger.notes[text]} if ledger.notes[text] else {}
+                notes[text] |= {label_of(member): ledger.notes[text]} if ledger.notes[text] else {}
                 turned[text] += [label_of(member)] if sizes[text] < 0 else []
-        problem.note("members", told)
+        problem.note("members", notes)
         if any(turned):
             problem.note("turned", turned)
         return total / len(members)
@@ -137,10 +137,10 @@ class Ensemble(Method):
 
 def _count(problem: Problem, members: Sequence[Attributed]) -> None:
     """Tell the ledger of the members' passes; keeps that several of them asked for count once."""
-    asked = frozenset().union(*(member.asked for member in members))
-    problem.asked.update(asked)
+    keys = frozenset().union(*(member.asked for member in members))
+    problem.asked.update(keys)
     repeated = Counter(key.text for member in members for key in member.asked)
-    once = Counter(key.text for key in asked)
+    once = Counter(key.text for key in keys)
     for text in range(len(problem.encoding)):
         problem.ledger.evaluations[text] += sum(member.ledger.evaluations[text] for member in members)
         problem.ledger.evaluations[text] -= repeated[text] - once[text]

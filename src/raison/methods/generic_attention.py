@@ -99,6 +99,6 @@ class GenericAttention(Method):
                 for block, slope in layers
             ]
             across = positions.border
-            found = gathered_across(shares, weighted, across) if across else gathered(shares, weighted)
-            found, own = positions.to_tokens(found), list(turns[number].rows)
-            scores[[texts[row][number] for row in own], : found.shape[1]] = found[own]
+            relevance = gathered_across(shares, weighted, across) if across else gathered(shares, weighted)
+            relevance, batch_rows = positions.to_tokens(relevance), list(turns[number].rows)
+            scores[[texts[row][number] for row in batch_rows], : relevance.shape[1]] = relevance[batch_rows]

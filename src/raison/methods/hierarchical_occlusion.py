@@ -63,16 +63,16 @@ class HierarchicalOcclusion(Method):
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         groups = [runs_of(units) for units in problem.encoding.units]
         counts = problem.encoding.unit_counts
-        firsts = problem.values([_without(own, n) for own, n in zip(groups, counts, strict=True)])
+        firsts = problem.values([_without(text_groups, n) for text_groups, n in zip(groups, counts, strict=True)])
         drops = [values[0] - values[1:] for values in firsts]
-        known = [self._known(own, found) for own, found in zip(groups, drops, strict=True)]
-        seconds = problem.values([_without([[i] for i in own], n) for own, n in zip(known, counts, strict=True)])
+        known = [self._known(text_groups, drop) for text_groups, drop in zip(groups, drops, strict=True)]
+        seconds = problem.values([_without([[i] for i in units], n) for units, n in zip(known, counts, strict=True)])
         rows = []
-        for n, own, values in zip(counts, known, seconds, strict=True):
+        for n, text_units, values in zip(counts, known, seconds, strict=True):
             row = torch.zeros(n, dtype=torch.float64)
-            row[own] = values[0] - values[1:]
+            row[text_units] = values[0] - values[1:]
             rows.append(row)
-        problem.note("groups", [found.tolist() for found in drops])
+        problem.note("groups", [drop.tolist() for drop in drops])
         problem.note("exact", known)
         return pad_sequence(rows, batch_first=True)
 

@@ -101,13 +101,13 @@ class KernelShap(Method):
             for n, plan in zip(counts, plans, strict=True)
         ]
         rows, solutions = [], []
-        for text, (plan, found) in enumerate(zip(plans, problem.values(keeps), strict=True)):
-            phi, solution = self._solve(plan, found.numpy())
+        for text, (plan, text_values) in enumerate(zip(plans, problem.values(keeps), strict=True)):
+            phi, solution = self._solve(plan, text_values.numpy())
             rows.append(torch.from_numpy(phi))
             solutions.append(solution)
             if solution != "gaussian process":
                 groups = runs_of(problem.encoding.units[text])
-                problem.ledger.notes[text] |= _noted(plan, phi, found.numpy(), groups)
+                problem.ledger.notes[text] |= _noted(plan, phi, text_values.numpy(), groups)
         problem.note("solution", solutions)
         return pad_sequence(rows, batch_first=True)
 
@@ -115,21 +115,21 @@ class KernelShap(Method):
         return Cost(forwards=min(self._budget(units), 2**units))
 
     def _solve(
-        self, plan: RegressionPlan, found: Float[np.ndarray, " values"]
+        self, plan: RegressionPlan, evaluated: Float[np.ndarray, " values"]
     ) -> tuple[Float[np.ndarray, " units"], str]:
         """Scores from the values of the full and the empty text and of the plan's coalitions, and what they are."""
-        full, empty, values = float(found[0]), float(found[1]), found[2:]
+        full, empty, values = float(evaluated[0]), float(evaluated[1]), evaluated[2:]
         gains, total = values - empty, full - empty
         if not plan.exact:
             if self.estimator == "gaussian_process":
-                return self._process(plan, found), "gaussian process"
+                return self._process(plan, evaluated), "gaussian process"
             if self.estimator == "damped_least_squares" and len(values) < 2 * SCARCE * plan.keeps.shape[1] - 2:
                 return damped_shapley(plan.keeps, plan.weights, gains, total), "damped least squares"
         phi, determined = solve_shapley(plan.keeps, plan.weights, gains, total)
         return phi, "exact" if plan.exact else "least squares" if determined else "minimum norm"
 
-    def _process(self, plan: RegressionPlan, found: Float[np.ndarray, " values"]) -> Float[np.ndarray, " units"]:
-        full, empty, values = float(found[0]), float(found[1]), found[2:]
+    def _process(self, plan: RegressionPlan, evaluated: Float[np.ndarray, " values"]) -> Float[np.ndarray, " units"]:
+        full, empty, values = float(evaluated[0]), float(evaluated[1]), evaluated[2:]
         # The second half of the plan are the complements of the first.
         half = len(values) // 2
         keeps = np.concatenate([np.ones((1, plan.keeps.shape[1]), dtype=bool), plan.keeps[:half]])
@@ -143,10 +143,13 @@ class KernelShap(Method):
 
 
 def _noted(
-    plan: RegressionPlan, phi: Float[np.ndarray, " units"], found: Float[np.ndarray, " values"], groups: list[list[int]]
+    plan: RegressionPlan,
+    phi: Float[np.ndarray, " units"],
+    evaluated: Float[np.ndarray, " values"],
+    groups: list[list[int]],
 ) -> dict[str, object]:
     """The notes of intervals; none where too few coalitions were drawn."""
-    between = intervals_of(plan, found[2:] - found[1], phi)
+    between = intervals_of(plan, evaluated[2:] - evaluated[1], phi)
     if between is None:
         return {}
     alone = [[number] for number in range(len(phi))]

@@ -88,7 +88,7 @@ class Solvex(Method):
         for depth, bound in enumerate(bounds, start=1):
             sizes[depth] += bound if self.objective != "comprehensiveness" else 0
             sizes[units - depth] += bound if self.objective != "sufficiency" else 0
-        return Cost(forwards=sum(min(asked, comb(units, size)) for size, asked in enumerate(sizes)))
+        return Cost(forwards=sum(min(limit, comb(units, size)) for size, limit in enumerate(sizes)))
 
     def _keeps(self, sets: Bool[np.ndarray, "beams units"] | None, units: int) -> Bool[Tensor, "_masks _units"]:
         """What is asked for a text's sets: these kept, then these removed, as far as the objective has it."""

@@ -119,10 +119,10 @@ def _similarity(explanation: Explanation, edited: Edited, reworded: Reworded) ->
 
 def _by_name(units: Sequence[Unit], scores: Float[np.ndarray, " units"]) -> dict[tuple[str, int], float]:
     """Scores by the name of each unit's source, and the unit's number among those of that source."""
-    found: dict[tuple[str, int], float] = {}
+    by_name: dict[tuple[str, int], float] = {}
     for place, (unit, score) in enumerate(zip(units, scores.tolist(), strict=True)):
-        found[unit.name, sum(one.name == unit.name for one in units[:place])] = score
-    return found
+        by_name[unit.name, sum(one.name == unit.name for one in units[:place])] = score
+    return by_name
 
 
 def _steps(scores: Float[np.ndarray, " units"], step: float) -> Float[np.ndarray, " units"]:

@@ -53,10 +53,10 @@ class LinearDatamodelingScore(Metric):
 
     def measure(self, explanation: Explanation, evidence: Evidence) -> float:
         [(removal, keeps)] = self.keeps(explanation).items()
-        found = evidence.log_probabilities(keeps, removal)
-        if not np.isfinite(found).all():
+        measured = evidence.log_probabilities(keeps, removal)
+        if not np.isfinite(measured).all():
             return math.nan
-        return spearman(_rounded(keeps @ np.array(explanation.scores, dtype=np.float64)), _rounded(found))
+        return spearman(_rounded(keeps @ np.array(explanation.scores, dtype=np.float64)), _rounded(measured))
 
 
 def _rounded(values: np.ndarray) -> np.ndarray:

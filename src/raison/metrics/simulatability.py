@@ -93,8 +93,8 @@ class Simulatability(GroupMetric):
         ]
         student = new_student(self.student, classes, self.max_tokens, self.seed)
         teach(student, lessons, Course(self.weight, self.epochs, self.batch, self.learning_rate, self.seed))
-        said = predict(student, [explanations[i].text for i in held])
-        return [float(classes[label] == explanations[i].prediction) for i, label in zip(held, said, strict=True)]
+        predicted = predict(student, [explanations[i].text for i in held])
+        return [float(classes[label] == explanations[i].prediction) for i, label in zip(held, predicted, strict=True)]
 
     def _of_answers(self, explanations: Sequence[Explanation]) -> Sequence[float]:
         """The same where the model answers questions."""

@@ -12,18 +12,18 @@ def without(text: Text, units: Sequence[Unit], keep: Sequence[bool], substitute:
     deleted together with the white space before it; what then begins the text does so without white space of its own.
     Characters of no unit stay.
     """
-    found = []
+    strings = []
     for number, string in enumerate(segments(text)):
-        own = [(unit, stays) for unit, stays in zip(units, keep, strict=True) if unit.segment == number]
-        found.append(_without(string, own, substitute))
+        string_units = [(unit, stays) for unit, stays in zip(units, keep, strict=True) if unit.segment == number]
+        strings.append(_without(string, string_units, substitute))
     if isinstance(text, str):
-        return found[0]
-    return (found[0], found[1]) if len(found) == 2 else (found[0], found[1], found[2])
+        return strings[0]
+    return (strings[0], strings[1]) if len(strings) == 2 else (strings[0], strings[1], strings[2])
 
 
-def _without(string: str, own: Sequence[tuple[Unit, bool]], substitute: str | None) -> str:
+def _without(string: str, units: Sequence[tuple[Unit, bool]], substitute: str | None) -> str:
     pieces, place = [], 0
-    for unit, stays in own:
+    for unit, stays in units:
         gap = string[place : unit.start]
         if stays:
             pieces += [gap, string[unit.start : unit.end]]
@@ -33,7 +33,7 @@ def _without(string: str, own: Sequence[tuple[Unit, bool]], substitute: str | No
             pieces.append(gap.rstrip())
         place = unit.end
     left = "".join([*pieces, string[place:]])
-    if substitute is not None or all(stays for _, stays in own):
+    if substitute is not None or all(stays for _, stays in units):
         return left
     if not left.strip():
         return ""

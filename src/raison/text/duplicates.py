@@ -26,7 +26,7 @@ def near_duplicates(texts: Sequence[str]) -> tuple[tuple[int, ...], ...]:
             if fewest and len(runs[one] & runs[other]) >= SHARED * fewest:
                 old, new = group[one], group[other]
                 group = [new if number == old else number for number in group]
-    return tuple(tuple(n for n, number in enumerate(group) if number == own) for own in group)
+    return tuple(tuple(n for n, number in enumerate(group) if number == group_number) for group_number in group)
 
 
 def _runs(text: str) -> set[tuple[str, ...]]:

@@ -23,20 +23,20 @@ def named_units(
     cores: list[list[Span]] = [[] for _ in given.parts]
     numbers = [-1] * len(offsets)
     for segment, string in enumerate(segments(given.text)):
-        found = _Parts(given.parts, segment)
-        own = {token: trim(string, *offsets[token]) for token, owner in enumerate(owners) if owner == segment}
-        spoken = {token: core for token, core in own.items() if core[0] < core[1]}
+        parts = _Parts(given.parts, segment)
+        trimmed = {token: trim(string, *offsets[token]) for token, owner in enumerate(owners) if owner == segment}
+        spoken = {token: core for token, core in trimmed.items() if core[0] < core[1]}
         # Tokens that share characters belong together.
         blocks = merged(list(spoken.values()))
         starts = [start for start, _ in blocks]
         for token, core in spoken.items():
             block = blocks[bisect_right(starts, core[0]) - 1]
-            numbers[token] = found.holding(block, string)
+            numbers[token] = parts.holding(block, string)
             if numbers[token] >= 0:
                 cores[numbers[token]].append(block)
         # At the end of a text there is none after it.
         follows = numbers[max(spoken)] if spoken else -1
-        for token in reversed(own):
+        for token in reversed(trimmed):
             follows = numbers[token] = numbers[token] if token in spoken else follows
     units, kept = _units(given, cores, _read(given, offsets, owners), cut)
     return units, tuple(kept.get(number, -1) for number in numbers)
@@ -67,23 +67,25 @@ class _Parts:
         last = bisect_right(self._starts, end - 1) - 1
         if last < 0 or self._parts[self._numbers[last]].end <= start:
             return -1
-        own = self._numbers[last]
+        number = self._numbers[last]
         if last > 0 and self._parts[self._numbers[last - 1]].end > start:
             before = self._numbers[last - 1]
             raise InputError(
-                f"{spelled(self._parts[before], before)} and {spelled(self._parts[own], own)} meet inside the token "
-                f"{string[start:end]!r:.40} ({start} to {end}): move the border to one of its ends."
+                f"{spelled(self._parts[before], before)} and {spelled(self._parts[number], number)} meet inside the "
+                f"token {string[start:end]!r:.40} ({start} to {end}): move the border to one of its ends."
             )
-        return own
+        return number
 
 
 def _read(given: PartedText, offsets: Sequence[Span], owners: Sequence[int]) -> list[Span]:
     """Of each string, where its first token begins and its last one ends."""
-    found = []
+    spans = []
     for segment in range(len(segments(given.text))):
-        own = [offset for offset, owner in zip(offsets, owners, strict=True) if owner == segment]
-        found.append((min((start for start, _ in own), default=0), max((end for _, end in own), default=0)))
-    return found
+        part_offsets = [offset for offset, owner in zip(offsets, owners, strict=True) if owner == segment]
+        spans.append(
+            (min((start for start, _ in part_offsets), default=0), max((end for _, end in part_offsets), default=0))
+        )
+    return spans
 
 
 def _units(
@@ -93,14 +95,14 @@ def _units(
     strings = segments(given.text)
     units: list[Unit] = []
     kept: dict[int, int] = {}
-    for number, (part, own) in enumerate(zip(given.parts, cores, strict=True)):
-        if not own:
+    for number, (part, token_spans) in enumerate(zip(given.parts, cores, strict=True)):
+        if not token_spans:
             if not cut:
                 raise InputError(f"{spelled(part, number)} has no token: the tokenizer drops its characters.")
             continue
         first, last = (read[part.segment][0], read[part.segment][1]) if cut else (part.start, part.end)
-        start = min(max(part.start, first), *(start for start, _ in own))
-        end = max(min(part.end, last), *(end for _, end in own))
+        start = min(max(part.start, first), *(start for start, _ in token_spans))
+        end = max(min(part.end, last), *(end for _, end in token_spans))
         kept[number] = len(units)
         units.append(replace(part, start=start, end=end, text=strings[part.segment][start:end]))
     return tuple(units), kept

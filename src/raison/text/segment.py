@@ -93,13 +93,13 @@ def trim(text: str, start: int, end: int) -> Span:
 
 def merged(spans: list[Span]) -> list[Span]:
     """The same characters as disjoint spans in order: spans that overlap become one."""
-    found: list[Span] = []
+    disjoint: list[Span] = []
     for start, end in sorted(spans):
-        if found and start < found[-1][1]:
-            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        if disjoint and start < disjoint[-1][1]:
+            disjoint[-1] = (disjoint[-1][0], max(end, disjoint[-1][1]))
         else:
-            found.append((start, end))
-    return found
+            disjoint.append((start, end))
+    return disjoint
 
 
 def _is_mark(word: str) -> bool:

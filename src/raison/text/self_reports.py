@@ -62,8 +62,8 @@ def read_self_report(form: Form, answer: str, units: Sequence[str]) -> SelfRepor
     """
     opened, closed = _THOUGHT
     # A thought that was cut off has no end, and no answer behind it.
-    said = answer.rpartition(closed)[2].partition(opened)[0]
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    report = answer.rpartition(closed)[2].partition(opened)[0]
+    lines = [line.strip() for line in report.splitlines() if line.strip()]
     read = _ranked if form == "rank" else _scored
     named = _Names(units)
     scores: dict[int, float] = {}

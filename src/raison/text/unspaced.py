@@ -27,12 +27,12 @@ def within_words(text: str) -> set[int]:
     Han characters are Japanese in a text with kana, and Chinese elsewhere. The time grows linearly with the text.
     """
     han = "ja_word" if _KANA.search(text) else "zh-hans"
-    found: set[int] = set()
+    places: set[int] = set()
     for run in _RUN.finditer(text):
         name = "th" if run["thai"] else han
         inside = range(run.start() + 1, run.end())
-        found.update(set(inside).difference(run.start() + place for place in _beginnings(run[0], name)))
-    return found
+        places.update(set(inside).difference(run.start() + place for place in _beginnings(run[0], name)))
+    return places
 
 
 def _beginnings(run: str, name: str) -> Iterator[int]:

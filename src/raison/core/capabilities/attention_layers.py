@@ -25,7 +25,7 @@ class Positions:
     present: Bool[Tensor, "batch positions"]
     """All but padding."""
     tokens: Int[Tensor, "batch positions"]
-    """The token that is looked up at each position; -1: none of the text's."""
+    """The token at each position; -1: not a token of the text."""
     rows: Float[Tensor, "batch positions"]
     """The weight of each position's last state in the prediction, summing to 1."""
     border: int = 0
@@ -39,9 +39,9 @@ class Positions:
     def to_tokens(self, scores: Float[Tensor, "batch positions"]) -> Float[Tensor, "batch tokens"]:
         """A token's score is the sum over its positions."""
         width = int(self.tokens.max()) + 1
-        found = scores.new_zeros(len(scores), width + 1)
+        summed = scores.new_zeros(len(scores), width + 1)
         # What belongs to no token goes into the last column.
-        return found.scatter_add(1, self.tokens.to(scores.device) % (width + 1), scores)[:, :width]
+        return summed.scatter_add(1, self.tokens.to(scores.device) % (width + 1), scores)[:, :width]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

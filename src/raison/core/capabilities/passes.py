@@ -23,7 +23,7 @@ class Passes(Capability):
     """
 
     name: ClassVar[str] = "passes"
-    absence: ClassVar[str] = "shows no forward pass"
+    absence: ClassVar[str] = "does not expose its forward pass"
     way_out: ClassVar[str] = "Use a method that only removes parts of the text, such as occlusion or kernel_shap."
 
     @abstractmethod
@@ -56,15 +56,15 @@ class Passes(Capability):
 
         On the CPU. One forward pass per text, without gradients, in batches of bounded size.
         """
-        found: dict[int, Tensor] = {}
+        predicted: dict[int, Tensor] = {}
 
         def run(rows: list[int]) -> Tensor:
             with torch.no_grad():
                 return self.chosen(self.decisions(encoding.select(rows))).cpu()
 
         for rows, chosen in self.in_batches(encoding, run):
-            found.update(zip(rows, chosen, strict=True))
-        return torch.stack([found[row] for row in range(len(encoding))])
+            predicted.update(zip(rows, chosen, strict=True))
+        return torch.stack([predicted[row] for row in range(len(encoding))])
 
     def chosen(self, decisions: Float[Tensor, "batch parts choices"]) -> Int[Tensor, "batch parts"]:
         """The prediction that decisions amount to: each part's likeliest choice, unless parts depend on each other."""

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 NOTE = "unknown_tokens"
-"""The note of an explanation that says which units have such tokens."""
+"""The explanation's note that lists the units with such tokens."""
 SOME, MOST = 0.05, 0.5
-"""Shares of unknown tokens from which views warn, and warn more strongly."""
+"""Shares of unknown tokens from which views warn, and from which they warn strongly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +24,10 @@ class Unknown:
 
 def unknown_in(notes: Mapping[str, Any]) -> Unknown | None:
     """The unknown tokens that an explanation's notes report; None if they report nothing readable."""
-    said = notes.get(NOTE)
-    if not isinstance(said, dict):
+    note = notes.get(NOTE)
+    if not isinstance(note, dict):
         return None
-    share, units = said.get("share"), said.get("units")
+    share, units = note.get("share"), note.get("units")
     if not isinstance(share, float) or not 0 < share <= 1:
         return None
     if not isinstance(units, list) or not all(type(unit) is int for unit in units):
@@ -37,31 +37,31 @@ def unknown_in(notes: Mapping[str, Any]) -> Unknown | None:
 
 def share_in(notes: Mapping[str, Any]) -> float:
     """The share of unknown tokens that an explanation's notes report; 0 if they report none."""
-    found = unknown_in(notes)
-    return 0.0 if found is None else found.share
+    unknown = unknown_in(notes)
+    return 0.0 if unknown is None else unknown.share
 
 
 def caution_of_text(notes: Mapping[str, Any]) -> str | None:
     """A sentence, without its full stop, if a text's unknown tokens matter."""
-    found = unknown_in(notes)
-    if found is None or found.share < SOME:
+    unknown = unknown_in(notes)
+    if unknown is None or unknown.share < SOME:
         return None
-    share = f"{100 * found.share:.0f} % of the tokens"
-    if found.share < MOST:
-        return f"{share} are unknown to the model's vocabulary: it reads the same sign in place of each"
+    share = f"{100 * unknown.share:.0f} % of the tokens"
+    if unknown.share < MOST:
+        return f"{share} are not in the model's vocabulary: it reads the same symbol for each of them"
     return (
-        f"the model can hardly read this text: {share} are unknown to its vocabulary, and it reads the same sign in "
-        "place of each; the prediction says next to nothing about the text"
+        f"the model can hardly read this text: {share} are not in its vocabulary, and it reads the same symbol for "
+        "each of them; the prediction is almost unrelated to the text"
     )
 
 
 def caution_of_texts(shares: Sequence[float]) -> tuple[str, ...]:
     """The same about many texts, from the share of each: a sentence or none."""
-    told, unread = sum(share >= SOME for share in shares), sum(share >= MOST for share in shares)
-    if not told:
+    affected, unread = sum(share >= SOME for share in shares), sum(share >= MOST for share in shares)
+    if not affected:
         return ()
-    mostly = f", {unread} of them for the most part: what is said of these says nothing" if unread else ""
+    mostly = f", {unread} of them mostly: explanations of these are meaningless" if unread else ""
     return (
-        f"{told:,} of {len(shares):,} texts have tokens that are unknown to the model's vocabulary "
+        f"{affected:,} of {len(shares):,} texts have tokens outside the model's vocabulary "
         f"({100 * SOME:.0f} % or more){mostly}",
     )

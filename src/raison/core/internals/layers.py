@@ -36,12 +36,12 @@ class Layers:
                 [f"it has {total} attention layers, numbered from 0 to {total - 1}"],
                 "Name fewer, such as 'last'.",
             )
-        found = tuple(number % total for number in self.numbers)
-        if len(set(found)) < len(found):
+        numbers = tuple(number % total for number in self.numbers)
+        if len(set(numbers)) < len(numbers):
             raise UnsupportedError(
-                f"layers {', '.join(map(str, self.numbers))} name a layer twice", [f"the model has {total} layers"]
+                f"layers {', '.join(map(str, self.numbers))} contain a layer twice", [f"the model has {total} layers"]
             )
-        return found
+        return numbers
 
 
 def _numbers(spec: LayerSpec) -> tuple[int, ...]:
@@ -53,10 +53,10 @@ def _numbers(spec: LayerSpec) -> tuple[int, ...]:
         return ()
     if spec in NAMED:
         return (NAMED[spec],)
-    found = _RANGE.fullmatch(spec)
-    if found is None:
+    match = _RANGE.fullmatch(spec)
+    if match is None:
         return ()
-    end, count, first, last = found.groups()
+    end, count, first, last = match.groups()
     if end is not None:
         return tuple(range(-1, -1 - int(count), -1)) if end == "top" else tuple(range(int(count)))
     ascending = range(int(first), int(last) + 1)

@@ -8,9 +8,9 @@ from typing import Any
 from raison.core.settings.reading import Fields
 
 NOTE = "among"
-"""In an explanation's notes: where its number stands."""
+"""In an explanation's notes: the rank of its number."""
 FEWEST = 3
-"""Numbers that have a spread worth telling."""
+"""Minimum count of numbers for a meaningful spread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,10 @@ class Among:
 
 def check(data: Any, what: str) -> None:
     """DataError for a note that is not one of these."""
-    found = Fields({NOTE: data}, what)
-    found.mapping(NOTE)
-    own = Fields(data, f"{what}: {NOTE}")
-    own.whole("rank", 1)
-    own.whole("texts", 1)
-    own.number("mean")
-    own.number("sd", 0.0)
+    notes = Fields({NOTE: data}, what)
+    notes.mapping(NOTE)
+    values = Fields(data, f"{what}: {NOTE}")
+    values.whole("rank", 1)
+    values.whole("texts", 1)
+    values.number("mean")
+    values.number("sd", 0.0)

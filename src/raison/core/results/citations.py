@@ -129,8 +129,8 @@ class Citations:
     def passages(self, statement: int) -> tuple[tuple[Unit, float], ...]:
         """The sentences that the method looked at for a statement, the highest score first."""
         row = self.within[self._number(statement)]
-        found = [(unit, score) for unit, score in zip(self.sentences, row, strict=True) if score is not None]
-        return tuple(sorted(found, key=lambda pair: -pair[1]))
+        scored = [(unit, score) for unit, score in zip(self.sentences, row, strict=True) if score is not None]
+        return tuple(sorted(scored, key=lambda pair: -pair[1]))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -144,31 +144,31 @@ class Citations:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "Citations":
         """The inverse of `to_dict`. Raises DataError for missing or invalid fields, or a newer schema."""
-        found = Fields(data, "citations")
-        found.schema(SCHEMA)
-        found.need([f.name for f in fields(cls) if f.name not in _OPTIONAL])
+        record = Fields(data, "citations")
+        record.schema(SCHEMA)
+        record.need([f.name for f in fields(cls) if f.name not in _OPTIONAL])
         for name in ("question", "prompt", "answer", "method", "model", "template"):
-            found.string(name)
+            record.string(name)
         for name in ("of", "removal"):
-            found.string(name, NAME)
-        found.whole("seed", None)
-        found.whole("evaluations")
+            record.string(name, NAME)
+        record.whole("seed", None)
+        record.whole("evaluations")
         for name in ("config", "notes"):
             if name == "config" or name in data:
-                found.mapping(name)
+                record.mapping(name)
         if NOISE in data.get("notes", {}):
-            check_noise(Fields(data["notes"], found.what))
+            check_noise(Fields(data["notes"], record.what))
         if "version" in data:
-            found.string("version", NAME)
+            record.string("version", NAME)
         values = {f.name: data[f.name] for f in fields(cls) if f.name in data}
-        values["seconds"] = found.number("seconds", 0.0)
+        values["seconds"] = record.number("seconds", 0.0)
         for name in ("sources", "sentences"):
             values[name] = Fields({"units": data[name]}, f"citations: {name}").units((data["prompt"],))
         ids = [source.name for source in values["sources"]]
-        _check_names(found, ids, [sentence.name for sentence in values["sentences"]])
-        values |= _read_again(found, len(ids))
-        values["statements"] = tuple(_statement(one, len(data["answer"])) for one in found.objects("statements"))
-        return cls(**values | _tables(found, len(values["statements"]), len(ids), len(values["sentences"])))
+        _check_names(record, ids, [sentence.name for sentence in values["sentences"]])
+        values |= _read_again(record, len(ids))
+        values["statements"] = tuple(_statement(one, len(data["answer"])) for one in record.objects("statements"))
+        return cls(**values | _tables(record, len(values["statements"]), len(ids), len(values["sentences"])))
 
     @classmethod
     def from_json(cls, text: str) -> "Citations":
@@ -223,73 +223,73 @@ class Citations:
         return statement % len(self.statements)
 
 
-def _read_again(found: Fields, sources: int) -> dict[str, Any]:
+def _read_again(record: Fields, sources: int) -> dict[str, Any]:
     """What the model is asked again by, where it was recorded."""
     values: dict[str, Any] = {}
-    if found.data.get("answer_ids"):
-        values["answer_ids"] = tuple(_count(found, "answer_ids", one) for one in found.items("answer_ids", None))
-    if found.data.get("removed"):
-        pairs = found.items("removed", sources)
+    if record.data.get("answer_ids"):
+        values["answer_ids"] = tuple(_count(record, "answer_ids", one) for one in record.items("answer_ids", None))
+    if record.data.get("removed"):
+        pairs = record.items("removed", sources)
         values["removed"] = tuple(
-            tuple(_count(found, "removed", one) for one in Fields({"row": pair}, found.what).items("row", 2))
+            tuple(_count(record, "removed", one) for one in Fields({"row": pair}, record.what).items("row", 2))
             for pair in pairs
         )
     return {name: values.get(name, ()) for name in ("answer_ids", "removed")}
 
 
-def _count(found: Fields, name: str, value: Any) -> int:
+def _count(record: Fields, name: str, value: Any) -> int:
     if type(value) is not int or value < 0:
-        found.refuse(name, "whole numbers from 0 on")
+        record.refuse(name, "whole numbers from 0 on")
     return int(value)
 
 
-def _check_names(found: Fields, ids: list[str], homes: list[str]) -> None:
+def _check_names(record: Fields, ids: list[str], homes: list[str]) -> None:
     if not ids or "" in ids or len(set(ids)) < len(ids):
-        found.refuse("sources", "a list of at least one source, each with an id of its own")
+        record.refuse("sources", "a list of at least one source, each with an id of its own")
     if not set(homes) <= set(ids):
-        found.refuse("sentences", "a list of sentences, each with the name of its source")
+        record.refuse("sentences", "a list of sentences, each with the name of its source")
 
 
-def _statement(found: Fields, length: int) -> Statement:
-    found.need([f.name for f in fields(Statement) if f.name != "origin"])
-    found.string("text")
+def _statement(record: Fields, length: int) -> Statement:
+    record.need([f.name for f in fields(Statement) if f.name != "origin"])
+    record.string("text")
     for name in ("start", "end", "tokens"):
-        found.whole(name)
-    if not found.data["start"] < found.data["end"] <= length:
-        found.refuse("end", f"after its start and at most the answer's end, {length}")
-    if found.data.get("origin") is not None:
-        found.choice("origin", get_args(Origin))
-    values = {f.name: found.data[f.name] for f in fields(Statement) if f.name in found.data}
-    numbers = {name: found.number(name) for name in ("log_probability", "without")}
+        record.whole(name)
+    if not record.data["start"] < record.data["end"] <= length:
+        record.refuse("end", f"after its start and at most the answer's end, {length}")
+    if record.data.get("origin") is not None:
+        record.choice("origin", get_args(Origin))
+    values = {f.name: record.data[f.name] for f in fields(Statement) if f.name in record.data}
+    numbers = {name: record.number(name) for name in ("log_probability", "without")}
     return Statement(**values | numbers)
 
 
-def _tables(found: Fields, statements: int, sources: int, sentences: int) -> dict[str, Any]:
+def _tables(record: Fields, statements: int, sources: int, sentences: int) -> dict[str, Any]:
     """The fields that have a row for each statement."""
     if not statements:
-        found.refuse("statements", "a list of at least one statement")
+        record.refuse("statements", "a list of at least one statement")
     values: dict[str, Any] = {
-        "scores": tuple(row.numbers("row", sources) for row in _rows(found, "scores", statements)),
-        "within": tuple(_some(row, sentences) for row in _rows(found, "within", statements)),
-        "checks": tuple(_checks(row, sources) for row in _rows(found, "checks", statements)),
+        "scores": tuple(row.numbers("row", sources) for row in _rows(record, "scores", statements)),
+        "within": tuple(_some(row, sentences) for row in _rows(record, "within", statements)),
+        "checks": tuple(_checks(row, sources) for row in _rows(record, "checks", statements)),
     }
-    if "intervals" in found.data:
+    if "intervals" in record.data:
         values["intervals"] = tuple(
             tuple(Fields({"row": pair}, row.what).numbers("row", 2) for pair in row.items("row", sources))
-            for row in _rows(found, "intervals", statements)
+            for row in _rows(record, "intervals", statements)
         )
-    if "supported" in found.data:
+    if "supported" in record.data:
         values["supported"] = tuple(
-            row.numbers("row", sources, 0.0, 1.0) for row in _rows(found, "supported", statements)
+            row.numbers("row", sources, 0.0, 1.0) for row in _rows(record, "supported", statements)
         )
     return values
 
 
-def _rows(found: Fields, name: str, count: int) -> list[Fields]:
+def _rows(record: Fields, name: str, count: int) -> list[Fields]:
     """The rows of a table, each a field "row" of its own; only scores and sentences have to be there."""
-    rows = found.items(name, None if name in ("checks", "intervals", "supported") else count)
+    rows = record.items(name, None if name in ("checks", "intervals", "supported") else count)
     if rows and len(rows) != count:
-        found.refuse(name, f"a list of {count} rows, or empty")
+        record.refuse(name, f"a list of {count} rows, or empty")
     return [Fields({"row": row}, f"citations: {name}[{place}]") for place, row in enumerate(rows)]
 
 
@@ -301,15 +301,15 @@ def _some(row: Fields, count: int) -> tuple[float | None, ...]:
 
 
 def _checks(row: Fields, count: int) -> tuple[Check, ...]:
-    found = []
+    checks = []
     row.items("row", count)
     for one in row.objects("row"):
         one.need(["drop", "bar", "light"])
         one.choice("light", get_args(Light))
         bar = None if one.data["bar"] is None else one.number("bar")
         alike = one.strings("alike") if "alike" in one.data else ()
-        found.append(Check(one.number("drop"), bar, cast("Light", one.data["light"]), tuple(alike)))
-    return tuple(found)
+        checks.append(Check(one.number("drop"), bar, cast("Light", one.data["light"]), tuple(alike)))
+    return tuple(checks)
 
 
 def check_ids(ids: list[object]) -> None:

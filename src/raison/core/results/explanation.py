@@ -134,21 +134,21 @@ class Explanation:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "Explanation":
         """The inverse of `to_dict`. Raises DataError for missing or invalid fields, or a newer schema."""
-        found = Fields(data, "an explanation")
-        found.schema(SCHEMA)
-        found.need([f.name for f in fields(cls) if f.name not in _OPTIONAL])
-        text = data["text"] if isinstance(data["text"], str) else _strings(found)
+        record = Fields(data, "an explanation")
+        record.schema(SCHEMA)
+        record.need([f.name for f in fields(cls) if f.name not in _OPTIONAL])
+        text = data["text"] if isinstance(data["text"], str) else _strings(record)
         parts = (text,) if isinstance(text, str) else text
-        units = found.units(parts)
-        classes = found.strings("classes")
+        units = record.units(parts)
+        classes = record.strings("classes")
         if not classes:
-            found.refuse("classes", "a list of at least one")
-        values = {f.name: data[f.name] for f in fields(cls) if f.name in data} | _plain(found)
+            record.refuse("classes", "a list of at least one")
+        values = {f.name: data[f.name] for f in fields(cls) if f.name in data} | _plain(record)
         values |= {"text": text, "units": units, "classes": classes}
-        values["scores"] = found.numbers("scores", len(units))
-        values["probabilities"] = found.numbers("probabilities", None, 0.0, 1.0 + 1e-6)
+        values["scores"] = record.numbers("scores", len(units))
+        values["probabilities"] = record.numbers("probabilities", None, 0.0, 1.0 + 1e-6)
         if "notes" in data:
-            check_notes(data, found.what, len(units))
+            check_notes(data, record.what, len(units))
         check_sign(data.get("signed", True), values["scores"])
         _check_outputs(data)
         if data.get("answer") is not None:
@@ -210,13 +210,13 @@ class Explanation:
         return f"<Explanation {self.method} of {self.target!r}: {len(self.units)} {self.unit}s, top {top}>"
 
 
-def _strings(found: Fields) -> tuple[str, str] | tuple[str, str, str]:
+def _strings(record: Fields) -> tuple[str, str] | tuple[str, str, str]:
     """A text of several strings."""
-    strings = found.strings("text")
+    strings = record.strings("text")
     if len(strings) == 2:
         return strings[0], strings[1]
     if len(strings) != 3:
-        found.refuse("text", "a string, or a list of two or three")
+        record.refuse("text", "a string, or a list of two or three")
     return strings[0], strings[1], strings[2]
 
 
@@ -226,7 +226,7 @@ def _check_outputs(data: Mapping[str, Any]) -> None:
     if outputs not in get_args(Outputs):
         raise DataError(f"not an explanation: outputs is {outputs!r:.40}, and has to be one of {get_args(Outputs)}.")
     if outputs == "number" and classes != 1:
-        raise DataError(f"not an explanation: its outputs are a number, and it names {classes} classes.")
+        raise DataError(f"not an explanation: its output is one number, but it names {classes} classes.")
     wanted = 0 if outputs == "number" else classes
     if len(data["probabilities"]) != wanted:
         raise DataError(f"not an explanation: it has {len(data['probabilities'])} probabilities in place of {wanted}.")
@@ -237,39 +237,39 @@ def check_sign(signed: object, scores: Iterable[float]) -> None:
     if not isinstance(signed, bool):
         raise DataError(f"not an explanation: signed is {signed!r:.40}, and has to be true or false.")
     if not signed and any(score < 0 for score in scores):
-        raise DataError("not an explanation: it says that no score is below zero (signed: false), and one is.")
+        raise DataError("not an explanation: it says that no score is below zero (signed: false), but one is.")
 
 
-def _plain(found: Fields) -> dict[str, float]:
+def _plain(record: Fields) -> dict[str, float]:
     """The fields that are numbers with a fraction, once all fields that hold one value are known to be right."""
     for name in ("unit", "of", "removal"):
-        found.string(name, NAME)
+        record.string(name, NAME)
     for name in ("method", "model", "target"):
-        found.string(name)
-    found.optional_string("against")
-    found.whole("seed", None)
-    found.mapping("config")
+        record.string(name)
+    record.optional_string("against")
+    record.whole("seed", None)
+    record.mapping("config")
     for name in ("evaluations", "gradients", "truncated"):
-        if name in found.data:
-            found.whole(name)
-    if "version" in found.data:
-        found.string("version", NAME)
+        if name in record.data:
+            record.whole(name)
+    if "version" in record.data:
+        record.string("version", NAME)
     return {
-        "value_full": found.number("value_full"),
-        "value_empty": found.number("value_empty"),
-        "seconds": found.number("seconds", 0.0),
+        "value_full": record.number("value_full"),
+        "value_empty": record.number("value_empty"),
+        "seconds": record.number("seconds", 0.0),
     }
 
 
 def _answer(data: Any, context: str) -> ExplainedAnswer:
     if not isinstance(data, dict) or not isinstance(data.get("predicted"), dict):
         raise DataError(f"not an explanation: its answer is {data!r:.40}, and has to be an object.")
-    for found in (Fields(data, "an explanation: the answer"), Fields(data["predicted"], "an explanation: the answer")):
+    for answer in (Fields(data, "an explanation: the answer"), Fields(data["predicted"], "an explanation: the answer")):
         for name in ("start", "end"):
-            found.whole(name)
-            if found.data[name] > len(context):
-                found.refuse(name, f"within the context's {len(context)} characters")
-        found.string("text")
+            answer.whole(name)
+            if answer.data[name] > len(context):
+                answer.refuse(name, f"within the context's {len(context)} characters")
+        answer.string("text")
     shares = {
         name: Fields(data, "an explanation: the answer").number(name, 0.0, 1.0 + 1e-6)
         for name in ("start_probability", "end_probability")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 OTHER = "<other>"
-"""The class of all tokens other than the output token and the one that it is contrasted with."""
+"""The class of all tokens except the output token and the token it is contrasted with."""
 
 _OPTIONAL = ("earlier", "notes", "version", "schema", "signed")
 
@@ -78,8 +78,8 @@ class GenerationExplanation:
     @property
     def contrast(self) -> tuple[str, ...] | None:
         """The token that each output token is contrasted with, or None."""
-        found = tuple(token.against for token in self.tokens if token.against is not None)
-        return found or None
+        contrast = tuple(token.against for token in self.tokens if token.against is not None)
+        return contrast or None
 
     @property
     def evaluations(self) -> int:
@@ -104,28 +104,28 @@ class GenerationExplanation:
     def token(self, number: int) -> Explanation:
         """One output token as a prediction of its own, counted from 0 (from the end if negative)."""
         if not -len(self.tokens) <= number < len(self.tokens):
-            raise InputError(f"there is no output token {number}: there are {len(self.tokens)}, counted from 0.")
+            raise InputError(f"output token {number} does not exist: there are {len(self.tokens)}, counted from 0.")
         number %= len(self.tokens)
-        own = self.tokens[number]
+        token = self.tokens[number]
         count = len(self.scores[number])
-        shares = {own.text: own.probability}
-        if own.against is not None and own.against_probability is not None:
-            shares[own.against] = own.against_probability
+        shares = {token.text: token.probability}
+        if token.against is not None and token.against_probability is not None:
+            shares[token.against] = token.against_probability
         text = self.prompt + self.output
         return Explanation(
-            text=text[: own.start] if self.earlier else self.prompt,
+            text=text[: token.start] if self.earlier else self.prompt,
             units=self.units[:count],
             scores=self.scores[number],
             classes=(*shares, OTHER),
             probabilities=(*shares.values(), max(0.0, 1 - sum(shares.values()))),
-            target=own.text,
-            against=own.against,
-            value_full=own.value_full,
-            value_empty=own.value_empty,
-            evaluations=own.evaluations,
-            gradients=own.gradients,
+            target=token.text,
+            against=token.against,
+            value_full=token.value_full,
+            value_empty=token.value_empty,
+            evaluations=token.evaluations,
+            gradients=token.gradients,
             seconds=self.seconds / len(self.tokens),
-            notes=dict(own.notes),
+            notes=dict(token.notes),
             **self._provenance(),
         )
 
@@ -165,26 +165,26 @@ class GenerationExplanation:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "GenerationExplanation":
         """The inverse of `to_dict`. Raises DataError for missing or invalid fields, or a newer schema."""
-        found = Fields(data, "an explanation of an output")
-        found.schema(SCHEMA)
-        found.need([f.name for f in fields(cls) if f.name not in _OPTIONAL])
+        record = Fields(data, "an explanation of an output")
+        record.schema(SCHEMA)
+        record.need([f.name for f in fields(cls) if f.name not in _OPTIONAL])
         for name in ("prompt", "output", "method", "model"):
-            found.string(name)
+            record.string(name)
         for name in ("unit", "of", "removal"):
-            found.string(name, NAME)
-        found.whole("seed", None)
-        found.mapping("config")
+            record.string(name, NAME)
+        record.whole("seed", None)
+        record.mapping("config")
         values = {f.name: data[f.name] for f in fields(cls) if f.name in data}
-        values["seconds"] = found.number("seconds", 0.0)
+        values["seconds"] = record.number("seconds", 0.0)
         whole = data["prompt"] + data["output"]
-        values["tokens"] = tuple(_token(token, len(whole)) for token in found.items("tokens"))
-        values["units"] = found.units((whole,))
-        values["scores"] = _scores(found, len(values["tokens"]), len(values["units"]))
-        for name, check in {"earlier": found.flag, "notes": found.mapping, "version": found.string}.items():
+        values["tokens"] = tuple(_token(token, len(whole)) for token in record.items("tokens"))
+        values["units"] = record.units((whole,))
+        values["scores"] = _scores(record, len(values["tokens"]), len(values["units"]))
+        for name, check in {"earlier": record.flag, "notes": record.mapping, "version": record.string}.items():
             if name in data:
                 check(name)
         if NOISE in data.get("notes", {}):
-            check_noise(Fields(data["notes"], found.what))
+            check_noise(Fields(data["notes"], record.what))
         check_sign(data.get("signed", True), (score for row in values["scores"] for score in row))
         return cls(**values)
 
@@ -257,28 +257,28 @@ class GenerationExplanation:
 def _token(data: Any, length: int) -> OutputToken:
     if not isinstance(data, dict):
         raise DataError(f"not an explanation of an output: a token is {data!r:.40}, and has to be an object.")
-    found = Fields(data, "an explanation of an output: a token")
+    record = Fields(data, "an explanation of an output: a token")
     known = {f.name for f in fields(OutputToken)}
-    found.need(sorted(known - {"against", "against_probability", "notes"}))
-    found.string("text")
-    found.optional_string("against")
+    record.need(sorted(known - {"against", "against_probability", "notes"}))
+    record.string("text")
+    record.optional_string("against")
     for name in ("id", "start", "end", "evaluations", "gradients"):
-        found.whole(name)
+        record.whole(name)
     if not data["start"] <= data["end"] <= length:
-        found.refuse("end", f"between its start and the text's end, {length}")
-    numbers = {name: found.number(name) for name in ("value_full", "value_empty")}
+        record.refuse("end", f"between its start and the text's end, {length}")
+    numbers = {name: record.number(name) for name in ("value_full", "value_empty")}
     for name in ("probability", "against_probability"):
         if name == "probability" or data.get(name) is not None:
-            numbers[name] = found.number(name, 0.0, 1.0 + 1e-6)
+            numbers[name] = record.number(name, 0.0, 1.0 + 1e-6)
     if "notes" in data:
-        found.mapping("notes")
+        record.mapping("notes")
         if NOISE in data["notes"]:
-            check_noise(Fields(data["notes"], found.what))
+            check_noise(Fields(data["notes"], record.what))
     return OutputToken(**{name: value for name, value in data.items() if name in known} | numbers)
 
 
-def _scores(found: Fields, tokens: int, units: int) -> tuple[tuple[float, ...], ...]:
-    rows = found.items("scores", tokens)
+def _scores(record: Fields, tokens: int, units: int) -> tuple[tuple[float, ...], ...]:
+    rows = record.items("scores", tokens)
     if not rows or not all(isinstance(row, list | tuple) and len(row) <= units for row in rows):
-        found.refuse("scores", f"a list of at least one row of at most {units} numbers")
-    return tuple(Fields({"scores": row}, found.what).numbers("scores", len(row)) for row in rows)
+        record.refuse("scores", f"a list of at least one row of at most {units} numbers")
+    return tuple(Fields({"scores": row}, record.what).numbers("scores", len(row)) for row in rows)

@@ -10,72 +10,72 @@ from raison.core.settings.reading import NAME, Fields
 from raison.core.targets.ranking import NOTE as RANKING
 
 AUTO = "auto"
-"""Which method was taken, and why: in one line."""
+"""Which method was chosen and why, in one line."""
 EXTENDED = "extended"
-"""The units with more characters than the caller's spans, which cut a token."""
+"""The units with more characters than the caller's spans, because a span cut a token."""
 EACH_FROM = "threshold"
-"""The probability from which the labels of a text were explained, each on its own."""
+"""The minimum probability of the labels that were explained, each on its own."""
 SERVED = "served"
-"""Of a model behind a server: which one, and what its answers are made from."""
+"""For a model behind a server: which one, and what its answers are based on."""
 NOISE = "noise"
-"""Of a model behind a server: how far its values move when it is asked the same again."""
+"""For a model behind a server: how much its values change when a request is repeated."""
 _NUMBERS = ("completeness_gap", "decomposition_gap")
 _SENTENCES = (AUTO, "caution", "unsteady", "decomposed", "trained_for", "selected_by", SERVED)
 _LISTED = ("trained_for", "caution")
-"""Notes of which a method that is made of several has one for each, where they differ."""
+"""Notes that a method composed of several methods keeps for each of them, if they differ."""
 
 
 def check_notes(data: Mapping[str, Any], what: str, units: int) -> None:
     """DataError for the `notes` of `what`, an explanation of so many units, that are not what they should be."""
     Fields(data, what).mapping("notes")
-    found = Fields(data["notes"], f"{what}: the notes")
-    if any(len(name) > NAME for name in found.data):
-        raise DataError(f"not {found.what}: a name has more than {NAME} characters.")
-    for name in found.data:
+    notes = Fields(data["notes"], f"{what}: the notes")
+    if any(len(name) > NAME for name in notes.data):
+        raise DataError(f"not {notes.what}: a name has more than {NAME} characters.")
+    for name in notes.data:
         if name in _NUMBERS:
-            found.number(name)
-        elif name in _SENTENCES and not (name in _LISTED and isinstance(found.data[name], list)):
-            found.string(name)
+            notes.number(name)
+        elif name in _SENTENCES and not (name in _LISTED and isinstance(notes.data[name], list)):
+            notes.string(name)
         elif name in _LISTED:
-            found.strings(name)
-    if EACH_FROM in found.data:
-        found.number(EACH_FROM, 0.0, 1.0)
-    if "selected_by" in found.data:
-        found.whole("candidates", 1)
-    elif "candidates" in found.data:
-        found.string("selected_by")
-    _check_values(found)
-    _check_precision(found)
-    if NOISE in found.data:
-        check_noise(found)
-    if NOTE in found.data:
-        _check_unknown(found, units)
-    if among.NOTE in found.data:
-        among.check(found.data[among.NOTE], found.what)
-    if RANKING in found.data:
-        found.numbers(RANKING, None)
-    if EXTENDED in found.data and any(unit >= units for unit in found.wholes(EXTENDED)):
-        found.refuse(EXTENDED, f"a list of numbers below {units}")
+            notes.strings(name)
+    if EACH_FROM in notes.data:
+        notes.number(EACH_FROM, 0.0, 1.0)
+    if "selected_by" in notes.data:
+        notes.whole("candidates", 1)
+    elif "candidates" in notes.data:
+        notes.string("selected_by")
+    _check_values(notes)
+    _check_precision(notes)
+    if NOISE in notes.data:
+        check_noise(notes)
+    if NOTE in notes.data:
+        _check_unknown(notes, units)
+    if among.NOTE in notes.data:
+        among.check(notes.data[among.NOTE], notes.what)
+    if RANKING in notes.data:
+        notes.numbers(RANKING, None)
+    if EXTENDED in notes.data and any(unit >= units for unit in notes.wholes(EXTENDED)):
+        notes.refuse(EXTENDED, f"a list of numbers below {units}")
 
 
-def _check_values(found: Fields) -> None:
+def _check_values(notes: Fields) -> None:
     """Of the maps that were chosen from, null where a value was not defined."""
-    if "candidate_values" in found.data:
-        values = [value for value in found.items("candidate_values") if value is not None]
-        Fields({"candidate_values": values}, found.what).numbers("candidate_values", None)
+    if "candidate_values" in notes.data:
+        values = [value for value in notes.items("candidate_values") if value is not None]
+        Fields({"candidate_values": values}, notes.what).numbers("candidate_values", None)
 
 
-def _check_precision(found: Fields) -> None:
-    said = found.data.get("precision", {})
-    for one in said if isinstance(said, list) else [said]:
+def _check_precision(notes: Fields) -> None:
+    precision = notes.data.get("precision", {})
+    for one in precision if isinstance(precision, list) else [precision]:
         if not isinstance(one, dict):
-            found.refuse("precision", "an object")
-        own = Fields(one, f"{found.what}: precision")
+            notes.refuse("precision", "an object")
+        fields = Fields(one, f"{notes.what}: precision")
         if one:
-            own.string("evaluations", NAME)
-            own.whole("checked")
+            fields.string("evaluations", NAME)
+            fields.whole("checked")
         if one.get("rank_correlation") is not None:
-            own.number("rank_correlation", -1.0 - 1e-6, 1.0 + 1e-6)
+            fields.number("rank_correlation", -1.0 - 1e-6, 1.0 + 1e-6)
 
 
 def noise_in(notes: Mapping[str, Any]) -> float:
@@ -83,18 +83,18 @@ def noise_in(notes: Mapping[str, Any]) -> float:
     return float(notes[NOISE]["value"]) if NOISE in notes else 0.0
 
 
-def check_noise(found: Fields) -> None:
-    """DataError for a noise that is not what it should be; `found` are the notes."""
-    found.mapping(NOISE)
-    own = Fields(found.data[NOISE], f"{found.what}: {NOISE}")
+def check_noise(notes: Fields) -> None:
+    """DataError for a noise that is not what it should be; `notes` are the notes."""
+    notes.mapping(NOISE)
+    fields = Fields(notes.data[NOISE], f"{notes.what}: {NOISE}")
     for name in ("value", "mean", "bound"):
-        own.number(name, 0.0)
-    own.whole("repeated")
+        fields.number(name, 0.0)
+    fields.whole("repeated")
 
 
-def _check_unknown(found: Fields, units: int) -> None:
-    found.mapping(NOTE)
-    own = Fields(found.data[NOTE], f"{found.what}: {NOTE}")
-    own.number("share", 0.0, 1.0)
-    if any(unit >= units for unit in own.wholes("units")):
-        own.refuse("units", f"a list of numbers below {units}")
+def _check_unknown(notes: Fields, units: int) -> None:
+    notes.mapping(NOTE)
+    fields = Fields(notes.data[NOTE], f"{notes.what}: {NOTE}")
+    fields.number("share", 0.0, 1.0)
+    if any(unit >= units for unit in fields.wholes("units")):
+        fields.refuse("units", f"a list of numbers below {units}")

@@ -30,5 +30,5 @@ def called(place: str, *arguments: object) -> Any:
 
 def rendered(result: object, view: View) -> str:
     """The result as the view shows it."""
-    found: str = called(view, result)
-    return found
+    output: str = called(view, result)
+    return output

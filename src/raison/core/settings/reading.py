@@ -131,27 +131,27 @@ class Fields:
 
     def units(self, texts: Sequence[str]) -> tuple[Unit, ...]:
         """Character spans within the texts, in order, none over another."""
-        found: list[Unit] = []
+        read: list[Unit] = []
         for place, item in enumerate(self.items("units")):
-            own = Fields(item, f"{self.what}: unit {place}") if isinstance(item, dict) else None
-            if own is None or not set(item) <= {"start", "end", "text", "segment", "name"}:
+            fields = Fields(item, f"{self.what}: unit {place}") if isinstance(item, dict) else None
+            if fields is None or not set(item) <= {"start", "end", "text", "segment", "name"}:
                 raise DataError(f"not {self.what}: units[{place}] is {item!r:.60}, and has to be a span.")
-            own.whole("start")
-            own.whole("end")
-            own.string("text")
+            fields.whole("start")
+            fields.whole("end")
+            fields.string("text")
             if "name" in item:
-                own.string("name", NAME)
+                fields.string("name", NAME)
             segment = item.get("segment", 0)
             if not _whole(segment) or not 0 <= segment < len(texts):
-                own.refuse("segment", f"a number below {len(texts)}")
+                fields.refuse("segment", f"a number below {len(texts)}")
             unit = Unit(item["start"], item["end"], item["text"], segment, item.get("name", ""))
-            after = found[-1] if found else Unit(0, 0, "", 0)
+            after = read[-1] if read else Unit(0, 0, "", 0)
             if not unit.start <= unit.end <= len(texts[unit.segment]):
-                own.refuse("end", f"between its start and the text's end, {len(texts[unit.segment])}")
+                fields.refuse("end", f"between its start and the text's end, {len(texts[unit.segment])}")
             if (after.segment, after.end) > (unit.segment, unit.start):
-                own.refuse("start", "at or after the end of the unit before")
-            found.append(unit)
-        return tuple(found)
+                fields.refuse("start", "at or after the end of the unit before")
+            read.append(unit)
+        return tuple(read)
 
 
 def parse(text: str, what: str) -> dict[str, Any]:

@@ -33,17 +33,17 @@ class Place:
         """The inverse of `dataclasses.asdict`, for a place in one of these strings. Raises DataError."""
         if not isinstance(data, Mapping):
             raise DataError(f"not an explanation: its place is {data!r:.40}, and has to be an object.")
-        found = Fields(dict(data), "an explanation: the place")
-        found.need(["kind", "start", "end", "text", "predicted", "segment"])
+        record = Fields(dict(data), "an explanation: the place")
+        record.need(["kind", "start", "end", "text", "predicted", "segment"])
         for name in ("start", "end", "segment"):
-            found.whole(name)
+            record.whole(name)
         for name in ("text", "predicted"):
-            found.string(name)
-        tokens = found.wholes("tokens") if "tokens" in data else ()
+            record.string(name)
+        tokens = record.wholes("tokens") if "tokens" in data else ()
         if data["kind"] not in get_args(Kind) or data["segment"] >= len(strings):
-            found.refuse("kind", f"one of {get_args(Kind)}, in one of the texts")
+            record.refuse("kind", f"one of {get_args(Kind)}, in one of the texts")
         if data["end"] > len(strings[data["segment"]]):
-            found.refuse("end", "within the text")
+            record.refuse("end", "within the text")
         return cls(
             **{name: data[name] for name in ("kind", "start", "end", "text", "predicted", "segment")}, tokens=tokens
         )

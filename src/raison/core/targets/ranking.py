@@ -8,7 +8,7 @@ from raison.core.errors import InputError
 from raison.core.inputs.unit import Text, segments
 
 NOTE = "ranking"
-"""In an explanation's notes: the numbers of all documents that were ranked, in the order that they were given in."""
+"""In an explanation's notes: the numbers of all ranked documents, in the order in which they were given."""
 
 _BEFORE = " before "
 
@@ -22,7 +22,7 @@ class Ranked:
 
     def __post_init__(self) -> None:
         if len(self.documents) < 2:
-            raise InputError("a ranking has at least two documents: give (query, [document, document, ...]).")
+            raise InputError("a ranking needs at least two documents: give (query, [document, document, ...]).")
 
     def pair(self, first: int, second: int) -> tuple[str, str, str]:
         """The text that asks why the first document comes before the second; they are counted from 0."""
@@ -47,8 +47,8 @@ def documents_of(target: str) -> tuple[str, str]:
 
 def places_of(target: str) -> tuple[int, ...]:
     """The two documents in what is explained, counted from 0; none where it names no documents."""
-    found = re.fullmatch(r"document (\d{1,9}) before document (\d{1,9})", target)
-    return tuple(int(number) - 1 for number in found.groups()) if found else ()
+    match = re.fullmatch(r"document (\d{1,9}) before document (\d{1,9})", target)
+    return tuple(int(number) - 1 for number in match.groups()) if match else ()
 
 
 def settled(spec: object, scores: Sequence[float]) -> tuple[int, int]:

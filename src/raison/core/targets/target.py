@@ -58,8 +58,8 @@ class Target:
         # log p_c/(1-p_c) = z_c - log sum_{j != c} exp z_j, exact where p_c rounds to one
         classes = logits.shape[1]
         others = logits[:, None, :].expand(-1, classes, -1)
-        own = torch.eye(classes, dtype=torch.bool, device=logits.device)
-        return logits - others.masked_fill(own, -torch.inf).logsumexp(-1)
+        diagonal = torch.eye(classes, dtype=torch.bool, device=logits.device)
+        return logits - others.masked_fill(diagonal, -torch.inf).logsumexp(-1)
 
 
 def probabilities(logits: Float[Tensor, "batch classes"], multi_label: bool) -> Float[Tensor, "batch classes"]:
@@ -79,11 +79,13 @@ def check_of(of: str | None, classes: tuple[str, ...], multi_label: bool) -> Of:
         raise UnknownNameError("quantity to explain (of=)", of, get_args(Of))
     if outputs == "number" and of != "logit":
         raise InputError(
-            f"of='{of}' needs classes, and this model gives one number, '{classes[0]}': leave of out, or give "
+            f"of='{of}' needs classes, and this model outputs one number, '{classes[0]}': leave of out, or use "
             "of='logit', which is that number in its own units."
         )
     if of == "margin" and len(classes) == 1:
-        raise InputError(f"of='margin' is the difference of two classes, and this model has one, '{classes[0]}'.")
+        raise InputError(
+            f"of='margin' is the difference between two classes, and this model has only one, '{classes[0]}'."
+        )
     return of  # type: ignore[return-value]
 
 
@@ -99,35 +101,35 @@ def resolve_target(
     A margin without a second class is taken against the strongest other class of the unperturbed text, which
     then stays fixed. A model of one number has nothing but this number to name.
     """
-    asked = check_of(of, classes, multi_label)
+    scale = check_of(of, classes, multi_label)
     if isinstance(spec, tuple):
-        return _of_pairs([spec] * len(logits), asked, logits, classes, multi_label)
+        return _of_pairs([spec] * len(logits), scale, logits, classes, multi_label)
     if isinstance(spec, list):
         if len(spec) != len(logits):
-            raise InputError(f"{len(spec)} targets for {len(logits)} texts: a list names one class per text.")
+            raise InputError(f"{len(spec)} targets for {len(logits)} texts: a list needs one class per text.")
         if any(isinstance(item, tuple) for item in spec):
-            return _of_pairs(spec, asked, logits, classes, multi_label)
+            return _of_pairs(spec, scale, logits, classes, multi_label)
         chosen = torch.tensor([_class_index(item, classes) for item in spec])
     else:
         chosen = logits.argmax(-1) if spec is None else _repeat(_class_index(spec, classes), logits)
     runner_up = None
-    if asked == "margin":
+    if scale == "margin":
         runner_up = logits.scatter(1, chosen[:, None], -torch.inf).argmax(-1)
-    return Target(chosen, runner_up, asked, multi_label)
+    return Target(chosen, runner_up, scale, multi_label)
 
 
 def _of_pairs(
     spec: Sequence[object], of: Of, logits: Float[Tensor, "batch classes"], classes: tuple[str, ...], multi_label: bool
 ) -> Target:
     """Each text with a pair of its own. Raises InputError."""
-    found = []
+    pairs = []
     for number, (item, row) in enumerate(zip(spec, logits, strict=True)):
         if not isinstance(item, tuple):
             raise InputError(
-                f"targets[{number}] is {item!r:.60}, and others are pairs: give (this, not that) for each."
+                f"targets[{number}] is {item!r:.60}, but other entries are pairs: give (this, not that) for each."
             )
-        found.append(_pair(item, row, classes))
-    index, against = torch.tensor(found).T
+        pairs.append(_pair(item, row, classes))
+    index, against = torch.tensor(pairs).T
     return Target(index, against, of, multi_label)
 
 
@@ -144,7 +146,7 @@ def _pair(spec: tuple[object, ...], logits: Float[Tensor, " classes"], classes: 
     against = _class_index(spec[1], classes)
     if index == against:
         why = "the model predicts it" if spec[0] is None else "name two different ones"
-        raise InputError(f"the two targets are the same class '{classes[index]}'; {why}.")
+        raise InputError(f"both targets are the class '{classes[index]}'; {why}.")
     return index, against
 
 
@@ -161,7 +163,7 @@ def _class_index(item: object, classes: tuple[str, ...]) -> int:
             return lowered.index(item.lower())
         raise UnknownNameError("label", item, classes)
     if not isinstance(item, int):
-        raise InputError(f"target {item!r:.60} names no class: give a label, its number, or a pair (this, not that).")
+        raise InputError(f"target {item!r:.60} is not a class: give a label, its number, or a pair (this, not that).")
     if not 0 <= item < len(classes):
         if len(classes) == 1:
             raise InputError(

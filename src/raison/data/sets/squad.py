@@ -17,11 +17,11 @@ _HUB = "rajpurkar/squad"
 def read_articles(path: Path) -> list[dict[str, Any]]:
     """The articles of a file in SQuAD's form, as they stand in it. Raises DataError for another file."""
     try:
-        found: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["data"]
-        _asked(found)
+        articles: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["data"]
+        _asked(articles)
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(f"{path} is not in SQuAD's form ({type(error).__name__}: {error}).") from None
-    return found
+    return articles
 
 
 def _asked(articles: list[dict[str, Any]]) -> list[tuple[Any, Any]]:
@@ -31,8 +31,8 @@ def _asked(articles: list[dict[str, Any]]) -> list[tuple[Any, Any]]:
 
 def _questions(paths: tuple[Path, ...]) -> Iterator[Entry]:
     """The questions in the order of the file, counted from 1."""
-    asked = _asked(read_articles(paths[0]))
-    for number, (context, item) in enumerate(asked, start=1):
+    entries = _asked(read_articles(paths[0]))
+    for number, (context, item) in enumerate(entries, start=1):
         yield _entry(number, context, item)
 
 

@@ -41,10 +41,10 @@ def articles(part: Part, folder: Path | None = None) -> tuple[Article, ...]:
     if part not in get_args(Part):
         raise UnknownNameError("part of squad", part, get_args(Part))
     path = named_paths("squad", "test" if part == "xquad" else "train", folder)[0]
-    found = tuple(_article(one, path) for one in read_articles(path))
+    read = tuple(_article(one, path) for one in read_articles(path))
     if part == "xquad":
-        return found
-    return tuple(one for one in found if (one.title in HELD_OUT) == (part == "test"))
+        return read
+    return tuple(one for one in read if (one.title in HELD_OUT) == (part == "test"))
 
 
 def _article(data: dict[str, object], path: Path) -> Article:
@@ -57,9 +57,9 @@ def _article(data: dict[str, object], path: Path) -> Article:
 
 def _paragraph(data: dict[str, object]) -> Paragraph:
     text = str(data["context"])
-    asked: list[tuple[str, Answer]] = []
+    questions: list[tuple[str, Answer]] = []
     for one in data["qas"]:  # type: ignore[attr-defined]
         answers = parse_answers(one["answers"], text)
         if one["question"].strip() and answers:
-            asked.append((one["question"].strip(), answers[0]))
-    return Paragraph(text, tuple(asked))
+            questions.append((one["question"].strip(), answers[0]))
+    return Paragraph(text, tuple(questions))

@@ -49,14 +49,14 @@ def exchanged(known: Iterable[KnownSources], articles: Sequence[Article], seed: 
 
 def _by_sort(articles: Sequence[Article]) -> dict[Sort, list[tuple[str, str]]]:
     """Titles and answers."""
-    found: dict[Sort, list[tuple[str, str]]] = {"person": [], "place": [], "year": [], "number": []}
+    answers: dict[Sort, list[tuple[str, str]]] = {"person": [], "place": [], "year": [], "number": []}
     for article in articles:
         for paragraph in article.paragraphs:
             for question, answer in paragraph.asked:
                 sort = sort_of(question, answer.text)
-                if sort is not None and (article.title, answer.text) not in found[sort]:
-                    found[sort].append((article.title, answer.text))
-    return found
+                if sort is not None and (article.title, answer.text) not in answers[sort]:
+                    answers[sort].append((article.title, answer.text))
+    return answers
 
 
 def _is_new(answer: str, known: KnownSources) -> bool:
@@ -69,13 +69,13 @@ def _is_new(answer: str, known: KnownSources) -> bool:
 def _with_answer(known: KnownSources, answer: str) -> KnownSources:
     old = re.compile(rf"(?<!\w){re.escape(known.answer)}(?!\w)")
 
-    def said(text: str) -> str:
+    def exchanged(text: str) -> str:
         return old.sub(lambda _: answer, text)
 
     moved = []
     for passage in known.sentences:
         text = known.sources[passage.source]
-        start = len(said(text[: passage.start]))
-        moved.append(Passage(passage.source, start, start + len(said(text[passage.start : passage.end]))))
-    sources = {name: said(text) for name, text in known.sources.items()}
+        start = len(exchanged(text[: passage.start]))
+        moved.append(Passage(passage.source, start, start + len(exchanged(text[passage.start : passage.end]))))
+    sources = {name: exchanged(text) for name, text in known.sources.items()}
     return replace(known, sources=sources, answer=answer, sentences=tuple(moved))

@@ -47,16 +47,16 @@ def among_others(articles: Sequence[Article], how: Passages, seed: int = 0) -> I
     passages, are left out. What is drawn depends on the seed and the question alone.
     """
     places = [
-        (article, number, asked)
+        (article, number, question_and_answer)
         for article in articles
         for number, paragraph in enumerate(article.paragraphs)
-        for asked in paragraph.asked
+        for question_and_answer in paragraph.asked
     ]
     Random(f"order {seed}").shuffle(places)
     for article, number, (question, answer) in places:
-        found = _among(article, number, question, answer, how, Random(f"{seed} {article.title} {number} {question}"))
-        if found is not None:
-            yield found
+        sources = _among(article, number, question, answer, how, Random(f"{seed} {article.title} {number} {question}"))
+        if sources is not None:
+            yield sources
 
 
 def readings(articles: Sequence[Article], fewest: int, most: int, questions: int, seed: int) -> Iterator[Reading]:
@@ -69,11 +69,11 @@ def readings(articles: Sequence[Article], fewest: int, most: int, questions: int
         order = random.sample(range(len(article.paragraphs)), len(article.paragraphs))
         while order:
             count = random.randint(fewest, most)
-            found = _reading(article, order[:count], max(1, min(3, _TOGETHER // count)), random)
+            sources = _reading(article, order[:count], max(1, min(3, _TOGETHER // count)), random)
             order = order[count:]
-            if found.asked:
-                some = random.sample(found.asked, min(questions, len(found.asked)))
-                yield Reading(found.sources, tuple(some))
+            if sources.asked:
+                some = random.sample(sources.asked, min(questions, len(sources.asked)))
+                yield Reading(sources.sources, tuple(some))
 
 
 def has_words(text: str, words: str) -> bool:
@@ -100,11 +100,11 @@ def _among(
     else:
         return None
     at = random.randint(0, how.others)
-    own = f"p{number + 1}"
+    source = f"p{number + 1}"
     listed = [(f"p{other + 1}", passage) for other, passage in others]
-    listed.insert(at, (own, text[start:end]))
-    gold = Passage(own, sentences[place][0] - start, sentences[place][1] - start)
-    return KnownSources(question, dict(listed), answer.text, (own,), (gold,), subject=article.title)
+    listed.insert(at, (source, text[start:end]))
+    gold = Passage(source, sentences[place][0] - start, sentences[place][1] - start)
+    return KnownSources(question, dict(listed), answer.text, (source,), (gold,), subject=article.title)
 
 
 @cache
@@ -132,7 +132,7 @@ def _passage(paragraph: Paragraph, length: int | None, random: Random) -> str:
 
 def _reading(article: Article, numbers: Sequence[int], length: int, random: Random) -> Reading:
     sources: dict[str, str] = {}
-    asked: dict[str, str] = {}
+    questions: dict[str, str] = {}
     for number in numbers:
         paragraph = article.paragraphs[number]
         sentences = _sentences(paragraph.text)
@@ -140,7 +140,7 @@ def _reading(article: Article, numbers: Sequence[int], length: int, random: Rand
         place = None if some is None else _sentence_of(sentences, some)
         start, end = _run(sentences, random.randrange(len(sentences)) if place is None else place, length, random)
         sources[f"p{number + 1}"] = paragraph.text[start:end]
-        asked |= {
+        questions |= {
             question: answer.text for question, answer in paragraph.asked if start <= answer.start and answer.end <= end
         }
-    return Reading(sources, tuple(asked.items()))
+    return Reading(sources, tuple(questions.items()))

@@ -49,8 +49,8 @@ class Fact:
 
     def with_answer(self, answer: str) -> "Fact":
         """The same fact with another answer."""
-        said, paraphrase = (text.replace(self.answer, answer) for text in (self.said, self.paraphrase))
-        return replace(self, answer=answer, said=said, paraphrase=paraphrase)
+        sentence, paraphrase = (text.replace(self.answer, answer) for text in (self.said, self.paraphrase))
+        return replace(self, answer=answer, said=sentence, paraphrase=paraphrase)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +90,8 @@ def _single(random: Random, others: int) -> _Case:
 
 
 def _contradicting(random: Random, others: int) -> _Case:
-    fact, told, *rest = _distinct(random, random.choice(_RELATIONS), others + 1)
-    return _Case(fact.question, fact.answer, [fact], rest, [fact.with_answer(told.answer)])
+    fact, contradiction, *rest = _distinct(random, random.choice(_RELATIONS), others + 1)
+    return _Case(fact.question, fact.answer, [fact], rest, [fact.with_answer(contradiction.answer)])
 
 
 def _combined(random: Random, others: int) -> _Case:
@@ -118,15 +118,15 @@ def _known(case: _Case, random: Random) -> KnownSources:
         fillers.insert(first, facts[number].said)
         sources[f"s{place}"] = " ".join(fillers)
         passages[number] = Passage(f"s{place}", start, start + len(facts[number].said))
-    own, told = len(case.gold), len(case.gold) + len(case.against)
+    gold_end, against_end = len(case.gold), len(case.gold) + len(case.against)
     return KnownSources(
         question=case.question,
         sources=sources,
         answer=case.answer,
-        gold=tuple(passages[number].source for number in range(own)),
-        sentences=tuple(passages[number] for number in range(own)),
-        against=tuple(passages[number].source for number in range(own, told)),
-        combined=own > 1,
+        gold=tuple(passages[number].source for number in range(gold_end)),
+        sentences=tuple(passages[number] for number in range(gold_end)),
+        against=tuple(passages[number].source for number in range(gold_end, against_end)),
+        combined=gold_end > 1,
         subject=case.gold[0].about,
     )
 
@@ -190,23 +190,23 @@ def _trade(random: Random) -> Fact:
 
 def _distinct(random: Random, relation: Callable[[Random], Fact], count: int) -> list[Fact]:
     """Facts of one sort about different things, whose answers differ as far as there are as many answers."""
-    found: list[Fact] = []
+    facts: list[Fact] = []
     answers = len(_TRADES) if relation is _trade else count
-    while len(found) < count:
+    while len(facts) < count:
         fact = relation(random)
-        fresh = fact.answer not in [one.answer for one in found] or len(found) >= answers
-        if fresh and fact.about not in [one.about for one in found] and (not found or fact.answer != found[0].answer):
-            found.append(fact)
-    return found
+        fresh = fact.answer not in [one.answer for one in facts] or len(facts) >= answers
+        if fresh and fact.about not in [one.about for one in facts] and (not facts or fact.answer != facts[0].answer):
+            facts.append(fact)
+    return facts
 
 
 def _distinct_names(random: Random, draw: Callable[[Random], str], count: int) -> list[str]:
-    found: list[str] = []
-    while len(found) < count:
+    names: list[str] = []
+    while len(names) < count:
         name = draw(random)
-        if name not in found:
-            found.append(name)
-    return found
+        if name not in names:
+            names.append(name)
+    return names
 
 
 _RELATIONS: tuple[Callable[[Random], Fact], ...] = (_building, _opening, _birth, _trade)

@@ -48,9 +48,9 @@ def repeated(known: Iterable[KnownSources], how: How, seed: int = 0) -> Iterator
         raise UnknownNameError("sort of repetition", how, get_args(How))
     for one in known:
         random = Random(f"repeated {how} {seed} {one.question}")
-        own = one.gold[0]
-        again = f"{own} again"
-        text = one.sources[own] if how == "copy" else _near(one.sources[own], one.answer, random)
+        source = one.gold[0]
+        again = f"{source} again"
+        text = one.sources[source] if how == "copy" else _near(one.sources[source], one.answer, random)
         listed = list(one.sources.items())
         listed.insert(random.randint(0, len(listed)), (again, text))
         yield replace(one, sources=dict(listed), gold=(*one.gold, again))
@@ -58,5 +58,5 @@ def repeated(known: Iterable[KnownSources], how: How, seed: int = 0) -> Iterator
 
 def _near(text: str, answer: str, random: Random) -> str:
     parts = re.split(f"({re.escape(answer)})", text)
-    changed = "".join(part if part == answer else _WORD.sub(lambda found: _SAME[found[0]], part) for part in parts)
+    changed = "".join(part if part == answer else _WORD.sub(lambda match: _SAME[match[0]], part) for part in parts)
     return random.choice(_LEADS) + changed

@@ -99,9 +99,12 @@ class Classifier(LanguageModel):
     def offering(self, capability: Capability) -> "Classifier":
         """This classifier with one capability replaced."""
         (kind,) = (base for base in type(capability).__mro__ if base.__base__ is Capability)
-        found = copy.copy(self)
-        found.capabilities = (*(own for own in self.capabilities if not isinstance(own, kind)), capability)
-        return found
+        changed = copy.copy(self)
+        changed.capabilities = (
+            *(offered for offered in self.capabilities if not isinstance(offered, kind)),
+            capability,
+        )
+        return changed
 
 
 def text_classifier(model: LanguageModel) -> Classifier | None:

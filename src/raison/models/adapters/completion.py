@@ -64,12 +64,12 @@ def _check_output(adapter: Classifier) -> None:
     core = adapter.core
     ids = adapter.encode(["fine"], "token").input_ids.to(adapter.device)
     with torch.no_grad(), adapter.quiet():
-        own = core.get_output_embeddings()(core.base_model(input_ids=ids, use_cache=False)[0][:, -1])
+        recomputed = core.get_output_embeddings()(core.base_model(input_ids=ids, use_cache=False)[0][:, -1])
         plain = core(input_ids=ids, use_cache=False).logits[:, -1]
     if not plain.isfinite().all():
         raise NonFiniteError(f"{adapter.name} returned NaN or infinite logits behind its prompt. {way_out(core.dtype)}")
     tolerance = 1e-3 if plain.dtype == torch.float32 else 0.05
-    if not torch.allclose(own.float(), plain.float(), atol=tolerance, rtol=tolerance):
+    if not torch.allclose(recomputed.float(), plain.float(), atol=tolerance, rtol=tolerance):
         raise UnsupportedError(
             f"cannot read label words of {adapter.name}",
             [f"{type(core).__name__} changes the logits after its output matrix"],

@@ -43,20 +43,20 @@ def mean_rows(
     base: PreTrainedModel = model.base_model  # type: ignore[assignment]
     table = torch.tensor(ids, device=base.device)
     first, last = min(rows.start for rows in groups), max(rows.stop for rows in groups)
-    found: Tensor | None = None
+    means: Tensor | None = None
     with torch.no_grad(), evaluating(model):
         # Before the first row of a prompt of one token stands nothing.
         cache = compute_prefix(base, table[:first]).cache(1) if first else DynamicCache()
         for start in range(first, last, TOGETHER):
             places = range(start, min(start + TOGETHER, last))
             seen = _rows(base, table, places, cache)
-            if found is None:
-                found = torch.zeros(len(groups), *seen.shape[:2], len(ids), dtype=torch.float64)
+            if means is None:
+                means = torch.zeros(len(groups), *seen.shape[:2], len(ids), dtype=torch.float64)
             for group, rows in enumerate(groups):
                 inside = [row - start for row in rows if row in places]
-                found[group, :, :, : places.stop] += seen[:, :, inside].sum(2) / len(rows)
-    assert found is not None, "every group has a row"
-    return found
+                means[group, :, :, : places.stop] += seen[:, :, inside].sum(2) / len(rows)
+    assert means is not None, "every group has a row"
+    return means
 
 
 def _rows(

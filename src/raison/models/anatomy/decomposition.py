@@ -81,11 +81,11 @@ class ModelAnatomy(Anatomy):
             logits = self._predict(encoding)
         # Label words of several tokens are read in several passes, of which the text's own is the last.
         states = [*(calls[number].hidden for number in range(self.layers)), last[-1]]
-        found = [_trace(states, records, rows[text, :length], text) for text, length in enumerate(encoding.lengths)]
+        traces = [_trace(states, records, rows[text, :length], text) for text, length in enumerate(encoding.lengths)]
         if not self._compared:
-            self._compare(found[0], logits[0])
+            self._compare(traces[0], logits[0])
             self._compared = True
-        return found
+        return traces
 
     def weights(self, layer: int) -> LayerWeights:
         # Modules that wrap a matrix are called: a caller's model may be training, with dropout inside them.
@@ -127,12 +127,12 @@ class ModelAnatomy(Anatomy):
         tolerance = _HALF_TOLERANCE if self._outlet.like.dtype.itemsize < 4 else _TOLERANCE
         wrong = []
         for number in range(self.layers):
-            found = layer_output(trace, number, self.weights(number))
-            if not _close(found, trace.states[number + 1], tolerance):
+            recomputed = layer_output(trace, number, self.weights(number))
+            if not _close(recomputed, trace.states[number + 1], tolerance):
                 wrong.append(f"layer {number} gives other states than its parts do")
         if not wrong and self._outlet.reason is None:
-            found = head_output(trace, self.head())
-            if not _close(found, logits, tolerance):
+            recomputed = head_output(trace, self.head())
+            if not _close(recomputed, logits, tolerance):
                 wrong.append("the head gives other logits than its parts do")
         if wrong:
             raise UnsupportedError(f"cannot take {type(self._core).__name__} apart", wrong, _WAY_OUT)
@@ -202,9 +202,9 @@ def _no_chain(readout: Readout | None, head: Head) -> str | None:
     return None
 
 
-def _keep_output(found: list[Tensor]) -> Callable[[nn.Module, Any, Any], None]:
+def _keep_output(outputs: list[Tensor]) -> Callable[[nn.Module, Any, Any], None]:
     def keep(_module: nn.Module, _args: Any, output: Any) -> None:
-        found.append(output[0] if isinstance(output, tuple) else output)
+        outputs.append(output[0] if isinstance(output, tuple) else output)
 
     return keep
 
@@ -243,12 +243,12 @@ def _piece(module: nn.Module, piece: Piece, inputs: int, like: Tensor) -> Affine
     elif type(module) is Conv1D and not packed:
         weight, bias = module.weight.T, module.bias
     else:
-        found = _probed(module, inputs, like)
-        weight, bias = found.weight, found.bias
+        affine = _probed(module, inputs, like)
+        weight, bias = affine.weight, affine.bias
     size = len(weight) // piece.of
-    own = slice(piece.part * size, (piece.part + 1) * size)
+    rows = slice(piece.part * size, (piece.part + 1) * size)
     dtype = torch.promote_types(like.dtype, torch.float32)
-    return Affine(weight[own].detach().to(dtype), None if bias is None else bias[own].detach().to(dtype))
+    return Affine(weight[rows].detach().to(dtype), None if bias is None else bias[rows].detach().to(dtype))
 
 
 def _probed(function: Callable[[Tensor], Tensor], inputs: int, like: Tensor) -> Affine:
@@ -280,11 +280,11 @@ def _head_size(core: PreTrainedModel, value: Affine, heads: int) -> int:
 
 def _repeated(value: Affine, heads: int, features: int) -> Affine:
     """The values of every head of the queries, where several share one head of keys and values."""
-    own = len(value.weight) // features
-    if own == heads:
+    value_heads = len(value.weight) // features
+    if value_heads == heads:
         return value
-    times = heads // own
-    rows = torch.arange(own * features, device=value.weight.device).reshape(own, features)
+    times = heads // value_heads
+    rows = torch.arange(value_heads * features, device=value.weight.device).reshape(value_heads, features)
     rows = rows.repeat_interleave(times, 0).flatten()
     return Affine(value.weight[rows], None if value.bias is None else value.bias[rows])
 
@@ -301,14 +301,14 @@ def _norm(module: nn.Module, like: Tensor) -> Norm | None:
         raise UnsupportedError("cannot take the model apart", [f"{type(module).__name__} is no known norm"], _WAY_OUT)
     dtype = torch.promote_types(like.dtype, torch.float32)
     gain: Tensor = module.weight.detach().to(dtype)  # type: ignore[operator]
-    own = module._parameters.get("bias")
-    bias = None if own is None else own.detach().to(dtype)
+    parameter = module._parameters.get("bias")
+    bias = None if parameter is None else parameter.detach().to(dtype)
     if isinstance(module, nn.LayerNorm):
         return Norm(gain, bias, module.eps, centred=True)
     # A layer norm that is written out (DeBERTa) has a bias, and an RMS norm has none.
     return Norm(gain, bias, vars(module)["variance_epsilon"], centred=bias is not None)
 
 
-def _close(found: Tensor, plain: Tensor, tolerance: float) -> bool:
-    plain = plain.to(found)
-    return bool((found - plain).norm() <= tolerance * plain.norm().clamp_min(1e-6))
+def _close(recomputed: Tensor, plain: Tensor, tolerance: float) -> bool:
+    plain = plain.to(recomputed)
+    return bool((recomputed - plain).norm() <= tolerance * plain.norm().clamp_min(1e-6))

@@ -35,11 +35,11 @@ class SeveralReads(AttentionLayers):
 
     @contextmanager
     def recorded(self) -> Iterator[Recorded]:
-        found = Recorded()
+        recorded = Recorded()
         with self._attention.tap() as seen:
-            yield found
+            yield recorded
         count = self._reads.join.reads
-        found.blocks = [Block(seen.probabilities[layer], reads=count) for layer in sorted(seen.probabilities)]
+        recorded.blocks = [Block(seen.probabilities[layer], reads=count) for layer in sorted(seen.probabilities)]
 
 
 class AnatomyOfReads(Anatomy):
@@ -53,12 +53,12 @@ class AnatomyOfReads(Anatomy):
         self.layers = single.layers
 
     def traces(self, encoding: Encoding) -> list[Trace]:
-        apart, found = self._reads.apart(self._passes.batch_of(encoding)), []
+        apart, traces = self._reads.apart(self._passes.batch_of(encoding)), []
         for number in range(apart.count):
             for trace in self._single.traces(apart.encoding(encoding, number)):
                 places = apart.places[number * len(encoding) + trace.text]
-                found.append(replace(trace, rows=trace.rows / apart.count, tokens=places[: len(trace.rows)]))
-        return found
+                traces.append(replace(trace, rows=trace.rows / apart.count, tokens=places[: len(trace.rows)]))
+        return traces
 
     def weights(self, layer: int) -> LayerWeights:
         return self._single.weights(layer)

@@ -24,10 +24,10 @@ class OneStack(AttentionLayers):
 
     @contextmanager
     def recorded(self) -> Iterator[Recorded]:
-        found = Recorded()
+        recorded = Recorded()
         with self._attention.tap() as seen:
-            yield found
-        found.blocks = [Block(seen.probabilities[layer]) for layer in sorted(seen.probabilities)]
+            yield recorded
+        recorded.blocks = [Block(seen.probabilities[layer]) for layer in sorted(seen.probabilities)]
 
 
 class TwoStacks(AttentionLayers):
@@ -52,16 +52,16 @@ class TwoStacks(AttentionLayers):
 
     @contextmanager
     def recorded(self) -> Iterator[Recorded]:
-        core, found = self._network.core, Recorded()
+        core, recorded = self._network.core, Recorded()
         with tap(core) as encoder, tap(core.get_decoder()) as decoder:
-            yield found
-        found.blocks = _blocks(encoder, decoder)
+            yield recorded
+        recorded.blocks = _blocks(encoder, decoder)
 
 
 def _blocks(encoder: Tap, decoder: Tap) -> list[Block]:
     """The encoder's layers, and of each of the decoder's its own attention before that to the encoder."""
-    found = [Block(encoder.probabilities[layer]) for layer in sorted(encoder.probabilities)]
-    border = found[0].probabilities.shape[-1]
+    blocks = [Block(encoder.probabilities[layer]) for layer in sorted(encoder.probabilities)]
+    border = blocks[0].probabilities.shape[-1]
     for number in sorted(decoder.probabilities):
-        found.append(Block(decoder.probabilities[number], border, 0 if number % 2 else border))
-    return found
+        blocks.append(Block(decoder.probabilities[number], border, 0 if number % 2 else border))
+    return blocks

@@ -116,8 +116,8 @@ def read_card(folder: Path, model: str) -> AmortizedCard:
         fields.number("scale", 0.0)
         if content["rank"] is not None:
             fields.whole("rank", least=1)
-        said = tuple(tuple(map(float, row)) for row in content["said"])
-        return AmortizedCard(**content | {"classes": tuple(content["classes"]), "said": said})
+        probe_shares = tuple(tuple(map(float, row)) for row in content["said"])
+        return AmortizedCard(**content | {"classes": tuple(content["classes"]), "said": probe_shares})
     except FileNotFoundError:
         raise LoadError(
             f"there is no trained explainer in {folder}: train one (raison train {COMMAND} --model {model} "

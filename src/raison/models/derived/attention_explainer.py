@@ -147,8 +147,8 @@ def new_explainer(shape: HeadShape, design: Design) -> InterpretableAttention | 
 
 def places_of(encoding: Encoding, over: str, device: torch.device) -> Places:
     """Every token of a text attends; padding never does."""
-    own = encoding.attention_mask.to(device)
-    return Places(own, encoding.scored.to(device) if over == "units" else own)
+    mask = encoding.attention_mask.to(device)
+    return Places(mask, encoding.scored.to(device) if over == "units" else mask)
 
 
 def read_map(

@@ -123,14 +123,14 @@ class Attributor(nn.Module):
 
         If threads share the attribution model, every pass must be inside `alone`.
         """
-        found: Tensor = torch.func.functional_call(self, dict(parameters), (encoding, wanted))
-        return found
+        output: Tensor = torch.func.functional_call(self, dict(parameters), (encoding, wanted))
+        return output
 
     def _inputs(self, encoding: Encoding, ids: Tensor, lengths: Tensor) -> dict[str, Tensor | None]:
-        own = torch.arange(ids.shape[1])[None, :] <= lengths[:, None]
+        mask = torch.arange(ids.shape[1])[None, :] <= lengths[:, None]
         inputs: dict[str, Tensor | None] = {
             "input_ids": ids,
-            "attention_mask": None if bool(own.all()) else own.long().to(ids.device),
+            "attention_mask": None if bool(mask.all()) else mask.long().to(ids.device),
         }
         if self._takes_types:
             last = encoding.type_ids.gather(1, lengths[:, None] - 1)[:, 0]

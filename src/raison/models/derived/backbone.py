@@ -40,8 +40,8 @@ def _classifier(adapter: Classifier, tree: nn.Module, twins: dict[int, nn.Module
     """The original encodes the texts. A calibrated prompt keeps its prior, as the head keeps its weights."""
     readout = adapter.readout
     if isinstance(readout, WordReadout | HeadReadout):
-        own = replace(readout, head=twins[id(readout.head)])
-        return adapter.over(tree, replace(adapter.use, readout=own, cache=None))
+        twin_readout = replace(readout, head=twins[id(readout.head)])
+        return adapter.over(tree, replace(adapter.use, readout=twin_readout, cache=None))
     if readout is not None:
         raise InputError(f"blocks of {adapter.name} are randomised for a class, not for tokens that it writes.")
     return adapter.over(tree, adapter.use)

@@ -97,11 +97,11 @@ def own_folder(model: str, kind: str) -> Path:
 
 def usual_folder(model: str, kind: str) -> Path:
     """The default folder of a model's explainer: where training saves it, then beside a ready-made model."""
-    own = own_folder(model, kind)
-    if (own / FILE).exists() or model not in zoo.names():
-        return own
+    user_folder = own_folder(model, kind)
+    if (user_folder / FILE).exists() or model not in zoo.names():
+        return user_folder
     shipped = zoo.folder_of(model) / kind
-    return shipped if (shipped / FILE).exists() else own
+    return shipped if (shipped / FILE).exists() else user_folder
 
 
 def files_of(model: str, checkpoint: str | None, kind: str) -> tuple[Path, ...]:
@@ -141,21 +141,21 @@ def _check(card: Fields) -> None:
     for name, goal in card.data["goals"].items():
         if not isinstance(goal, dict):
             raise DataError(f"not {card.what}: the goal {name!r:.40} is {goal!r:.40}, and has to be an object.")
-        own = Fields(goal, f"{card.what}: the goal {name!r:.40}")
-        own.string("file")
+        fields = Fields(goal, f"{card.what}: the goal {name!r:.40}")
+        fields.string("file")
         if not goal["file"] or set(goal["file"]) & set("/\\:\0"):
-            own.refuse("file", "a file's name in the explainer's folder")
-        own.mapping("weights")
+            fields.refuse("file", "a file's name in the explainer's folder")
+        fields.mapping("weights")
         for weight in goal["weights"]:
-            Fields(goal["weights"], f"{own.what}: weights").number(weight)
-        own.number("learning_rate", 0.0)
-        own.number("validation")
-        own.whole("step")
+            Fields(goal["weights"], f"{fields.what}: weights").number(weight)
+        fields.number("learning_rate", 0.0)
+        fields.number("validation")
+        fields.whole("step")
 
 
-def _goal(said: dict[str, Any]) -> Goal:
-    numbers = {name: float(said[name]) for name in ("learning_rate", "validation")}
-    return Goal(**said | numbers | {"weights": {name: float(weight) for name, weight in said["weights"].items()}})
+def _goal(values: dict[str, Any]) -> Goal:
+    numbers = {name: float(values[name]) for name in ("learning_rate", "validation")}
+    return Goal(**values | numbers | {"weights": {name: float(weight) for name, weight in values["weights"].items()}})
 
 
 def read_card(folder: Path, model: str) -> Card:
@@ -210,9 +210,11 @@ def load_weights(attributor: Attributor, path: Path, backbone: str) -> Attributo
         state = {name: value.float() for name, value in load_file(path).items()}
     except (OSError, SafetensorError) as error:
         raise LoadError(f"cannot read the explainer's weights {path}: {error}. Train the explainer again.") from error
-    own = attributor.state_dict()
+    parameters = attributor.state_dict()
     trained = {name for name, parameter in attributor.named_parameters() if parameter.requires_grad}
-    if not trained <= set(state) <= set(own) or any(own[name].shape != value.shape for name, value in state.items()):
+    if not trained <= set(state) <= set(parameters) or any(
+        parameters[name].shape != value.shape for name, value in state.items()
+    ):
         raise LoadError(f"{path} does not fit the backbone '{backbone}': train the explainer again.")
     attributor.load_state_dict(state, strict=False)
     return attributor.eval()
@@ -263,8 +265,8 @@ def said_by(model: LanguageModel) -> tuple[tuple[float, ...], ...]:
 def vocabulary_of(model: LanguageModel) -> str:
     """A digest of the tokens of PROBES, which identifies the tokenizer."""
     encoding = model.encode(probes_of(model), "token")
-    found = [encoding.input_ids[row, encoding.scored[row]].tolist() for row in range(len(encoding))]
-    return hashlib.sha256(json.dumps(found).encode()).hexdigest()[:16]
+    ids = [encoding.input_ids[row, encoding.scored[row]].tolist() for row in range(len(encoding))]
+    return hashlib.sha256(json.dumps(ids).encode()).hexdigest()[:16]
 
 
 def check_fits(card: OfModel, model: LanguageModel, folder: Path, command: str = "aml") -> None:
@@ -301,10 +303,10 @@ def goal_of(card: Card, metric: str | None, folder: Path) -> str:
 
 def different_words(expected: Sequence[Sequence[float]], model: LanguageModel) -> list[str]:
     """The reason if the model's predictions on its probes differ from the card's, otherwise none."""
-    said = said_by(model)
-    if [*map(len, expected)] != [*map(len, said)]:
+    shares = said_by(model)
+    if [*map(len, expected)] != [*map(len, shares)]:
         return ["its card has other numbers of probabilities than the model"]
-    for probe, before, now in zip(probes_of(model), expected, said, strict=True):
+    for probe, before, now in zip(probes_of(model), expected, shares, strict=True):
         gap = max(abs(a - b) for a, b in zip(before, now, strict=True))
         if gap > TOLERANCE:
             return [f"on {probe!r} the two models' probabilities differ by {gap:.2f}"]

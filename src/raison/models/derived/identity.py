@@ -67,9 +67,9 @@ def identity_of(model: LanguageModel) -> dict[str, str]:
     # What is written depends on nothing but the weights and the tokenizer; which token is read is no fact of the model.
     reading = model.reader if isinstance(model, Statements) else text_classifier(model)
     if not isinstance(reading, Classifier):
-        said = [[round(share, 2) for share in row] for row in explainers.said_by(model)]
-        told = digest_of([type(model).__qualname__, model.classes, model.multi_label])
-        return {WEIGHTS: digest_of(said), TOKENIZER: explainers.vocabulary_of(model), CONFIGURATION: told}
+        shares = [[round(share, 2) for share in row] for row in explainers.said_by(model)]
+        configuration = digest_of([type(model).__qualname__, model.classes, model.multi_label])
+        return {WEIGHTS: digest_of(shares), TOKENIZER: explainers.vocabulary_of(model), CONFIGURATION: configuration}
     config: list[Any] = [_plain(reading.core.config), model.classes]
     readout = reading.readout
     if isinstance(readout, WordReadout):
@@ -91,8 +91,8 @@ def _of_function(model: BlackBox) -> dict[str, str]:
     probes: dict[int, Sequence[Text]] = {1: explainers.PROBES, 2: PAIRS, 3: TRIPLES}
     texts = probes[model.strings]
     once, twice = ([[f"{number:.1e}" for number in row] for row in model.asking.answers(texts)] for _ in range(2))
-    told = digest_of([model.name, model.classes, model.multi_label, model.strings == 2])
-    return {ANSWERS: digest_of(once if once == twice else "unsteady"), CONFIGURATION: told}
+    configuration = digest_of([model.name, model.classes, model.multi_label, model.strings == 2])
+    return {ANSWERS: digest_of(once if once == twice else "unsteady"), CONFIGURATION: configuration}
 
 
 def base_identity(name: str) -> dict[str, str]:
@@ -107,12 +107,12 @@ def base_identity(name: str) -> dict[str, str]:
 
 def files_identity(model: LanguageModel, used: Iterable[Method | GroupMetric | Metric]) -> dict[str, str]:
     """Digests of the files that methods and metrics read: whole files, and the relevant keys of cards."""
-    found = {}
+    digests = {}
     for one in used:
         files = one.files(model) if isinstance(one, Method) else one.files if isinstance(one, GroupMetric) else ()
         if files:
-            found[f"{FILES}{label_of(one)}"] = digest_of([[path.name, _content(path)] for path in files])
-    return found
+            digests[f"{FILES}{label_of(one)}"] = digest_of([[path.name, _content(path)] for path in files])
+    return digests
 
 
 def _content(path: Path) -> object:
@@ -137,12 +137,12 @@ def _of_files(files: Iterable[Path]) -> str:
 
 
 def _of_tensors(tensors: Iterable[tuple[str, Any]]) -> str:
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for name, value in sorted(_unpacked(tensors), key=lambda one: one[0]):
-        found.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
         if type(value.detach()) is Tensor and not value.is_meta and value.numel() and not value.is_complex():
-            found.update(_sampled(value.detach()))
-    return found.hexdigest()[:16]
+            digest.update(_sampled(value.detach()))
+    return digest.hexdigest()[:16]
 
 
 def _unpacked(entries: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Tensor]]:
@@ -152,7 +152,7 @@ def _unpacked(entries: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Tensor]
             yield from _unpacked((f"{name}.{number}", part) for number, part in enumerate(value))
         elif isinstance(value, Tensor) and value.is_quantized:
             yield f"{name}.whole", value.int_repr()
-            yield from ((f"{name}.{part}", torch.as_tensor(found)) for part, found in _scale(value).items())
+            yield from ((f"{name}.{part}", torch.as_tensor(tensor)) for part, tensor in _scale(value).items())
         elif isinstance(value, Tensor):
             yield name, value
 
@@ -185,8 +185,8 @@ def _tokenizer(tokenizer: PreTrainedTokenizerBase) -> str:
     if not tokenizer.is_fast:
         return digest_of([tokenizer.get_vocab(), special])
     # Truncation and padding of the last text come before this and do not belong to the tokenizer.
-    said = tokenizer.backend_tokenizer.to_str()
-    return digest_of([hashlib.sha256(said[said.index('"added_tokens"') :].encode()).hexdigest(), special])
+    serialized = tokenizer.backend_tokenizer.to_str()
+    return digest_of([hashlib.sha256(serialized[serialized.index('"added_tokens"') :].encode()).hexdigest(), special])
 
 
 def _plain(config: PreTrainedConfig) -> dict[str, Any]:

@@ -47,17 +47,17 @@ def filled_logits(
 
     One forward pass per keep: each is a text of its own, from which nothing is removed.
     """
-    rows = [text for text, own in enumerate(keeps) for _ in own]
-    counts = [len(own) for own in keeps]
+    rows = [text for text, text_keeps in enumerate(keeps) for _ in text_keeps]
+    counts = [len(text_keeps) for text_keeps in keeps]
     if not rows:
         return [torch.zeros(0, len(model.classes), dtype=torch.float64) for _ in keeps]
     part = encoding.select(rows)
     width = part.input_ids.shape[1]
     stays = torch.zeros(part.input_ids.shape, dtype=torch.bool)
-    for row, keep in enumerate(keep for own in keeps for keep in own):
+    for row, keep in enumerate(keep for text_keeps in keeps for keep in text_keeps):
         # The appended entry is for tokens outside any unit (index -1): they always stay.
         stays[row] = torch.cat([keep, keep.new_ones(1)])[part.unit_ids[row]]
     mixed = replace(part, input_ids=torch.where(stays, part.input_ids, fills[rows, :width]))
     whole = [torch.ones(1, units, dtype=torch.bool) for units in part.unit_counts]
-    found = torch.cat(model.masked_logits(mixed, whole, removal)).double()
-    return list(torch.split(found, counts))
+    logits = torch.cat(model.masked_logits(mixed, whole, removal)).double()
+    return list(torch.split(logits, counts))

@@ -175,10 +175,10 @@ class LowerBlocks:
 
     def _begin(self, _module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         config = self._core.config
-        asked = [kwargs.get("output_hidden_states", config.output_hidden_states)]
-        asked.append(kwargs.get("output_attentions", config.output_attentions))
+        flags = [kwargs.get("output_hidden_states", config.output_hidden_states)]
+        flags.append(kwargs.get("output_attentions", config.output_attentions))
         # Hidden states may be requested by number, including 0.
-        _PASS.set(_Pass(self, (args, kwargs), any(value is not None and value is not False for value in asked)))
+        _PASS.set(_Pass(self, (args, kwargs), any(value is not None and value is not False for value in flags)))
 
     def _pass(self) -> _Pass | None:
         """This thread's pass; None if it must run every block: for gradients, a tap, or intermediate states."""

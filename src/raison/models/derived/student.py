@@ -176,8 +176,8 @@ def teach(student: Classifier, lessons: Sequence[Lesson], course: Course) -> Non
         for _ in range(course.epochs):
             order = rng.permutation(len(lessons))
             for start in range(0, len(order), course.batch):
-                found = mean_over(room, order[start : start + course.batch].tolist(), slopes)
-                for parameter, slope in zip(learned, found, strict=True):
+                gradients = mean_over(room, order[start : start + course.batch].tolist(), slopes)
+                for parameter, slope in zip(learned, gradients, strict=True):
                     parameter.grad = slope
                 nn.utils.clip_grad_norm_(student.model.parameters(), CLIP)
                 optimizer.step()
@@ -207,26 +207,26 @@ def answers_alike(student: Classifier, lessons: Sequence[Lesson]) -> list[bool]:
     encoding = student.encode([lesson.text for lesson in lessons], "token", truncate=True)
     assert encoding.spans is not None, "a student that answers no questions"
     answers = [lesson.label for lesson in lessons if isinstance(lesson.label, Answer)]
-    found = [False] * len(lessons)
+    correct = [False] * len(lessons)
     inside = [row for row, there in enumerate(inside_window(encoding, answers)) if there]
     for row in inside:
         wanted = answer_tokens(encoding.select([row]), [answers[row]])[0]
-        found[row] = bool((encoding.spans[row] == wanted).all())
-    return found
+        correct[row] = bool((encoding.spans[row] == wanted).all())
+    return correct
 
 
 def predict(student: Classifier, texts: Sequence[Text]) -> list[int]:
     """The class that the student predicts for each text."""
     encoding = student.encode(texts, "token", truncate=True)
-    found: dict[int, int] = {}
+    predicted: dict[int, int] = {}
 
     def run(rows: list[int]) -> list[int]:
         with torch.no_grad():
             return student.ask(Passes).logits(encoding.select(rows)).argmax(-1).tolist()
 
     for rows, labels in student.ask(Passes).in_batches(encoding, run):
-        found.update(zip(rows, labels, strict=True))
-    return [found[row] for row in range(len(texts))]
+        predicted.update(zip(rows, labels, strict=True))
+    return [predicted[row] for row in range(len(texts))]
 
 
 def token_shares(encoding: Encoding, lessons: Sequence[Lesson]) -> Float[Tensor, "batch tokens"]:
@@ -257,10 +257,10 @@ def attention_explanation(
     the rows that attend, and the heads of all layers mixed.
     """
     device = mix.device
-    scored, own = encoding.scored.to(device), encoding.attention_mask.to(device)
+    scored, attended = encoding.scored.to(device), encoding.attention_mask.to(device)
     heads = torch.cat([layer.float() for layer in scores], dim=1)
     # Masked scores are the lowest number of their type: they are left out of the mean, not multiplied by zero.
-    seen = (heads > torch.finfo(scores[0].dtype).min / 2) & own[:, None, :, None] & own[:, None, None, :]
+    seen = (heads > torch.finfo(scores[0].dtype).min / 2) & attended[:, None, :, None] & attended[:, None, None, :]
     means = torch.where(seen, heads, 0).sum(2) / seen.sum(2).clamp_min(1)
     mixed = torch.einsum("h,bhk->bk", mix.softmax(0), means)
     return mixed.masked_fill(~scored, -torch.inf).log_softmax(-1)

@@ -121,7 +121,7 @@ class TrainedAttention:
 
     def maps(self, model: LanguageModel, encoding: Encoding) -> Float[Tensor, "batch tokens"]:
         """The explanation of each text over its tokens, with sum 1, on the CPU: one forward pass."""
-        found = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
+        maps = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
 
         def run(rows: list[int]) -> Tensor:
             part = encoding.select(rows)
@@ -132,8 +132,8 @@ class TrainedAttention:
                 return read_map(self.explainer, tap, places).double().cpu()
 
         for rows, shares in model.ask(Passes).in_batches(encoding, run):
-            found[rows, : shares.shape[1]] = shares
-        return found
+            maps[rows, : shares.shape[1]] = shares
+        return maps
 
 
 _KNOWN: WeakKeyDictionary[LanguageModel, dict[tuple[object, ...], TrainedAttention]] = WeakKeyDictionary()
@@ -185,8 +185,8 @@ def _loaded(card: AttentionCard, path: Path) -> InterpretableAttention | HeadMix
     try:
         explainer.load_state_dict(load_file(path))
     except (OSError, SafetensorError, RuntimeError) as error:
-        said = str(error).splitlines()[0]
-        raise LoadError(f"cannot read the explainer's coefficients {path}: {said} Train it again.") from error
+        reason = str(error).splitlines()[0]
+        raise LoadError(f"cannot read the explainer's coefficients {path}: {reason} Train it again.") from error
     return explainer.requires_grad_(False).eval()
 
 

@@ -110,12 +110,12 @@ _KNOWN: WeakKeyDictionary[PreTrainedModel, set[tuple[str, tuple[float, ...], int
 
 
 def _check_fits(card: HeadsCard, writer: Writer, folder: Path) -> None:
-    vocabulary, said = _identified(writer)
+    vocabulary, shares = _identified(writer)
     reasons = []
-    if card.vocabulary != vocabulary or len(card.said) != len(said):
+    if card.vocabulary != vocabulary or len(card.said) != len(shares):
         reasons.append("they were trained with another tokenizer")
     else:
-        gap = max(abs(before - now) for before, now in zip(card.said, said, strict=True))
+        gap = max(abs(before - now) for before, now in zip(card.said, shares, strict=True))
         if gap > TOLERANCE:
             reasons.append(f"after {PROBE[0]!r:.40} the two models' probabilities differ by {gap:.2f}")
     if reasons:
@@ -133,5 +133,5 @@ def _identified(writer: Writer) -> tuple[str, tuple[float, ...]]:
     answered = WrittenAnswer(Sourced(prompt, (), (), (), ()), output, ((0, len(PROBE[1].strip())),))
     whole = np.ones((1, len(prompt.units("word")[0])), dtype=bool)
     odds = torch.from_numpy(ForcedAnswer(writer, answered, "word").log_odds(whole, "delete")[0])
-    said = tuple(round(share, 4) for share in odds.sigmoid().tolist())
-    return digest_of([*prompt.ids, *output.ids]), said
+    shares = tuple(round(share, 4) for share in odds.sigmoid().tolist())
+    return digest_of([*prompt.ids, *output.ids]), shares

@@ -93,13 +93,13 @@ def family_names() -> tuple[str, ...]:
 
 @cache
 def _by_model_type() -> dict[str, Callable[[PreTrainedConfig], Family]]:
-    found: dict[str, Callable[[PreTrainedConfig], Family]] = {}
+    configures: dict[str, Callable[[PreTrainedConfig], Family]] = {}
     for name in family_names():
         module = vars(importlib.import_module(f"{__name__}.{name}"))
         family: Family = module["FAMILY"]
         for model_type in family.model_types:
-            found[model_type] = module.get("configure", _constant(family))
-    return found
+            configures[model_type] = module.get("configure", _constant(family))
+    return configures
 
 
 def _constant(family: Family) -> Callable[[PreTrainedConfig], Family]:

@@ -66,15 +66,15 @@ class _Vectors:
 
     def of(self, ids: Int[Tensor, "batch tokens"], embeds: Tensor) -> Float[Tensor, "batch tokens hidden"]:
         """The vector of every id, in the embeddings' dtype and on their device."""
-        found, inverse = ids.unique(return_inverse=True)
+        distinct, inverse = ids.unique(return_inverse=True)
         # At least in single precision: a twin of 16 bits may ask first.
         exact = torch.promote_types(embeds.dtype, torch.float32)
         known = embeds.new_zeros(1, embeds.shape[-1], dtype=exact) if self._drawn is None else self._drawn
-        new = [token for token in found.tolist() if token not in self._rows]
+        new = [token for token in distinct.tolist() if token not in self._rows]
         if new:
             drawn = np.stack([self._radius * ball_vector(self._shift.draw, token, embeds.shape[-1]) for token in new])
             self._rows.update(zip(new, range(len(known), len(known) + len(new)), strict=True))
             known = torch.cat([known, torch.from_numpy(drawn).to(known)])
         self._drawn = known
-        rows = torch.as_tensor([self._rows[token] for token in found.tolist()], device=known.device)
+        rows = torch.as_tensor([self._rows[token] for token in distinct.tolist()], device=known.device)
         return known[rows[inverse.to(known.device)]].to(embeds)

@@ -65,21 +65,21 @@ class RowGradients(PathGradients):
                         weighted = weights[point] * gradient[: lengths[text]]
                         known = sums[text]
                         sums[text] = weighted if known is None else known + weighted
-        return [found for found in sums if found is not None], values
+        return [total for total in sums if total is not None], values
 
     def _gradients(
         self, encoding: Encoding, jobs: "list[_Job]", path: Path, positions: Points, target: Target
     ) -> tuple[Float[Tensor, "rows targets"], Float[Tensor, "rows targets tokens hidden"]]:
         """One forward pass of the rows, and one backward pass for each of their targets, of which all have as many."""
-        texts: Int[Tensor, "rows targets"] = torch.as_tensor([own for own, _ in jobs])
+        texts: Int[Tensor, "rows targets"] = torch.as_tensor([job_target for job_target, _ in jobs])
         firsts = texts[:, 0]
         lengths = encoding.attention_mask[firsts].sum(1)
         width = int(lengths.max())
         embeds = torch.cat(
             [
-                path(text, positions[[point for _, point in own]])[:, :width]
+                path(text, positions[[point for _, point in text_jobs]])[:, :width]
                 # A text's points lie next to each other: texts of equal length stay in order when jobs are sorted.
-                for text, own in groupby(jobs, key=lambda job: job[0][0])
+                for text, text_jobs in groupby(jobs, key=lambda job: job[0][0])
             ]
         )
         embeds = embeds.detach().requires_grad_()

@@ -55,15 +55,15 @@ class SharedGradients(PathGradients):
                 (slopes,) = torch.autograd.grad((weights[some].to(scalars) @ scalars).sum(), states)
             values[:, some] = scalars.detach().T.cpu().double()
             gradients = self._backwards(hidden, embeds, slopes, ends)
-            own = zip(gradients, lengths, strict=True)
+            pairs = zip(gradients, lengths, strict=True)
             return [
-                part.sum(0)[:length].to(torch.promote_types(part.dtype, torch.float32)).cpu() for part, length in own
+                part.sum(0)[:length].to(torch.promote_types(part.dtype, torch.float32)).cpu() for part, length in pairs
             ]
 
         for group in self._portions(len(positions), lengths[longest], len(encoding)):
             for _, parts in shrinking(self._passes.budget, run, group):
                 sums = [part if known is None else known + part for known, part in zip(sums, parts, strict=True)]
-        return [found for found in sums if found is not None], values
+        return [total for total in sums if total is not None], values
 
     def _portions(self, points: int, width: int, reads: int) -> Iterator[list[int]]:
         """Points that go together: few enough for the budget of tokens, and of predictions over the vocabulary."""

@@ -19,17 +19,17 @@ def alike(encoding: Encoding, digest: Callable[[int], bytes]) -> dict[int, list[
     A text's digest is of everything else that its states are computed from, and is asked for where its tokens occur
     twice only.
     """
-    found: dict[tuple[tuple[int, ...], bytes], list[int]] = {}
+    groups: dict[tuple[tuple[int, ...], bytes], list[int]] = {}
     if encoding.spans is not None and encoding.reading is None:
         # An answer's place belongs to the row.
         return {1: [(text,) for text in range(len(encoding))]}
     pairs = zip(encoding.input_ids.tolist(), encoding.type_ids.tolist(), encoding.lengths, strict=True)
     tokens = [(*ids[:length], *types[:length]) for ids, types, length in pairs]
     count = Counter(tokens)
-    for text, own in enumerate(tokens):
-        found.setdefault((own, digest(text) if count[own] > 1 else b""), []).append(text)
+    for text, row_tokens in enumerate(tokens):
+        groups.setdefault((row_tokens, digest(text) if count[row_tokens] > 1 else b""), []).append(text)
     sizes: dict[int, list[tuple[int, ...]]] = {}
-    for texts in found.values():
+    for texts in groups.values():
         sizes.setdefault(len(texts), []).append(tuple(texts))
     return dict(sorted(sizes.items()))
 
@@ -51,6 +51,6 @@ def back(values: Float[Tensor, "rows targets"], embeds: Embeddings) -> list[Embe
     """The gradient for each target of the rows."""
     last = values.shape[1] - 1
     return [
-        torch.autograd.grad(own.sum(), embeds, retain_graph=number < last)[0]
-        for number, own in enumerate(values.unbind(1))
+        torch.autograd.grad(column.sum(), embeds, retain_graph=number < last)[0]
+        for number, column in enumerate(values.unbind(1))
     ]

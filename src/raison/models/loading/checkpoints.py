@@ -55,17 +55,17 @@ def pretrained(name: str, placing: dict[str, object], prompted: bool) -> PreTrai
     config = _config(name)
     kind = _kind(config, prompted)
     try:
-        found = read_checkpoint(kind, name, config=config, **placing)
+        checkpoint = read_checkpoint(kind, name, config=config, **placing)
     except LoadError as error:
         if isinstance(error.__cause__, ValueError) and kind.__name__ in str(error.__cause__):
             raise LoadError(no_head(name, f"transformers has none for the type '{config.model_type}'")) from None
         raise
-    if found.missing_below_head:
-        raise LoadError(lacking(name, found.missing))
-    if found.missing:
-        told = _no_answers if kind is AutoModelForQuestionAnswering else no_head
-        raise LoadError(told(name, f"the checkpoint lacks {', '.join(found.missing[:4])}"))
-    return found.model
+    if checkpoint.missing_below_head:
+        raise LoadError(lacking(name, checkpoint.missing))
+    if checkpoint.missing:
+        message = _no_answers if kind is AutoModelForQuestionAnswering else no_head
+        raise LoadError(message(name, f"the checkpoint lacks {', '.join(checkpoint.missing[:4])}"))
+    return checkpoint.model
 
 
 def _kind(config: PreTrainedConfig, prompted: bool) -> type:
@@ -110,8 +110,8 @@ def foreign_adapter(folder: Path, placing: dict[str, object], prompted: bool) ->
         raise LoadError(f"{error} It is the base of the adapter {folder}.") from error.__cause__
     if model is None:
         raise LoadError(no_head(str(folder), "the adapter saves none, and its base is no language model that writes"))
-    own = (folder / "tokenizer_config.json").is_file()
-    return merged(model, folder), read_tokenizer(folder if own else base)
+    has_tokenizer = (folder / "tokenizer_config.json").is_file()
+    return merged(model, folder), read_tokenizer(folder if has_tokenizer else base)
 
 
 def _config(name: str) -> PreTrainedConfig:

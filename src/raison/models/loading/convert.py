@@ -27,9 +27,9 @@ def read_gguf(file: Path, dtype: object = None) -> tuple[PreTrainedModel, PreTra
     settings = {} if unpacking is None else {"quantization_config": unpacking(dequantize=True)}
     named = {"gguf_file": file.name}
     tokenizer = read_tokenizer(file.parent, **named)
-    own = dtype if isinstance(dtype, torch.dtype) else torch.float32
+    precision = dtype if isinstance(dtype, torch.dtype) else torch.float32
     try:
-        model = read_whole(AutoModelForCausalLM, file.parent, dtype=own, **named, **settings)
+        model = read_whole(AutoModelForCausalLM, file.parent, dtype=precision, **named, **settings)
     except LoadError as error:
         if AutoModelForCausalLM.__name__ not in str(error.__cause__):
             raise

@@ -43,12 +43,12 @@ def changed(folder: Path, pinned: Mapping[str, str]) -> str:
     to the folder can also write a record: this finds damage and accidental changes, not an attack.
     """
     known = _read(folder)
-    found: dict[str, Seen] = {}
+    seen: dict[str, Seen] = {}
     for path in _files(folder):
         name, identity = path.name, _identity(path)
         before = known.get(name)
         if before is not None and before.identity == identity and pinned.get(name, before.sha256) == before.sha256:
-            found[name] = before
+            seen[name] = before
             continue
         if known and before is None:
             return f"{name} was not among the files that were fetched"
@@ -56,11 +56,11 @@ def changed(folder: Path, pinned: Mapping[str, str]) -> str:
         expected = pinned.get(name) or (before.sha256 if before else now)
         if now != expected:
             return f"{name} has the sha256 {now[:12]}... instead of {expected[:12]}... (damaged or changed)"
-        found[name] = Seen(now, identity)
-    if found != known:
+        seen[name] = Seen(now, identity)
+    if seen != known:
         # Files of a read-only folder are read again each time.
         with suppress(OSError):
-            _write(folder, found)
+            _write(folder, seen)
     return ""
 
 

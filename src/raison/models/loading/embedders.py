@@ -18,7 +18,7 @@ from transformers import (
 )
 
 from raison.core.errors import LoadError, UnknownNameError
-from raison.models.loading.pretrained import read_config, read_tokenizer, read_whole, told
+from raison.models.loading.pretrained import load_errors, read_config, read_tokenizer, read_whole
 from raison.models.passes.outputs.heads import ACTIVATIONS
 from raison.models.passes.outputs.vectors import MEASURES, POOLED, Dense, Measure, Normalized, Pooled, Vectors
 
@@ -80,15 +80,15 @@ def read_embedder(
     if _kind(first) != "Transformer":
         raise LoadError(f"cannot load '{folder}': it begins with a {_kind(first)}, and not with a Transformer.")
     place = folder / first["path"]
-    own = _settings(folder / OWN)
-    _check_reading(folder, own, _settings(place / READING))
+    settings = _settings(folder / OWN)
+    _check_reading(folder, settings, _settings(place / READING))
     steps = [_module(folder, entry) for entry in others]
-    found = Compared(vectors_of(steps), measure_of(own.get("similarity_fn_name") or "cosine"))
+    compared_vectors = Compared(vectors_of(steps), measure_of(settings.get("similarity_fn_name") or "cosine"))
     tokenizer = read_tokenizer(place)
     longest = _settings(place / READING).get("max_seq_length")
     if isinstance(longest, int):
         tokenizer.model_max_length = min(longest, tokenizer.model_max_length)
-    return read_headless(place, placing), tokenizer, found
+    return read_headless(place, placing), tokenizer, compared_vectors
 
 
 def read_headless(source: str | Path, placing: dict[str, object]) -> PreTrainedModel:
@@ -147,15 +147,15 @@ def _module(folder: Path, entry: Mapping[str, Any]) -> Module:
     place = folder / entry["path"]
     weights: Mapping[str, Tensor] = {}
     if _kind(entry) == "Dense":
-        with told(f"the weights of '{place}'", place):
+        with load_errors(f"the weights of '{place}'", place):
             weights = load_file(place / "model.safetensors")
     return Module(_kind(entry), _settings(place / "config.json"), weights)
 
 
-def _check_reading(folder: Path, own: Mapping[str, Any], reading: Mapping[str, Any]) -> None:
+def _check_reading(folder: Path, settings: Mapping[str, Any], reading: Mapping[str, Any]) -> None:
     """LoadError for settings that change the texts before they are read."""
-    prompts = own.get("prompts") or {}
-    if any(prompts.get(name) for name in ("query", "document", own.get("default_prompt_name"))):
+    prompts = settings.get("prompts") or {}
+    if any(prompts.get(name) for name in ("query", "document", settings.get("default_prompt_name"))):
         why = "puts a prompt before each text"
     elif reading.get("do_lower_case"):
         why = "lowers the letters of a text itself"
@@ -168,10 +168,10 @@ def _check_reading(folder: Path, own: Mapping[str, Any], reading: Mapping[str, A
 
 
 def _read(path: Path) -> Any:
-    with told(f"'{path}'", path):
+    with load_errors(f"'{path}'", path):
         return json.loads(path.read_text(encoding="utf-8"))
 
 
 def _settings(path: Path) -> Mapping[str, Any]:
-    found = _read(path) if os.path.isfile(path) else {}
-    return found if isinstance(found, Mapping) else {}
+    content = _read(path) if os.path.isfile(path) else {}
+    return content if isinstance(content, Mapping) else {}

@@ -27,21 +27,21 @@ class Endpoint:
     concurrency: int
 
 
-def from_endpoint(asked: Endpoint, prompt: Prompt) -> LanguageModel:
+def from_endpoint(endpoint: Endpoint, prompt: Prompt) -> LanguageModel:
     """A classifier by a prompt. Raises InputError, ServerError, AnswerError; LoadError for label words that do not fit.
 
     Costs about ten short requests, which are remembered.
     """
-    server = connected(asked)
+    server = connected(endpoint)
     powers = run_in_background(probed(server, prompt.chat is not None))
     reader = LabelReader(server, powers, _labels(prompt, powers), _Frame(prompt))
     check_labels(reader, prompt)
     return ServedClassifier(reader, server.name)
 
 
-def writer_behind(asked: Endpoint) -> ServedWriter:
+def writer_behind(endpoint: Endpoint) -> ServedWriter:
     """A model that writes. Raises UnsupportedError for a server that scores no given continuation."""
-    server = connected(asked)
+    server = connected(endpoint)
     powers = run_in_background(probed(server, chat=False))
     way = powers.forced
     if way is None or way.longest is not None:
@@ -55,10 +55,10 @@ def writer_behind(asked: Endpoint) -> ServedWriter:
     return ServedWriter(server, powers, way, chats is not None and isinstance(chats.get("prompt"), str))
 
 
-def connected(asked: Endpoint) -> Server:
+def connected(endpoint: Endpoint) -> Server:
     """The server, and the model on it."""
-    settings = asked.served if isinstance(asked.served, Served) else Served(model=asked.served)
-    server = Server(Address.read(asked.address), settings, asked.concurrency)
+    settings = endpoint.served if isinstance(endpoint.served, Served) else Served(model=endpoint.served)
+    server = Server(Address.read(endpoint.address), settings, endpoint.concurrency)
     run_in_background(server.connect())
     return server
 
@@ -99,9 +99,9 @@ def _label(prompt: Prompt, name: str, word: str, ids: Ids, tokens: Tokens) -> La
     if prompt.scoring != "first":
         return Label(name, word, ids)
     behind = run_in_background(tokens.of(prompt.render(None).around("...") + word))
-    own = () if behind.texts is None else behind.texts[len(behind.ids) - _count(prompt, word, tokens) :]
-    if own:
-        return Label(name, word, ids, own[0])
+    texts = () if behind.texts is None else behind.texts[len(behind.ids) - _count(prompt, word, tokens) :]
+    if texts:
+        return Label(name, word, ids, texts[0])
     return Label(name, word, ids if _count(prompt, word, tokens) == 1 else None)
 
 

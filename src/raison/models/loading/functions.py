@@ -50,8 +50,10 @@ class Agreement:
 
 def from_predictor(predictor: Predictor, agreed: Agreement) -> BlackBox:
     """The model of an object's `predict_proba`, with the object's own class names."""
-    own = getattr(predictor, "classes_", None) if agreed.classes is None else agreed.classes
-    return asked(Asked(predictor.predict_proba, agreed.name or type(predictor).__name__, own), agreed)
+    classes = getattr(predictor, "classes_", None) if agreed.classes is None else agreed.classes
+    return black_box_of(
+        AskedFunction(predictor.predict_proba, agreed.name or type(predictor).__name__, classes), agreed
+    )
 
 
 def predicts(model: object) -> TypeGuard[Predictor]:
@@ -61,11 +63,11 @@ def predicts(model: object) -> TypeGuard[Predictor]:
 
 def from_function(function: Function, agreed: Agreement) -> BlackBox:
     """The model of a function."""
-    return asked(Asked(function, agreed.name or _name_of(function), agreed.classes), agreed)
+    return black_box_of(AskedFunction(function, agreed.name or _name_of(function), agreed.classes), agreed)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedFunction:
     """A function, its name, and its classes if known."""
 
     function: Function
@@ -75,22 +77,22 @@ class Asked:
     """Why the model is used as a function, if it is more than one."""
 
 
-def asked(found: Asked, agreed: Agreement) -> BlackBox:
+def black_box_of(options: AskedFunction, agreed: Agreement) -> BlackBox:
     """The model, after a check of the function on two short texts. Raises AnswerError, NonFiniteError."""
-    if found.classes is None or not len(found.classes):
+    if options.classes is None or not len(options.classes):
         raise InputError(
-            f"the classes of {found.name} are not known: load(function, classes=['no', 'yes']) names its columns in "
+            f"the classes of {options.name} are not known: load(function, classes=['no', 'yes']) names its columns in "
             "order; a number without classes has one name, such as classes=['rating']."
         )
-    classes = tuple(map(str, found.classes))
+    classes = tuple(map(str, options.classes))
     if len(set(classes)) < len(classes):
-        raise InputError(f"two classes of {found.name} have the same name ({', '.join(classes):.80}).")
-    asking = Asking(found.function, found.name, classes, agreed.multi_label, agreed.batch, agreed.concurrency)
+        raise InputError(f"two classes of {options.name} have the same name ({', '.join(classes):.80}).")
+    asking = Asking(options.function, options.name, classes, agreed.multi_label, agreed.batch, agreed.concurrency)
     asking.answers(PAIR_PROBES if agreed.pairs else PROBES)
-    return BlackBox(asking, strings=1 + agreed.pairs, why=found.why)
+    return BlackBox(asking, strings=1 + agreed.pairs, why=options.why)
 
 
 def _name_of(function: Function) -> str:
     """The name of a function, or of a callable object's class."""
-    own = getattr(function, "__qualname__", None)
-    return own if isinstance(own, str) else type(function).__name__
+    name = getattr(function, "__qualname__", None)
+    return name if isinstance(name, str) else type(function).__name__

@@ -121,7 +121,7 @@ def load(
     if not isinstance(model, str | Path) and not is_plain_model(model):
         _check_alone(tokenizer, place)
         _check_unprompted(model, use)
-        return from_object(model, agreed, lambda own, tokens: _adapter(own, tokens, _name_of(own), use))
+        return from_object(model, agreed, lambda network, tokens: _adapter(network, tokens, _name_of(network), use))
     if is_address(model):
         _check_alone(tokenizer, place)
         return _behind(Endpoint(str(model), served, concurrency), agreed, use)
@@ -150,19 +150,19 @@ def _by_name(name: str, place: _Place, use: _Use) -> LanguageModel | Generator:
         raise InputError(f"'{name}' is put together in memory, so device_map does not apply to it: give device=.")
     placing = {"dtype": _dtype(place.dtype), "device_map": place.device_map}
     if ready_made:
-        loaded, own, use = _ready_made(name, use)
+        loaded, tokenizer, use = _ready_made(name, use)
     elif use.compared is not None:
-        loaded, own = read_headless(name, placing), read_tokenizer(name)
+        loaded, tokenizer = read_headless(name, placing), read_tokenizer(name)
     elif is_embedder(Path(name)):
-        loaded, own, found = read_embedder(Path(name), placing)
-        use = replace(use, compared=found)
+        loaded, tokenizer, vectors = read_embedder(Path(name), placing)
+        use = replace(use, compared=vectors)
     else:
-        loaded, own = _named(name, placing, use.prompt is not None)
+        loaded, tokenizer = _named(name, placing, use.prompt is not None)
     if ready_made and isinstance(placing["dtype"], torch.dtype):
         loaded = loaded.to(dtype=placing["dtype"])  # type: ignore[call-arg]
     if place.device is not None:
         loaded = moved(loaded, place.device)
-    return _adapter(loaded.eval(), own, name, use)
+    return _adapter(loaded.eval(), tokenizer, name, use)
 
 
 def _named(name: str, placing: dict[str, object], prompted: bool) -> tuple[PreTrainedModel, Tokenizer]:
@@ -298,13 +298,13 @@ def _ready_made(name: str, use: _Use) -> tuple[PreTrainedModel, Tokenizer, _Use]
     if not name.startswith(zoo.PREFIX):
         return *zoo.load_adapter(Path(name)), use
     if zoo.is_embedder(name):
-        model, tokenizer, found = zoo.load_demo_embedder(name)
-        return model, tokenizer, replace(use, compared=found)
+        model, tokenizer, vectors = zoo.load_demo_embedder(name)
+        return model, tokenizer, replace(use, compared=vectors)
     if not zoo.is_language_model(name):
         return *zoo.load_demo(name), use
-    own = zoo.demo_prompt(name)
-    if use.prompt is None and own is not None:
-        use = _Use(find(own), use.explained, use.calibrate)
+    prompt = zoo.demo_prompt(name)
+    if use.prompt is None and prompt is not None:
+        use = _Use(find(prompt), use.explained, use.calibrate)
     return *zoo.load_demo_language_model(name), use
 
 

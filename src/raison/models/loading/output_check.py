@@ -47,5 +47,5 @@ def _gives(model: Classifier, numbers: Any, texts: Sequence[Text]) -> bool:
     if wanted.shape != logits.shape:
         return False
     close = max(CLOSE, 8 * torch.finfo(model.core.dtype).eps)
-    found = [logits] if model.outputs == "number" else [logits, probabilities(logits, model.multi_label)]
-    return any(torch.allclose(wanted, own, atol=close, rtol=close) for own in found)
+    candidates = [logits] if model.outputs == "number" else [logits, probabilities(logits, model.multi_label)]
+    return any(torch.allclose(wanted, outputs, atol=close, rtol=close) for outputs in candidates)

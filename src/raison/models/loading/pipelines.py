@@ -19,7 +19,7 @@ from raison.core.model import LanguageModel
 from raison.models.adapters.places.masks import filling
 from raison.models.adapters.places.tags import tagging
 from raison.models.adapters.writing.generator import Generator
-from raison.models.loading.functions import PROBES, Agreement, Asked, asked
+from raison.models.loading.functions import PROBES, Agreement, AskedFunction, black_box_of
 from raison.models.loading.output_check import Adapt, checked
 
 _ZERO_SHOT = "a zero-shot pipeline runs its model once for each label, and is asked as a function"
@@ -56,8 +56,8 @@ def _classification(pipe: TextClassificationPipeline, agreed: Agreement, adapt: 
     model = checked(lambda: adapt(pipe.model, _tokenizer_of(pipe)), function, PROBES)
     if isinstance(model, LanguageModel):
         return model
-    own = replace(agreed, multi_label=config.problem_type == "multi_label_classification" and len(labels) > 1)
-    return asked(Asked(function, agreed.name or _name_of(pipe), labels, model), own)
+    agreement = replace(agreed, multi_label=config.problem_type == "multi_label_classification" and len(labels) > 1)
+    return black_box_of(AskedFunction(function, agreed.name or _name_of(pipe), labels, model), agreement)
 
 
 def _scores(pipe: TextClassificationPipeline, labels: Sequence[str], texts: Sequence[Text]) -> list[list[float]]:
@@ -74,7 +74,7 @@ def _zero_shot(pipe: ZeroShotClassificationPipeline, agreed: Agreement) -> Langu
         )
     labels = [str(name) for name in agreed.classes]
     function = partial(_shares, pipe, labels, agreed.multi_label)
-    return asked(Asked(function, agreed.name or _name_of(pipe), labels, _ZERO_SHOT), agreed)
+    return black_box_of(AskedFunction(function, agreed.name or _name_of(pipe), labels, _ZERO_SHOT), agreed)
 
 
 def _shares(

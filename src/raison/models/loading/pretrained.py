@@ -61,7 +61,7 @@ class Checkpoint:
 
 
 @contextmanager
-def told(what: str, source: str | Path) -> Iterator[None]:
+def load_errors(what: str, source: str | Path) -> Iterator[None]:
     """LoadError with one line, "cannot load `what`: why", for any error of the libraries."""
     with _asked(source) as silent:
         try:
@@ -86,13 +86,13 @@ def _asked(source: str | Path) -> AbstractContextManager[str]:
 
 def read_config(source: str | Path, **settings: object) -> PreTrainedConfig:
     """The configuration of a folder or Hub id. Raises LoadError."""
-    with told(f"the configuration of '{source}'", source):
+    with load_errors(f"the configuration of '{source}'", source):
         return AutoConfig.from_pretrained(source, trust_remote_code=False, **settings)
 
 
 def read_tokenizer(source: str | Path, **settings: object) -> PreTrainedTokenizerBase:
     """The tokenizer of a folder or Hub id. Raises LoadError."""
-    with told(f"the tokenizer of '{source}'", source):
+    with load_errors(f"the tokenizer of '{source}'", source):
         return AutoTokenizer.from_pretrained(source, trust_remote_code=False, **settings)
 
 
@@ -102,7 +102,7 @@ def read_checkpoint(kind: Any, source: str | Path, **settings: object) -> Checkp
     `settings` go to `from_pretrained`. The caller's random state stays as it was.
     """
     devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
-    with told(f"'{source}'", source), drawing(devices=devices):
+    with load_errors(f"'{source}'", source), drawing(devices=devices):
         model, info = kind.from_pretrained(
             source, trust_remote_code=False, use_safetensors=True, output_loading_info=True, **settings
         )
@@ -111,18 +111,18 @@ def read_checkpoint(kind: Any, source: str | Path, **settings: object) -> Checkp
 
 def read_whole(kind: type, source: str | Path, **settings: object) -> PreTrainedModel:
     """The model of `read_checkpoint`, with every weight required. Raises LoadError with the missing ones."""
-    found = read_checkpoint(kind, source, **settings)
-    if found.missing:
-        raise LoadError(lacking(source, found.missing))
-    return found.model
+    checkpoint = read_checkpoint(kind, source, **settings)
+    if checkpoint.missing:
+        raise LoadError(lacking(source, checkpoint.missing))
+    return checkpoint.model
 
 
 def read_with_new_head(kind: type, source: str | Path, **settings: object) -> PreTrainedModel:
     """The model of `read_checkpoint`; a missing head is random, for a model that will be trained."""
-    found = read_checkpoint(kind, source, **settings)
-    if found.missing_below_head:
-        raise LoadError(lacking(source, found.missing_below_head))
-    return found.model
+    checkpoint = read_checkpoint(kind, source, **settings)
+    if checkpoint.missing_below_head:
+        raise LoadError(lacking(source, checkpoint.missing_below_head))
+    return checkpoint.model
 
 
 def merged(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
@@ -133,7 +133,7 @@ def merged(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
     check_adapter(folder)
     devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
     with (
-        told(f"the adapter '{folder}'", folder),
+        load_errors(f"the adapter '{folder}'", folder),
         drawing(devices=devices),
         warnings.catch_warnings(),
     ):
@@ -150,14 +150,14 @@ def adapter_base(folder: Path) -> str | None:
     """The name of the model that a PEFT adapter changes. Raises LoadError."""
     from peft import PeftConfig
 
-    with told(f"the adapter '{folder}'", folder):
+    with load_errors(f"the adapter '{folder}'", folder):
         return PeftConfig.from_pretrained(str(folder), trust_remote_code=False).base_model_name_or_path
 
 
 def adapter_tensors(folder: Path) -> dict[str, Tensor]:
     """The weights of a PEFT adapter, on the CPU. Raises LoadError."""
     check_adapter(folder)
-    with told(f"the adapter '{folder}'", folder):
+    with load_errors(f"the adapter '{folder}'", folder):
         return load_file(folder / ADAPTER)
 
 
@@ -169,7 +169,7 @@ def check_adapter(folder: Path) -> None:
 
 def moved(model: Model, device: str | torch.device) -> Model:
     """The model on a device. Raises LoadError if this machine or this torch does not have it."""
-    with told(f"the model onto '{device}'", ""):
+    with load_errors(f"the model onto '{device}'", ""):
         return model.to(device)
 
 
@@ -199,8 +199,8 @@ def _reason(error: Exception, source: Path) -> str:
 
 
 def _pickles(source: Path) -> str:
-    found = sorted(path.name for path in source.glob("*.bin")) if source.is_dir() else []
-    return found[0] if found else ""
+    pickles = sorted(path.name for path in source.glob("*.bin")) if source.is_dir() else []
+    return pickles[0] if pickles else ""
 
 
 def _conversion(source: Path) -> str:

@@ -15,7 +15,7 @@ from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.similarity import similarity
 from raison.models.adapters.writing.generator import Generator
 from raison.models.loading.embedders import Module, measure_of, vectors_of
-from raison.models.loading.functions import PAIR_PROBES, Agreement, Asked, asked
+from raison.models.loading.functions import PAIR_PROBES, Agreement, AskedFunction, black_box_of
 from raison.models.loading.output_check import Adapt, checked
 from raison.models.passes.outputs.heads import ACTIVATIONS, ClassHead
 from raison.models.passes.outputs.vectors import CLASSES
@@ -42,13 +42,13 @@ def _cross_encoder(model: CrossEncoder, agreed: Agreement, adapt: Adapt) -> Lang
     inner = model.model
     if inner is None:
         raise LoadError("this CrossEncoder has no transformers model: give a function of pairs, model.predict.")
-    found = checked(lambda: adapt(inner, model.tokenizer), model.predict, PAIR_PROBES)
-    if isinstance(found, str):
+    adapted = checked(lambda: adapt(inner, model.tokenizer), model.predict, PAIR_PROBES)
+    if isinstance(adapted, str):
         # The number goes through a function of the object's own at the end: a sigmoid, unless it says otherwise.
         last = type(model.activation_fn).__name__
-        found = checked(lambda: _through(adapt(inner, model.tokenizer), last), model.predict, PAIR_PROBES)
-    if isinstance(found, LanguageModel):
-        return found
+        adapted = checked(lambda: _through(adapt(inner, model.tokenizer), last), model.predict, PAIR_PROBES)
+    if isinstance(adapted, LanguageModel):
+        return adapted
     if model.num_labels != 1:
         raise LoadError(
             f"this CrossEncoder gives {model.num_labels} numbers that are neither its model's logits nor their "
@@ -56,8 +56,8 @@ def _cross_encoder(model: CrossEncoder, agreed: Agreement, adapt: Adapt) -> Lang
             "pairs=True))."
         )
     name = agreed.name or str(inner.config.name_or_path or type(inner).__name__)
-    own = Agreement(pairs=True, batch=agreed.batch, name=name)
-    return asked(Asked(model.predict, name, ("score",), found), own)
+    agreement = Agreement(pairs=True, batch=agreed.batch, name=name)
+    return black_box_of(AskedFunction(model.predict, name, ("score",), adapted), agreement)
 
 
 def _through(model: LanguageModel | Generator, activation: str) -> LanguageModel | Generator:
@@ -89,10 +89,12 @@ def _embedder(model: SentenceTransformer, agreed: Agreement) -> LanguageModel:
         except UnknownNameError as error:
             raise LoadError(str(error)) from None
 
-    found = checked(adapted, ask, PAIR_PROBES)
-    if isinstance(found, LanguageModel):
-        return found
-    return asked(Asked(ask, name, CLASSES, found), Agreement(pairs=True, batch=agreed.batch, name=name))
+    model_or_reason = checked(adapted, ask, PAIR_PROBES)
+    if isinstance(model_or_reason, LanguageModel):
+        return model_or_reason
+    return black_box_of(
+        AskedFunction(ask, name, CLASSES, model_or_reason), Agreement(pairs=True, batch=agreed.batch, name=name)
+    )
 
 
 def _described(module: nn.Module) -> Module:

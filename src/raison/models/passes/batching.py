@@ -65,12 +65,12 @@ class TokenBatch:
 
     def select(self, rows: Sequence[int]) -> "TokenBatch":
         """A subset of the sequences, without unnecessary padding."""
-        own = self.lengths[rows]
-        width = int(own.max())
+        lengths = self.lengths[rows]
+        width = int(lengths.max())
         context = None if self.context is None else self.context[rows, :width]
-        found = TokenBatch(self.ids[rows, :width], self.type_ids[rows, :width], own, self.prefix, context)
+        batch = TokenBatch(self.ids[rows, :width], self.type_ids[rows, :width], lengths, self.prefix, context)
         if self.spans is None:
-            return found
+            return batch
         places: Sequence[int] | Tensor = rows
         reads = None
         if self.reads is not None:
@@ -78,7 +78,7 @@ class TokenBatch:
             numbers = {row: number for number, row in enumerate(rows)}
             reads = torch.tensor([numbers[row] for row in self.reads[places].tolist()], dtype=torch.long)
         reading = None if self.reading is None else self.reading.select(places)
-        return replace(found, spans=self.spans[places], reading=reading, reads=reads)
+        return replace(batch, spans=self.spans[places], reading=reading, reads=reads)
 
     def reads_of(self, rows: Sequence[int]) -> Int[Tensor, " reads"]:
         """The numbers of the logits that are read from some rows, in their order."""
@@ -122,17 +122,17 @@ def groups(lengths: Sequence[int], budget: int) -> list[list[int]]:
     padding is cheaper than a full one with it.
     """
     order = sorted(range(len(lengths)), key=lambda row: -lengths[row])
-    found: list[list[int]] = []
+    batches: list[list[int]] = []
     for row in order:
-        if found:
-            width, size = lengths[found[-1][0]], len(found[-1])
+        if batches:
+            width, size = lengths[batches[-1][0]], len(batches[-1])
             fits = (size + 1) * width <= budget
             worth = lengths[row] == width or size * width * 4 < budget
             if fits and worth:
-                found[-1].append(row)
+                batches[-1].append(row)
                 continue
-        found.append([row])
-    return found
+        batches.append([row])
+    return batches
 
 
 def masked_logits(
@@ -153,7 +153,9 @@ def masked_logits(
         rows = [masked_rows(encoding, text, keeps[text][span], remover) for text, span in pieces]
         table = _pad(rows)
         if encoding.spans is not None:
-            texts = torch.cat([torch.full((len(own[2]),), text) for (text, _), own in zip(pieces, rows, strict=True)])
+            texts = torch.cat(
+                [torch.full((len(piece_rows[2]),), text) for (text, _), piece_rows in zip(pieces, rows, strict=True)]
+            )
             table = placed(table, encoding, texts)
         logits = _once(table, evaluated) if repeated else evaluated(table)
         for (text, _), part in zip(pieces, logits.split([len(row[2]) for row in rows]), strict=True):
@@ -231,11 +233,11 @@ def run_grouped(
 ) -> Iterator[tuple[list[int], Result]]:
     """Run rows of these lengths in groups under the budget; after out of memory, the rest in smaller groups."""
     pending = groups(lengths, budget.tokens)
-    with steps_of("passes", len(lengths)) as told:
+    with steps_of("passes", len(lengths)) as progress:
         while pending:
             before = budget.tokens
             for rows, result in shrinking(budget, run, pending.pop(0)):
-                told(len(rows))
+                progress(len(rows))
                 yield rows, result
             if budget.tokens < before:
                 left = [row for group in pending for row in group]
@@ -275,11 +277,11 @@ def _once(table: TokenBatch, evaluated: Callable[[TokenBatch], Tensor]) -> Tenso
     rows = torch.arange(len(kinds))
     first = rows.new_full((int(kinds.max()) + 1,), len(rows)).scatter_reduce(0, kinds, rows, "amin")
     distinct = first.sort().values
-    own = torch.searchsorted(distinct, first[kinds])
+    inverse = torch.searchsorted(distinct, first[kinds])
     if table.spans is None:
-        return evaluated(table.select(distinct.tolist()))[own]
+        return evaluated(table.select(distinct.tolist()))[inverse]
     plain = replace(table, spans=None, reading=None).select(distinct.tolist())
-    return evaluated(replace(plain, spans=table.spans, reading=table.reading, reads=own))
+    return evaluated(replace(plain, spans=table.spans, reading=table.reading, reads=inverse))
 
 
 def run_table(table: TokenBatch, budget: TokenBudget, forward: Callable[[TokenBatch], Tensor]) -> Tensor:

@@ -57,23 +57,23 @@ class EncoderDecoder:
         embeds: Embeddings | None = None,
     ) -> Source:
         """What the encoder says of texts."""
-        own = None if mask is None else mask.to(ids.device)
+        device_mask = None if mask is None else mask.to(ids.device)
         with _given(self._tables[0], embeds):
-            found: Tensor = self._encoder(input_ids=ids, attention_mask=own)[0]
-        return Source(found, own)
+            states: Tensor = self._encoder(input_ids=ids, attention_mask=device_mask)[0]
+        return Source(states, device_mask)
 
     def decode(
         self, ids: Int[Tensor, "rows tokens"], source: Source, embeds: Embeddings | None = None
     ) -> Float[Tensor, "rows tokens hidden"]:
         """The decoder's last hidden states, whose tokens see those before them."""
         with _given(self._tables[1], embeds):
-            found: Tensor = self._decoder(
+            states: Tensor = self._decoder(
                 input_ids=ids,
                 encoder_hidden_states=source.states,
                 encoder_attention_mask=source.mask,
                 use_cache=False,
             )[0]
-        return found
+        return states
 
 
 def _given(table: nn.Module, embeds: Embeddings | None) -> AbstractContextManager[None]:
@@ -94,8 +94,8 @@ class OutputLayer(nn.Module):
 
     def forward(self, states: Float[Tensor, "rows hidden"]) -> Float[Tensor, "rows vocabulary"]:
         """The logits."""
-        found: Tensor = self._head(states * self._scale)
-        return found if self._bias is None else found + self._bias.to(found)
+        logits: Tensor = self._head(states * self._scale)
+        return logits if self._bias is None else logits + self._bias.to(logits)
 
 
 def _scales(settings: dict[str, object]) -> bool:

@@ -41,36 +41,36 @@ class EncoderDecoderRows:
         self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], remover: Remover
     ) -> list[Float[Tensor, "_masks classes"]]:
         """See LanguageModel.masked_logits."""
-        asked = [
+        readings = [
             reading
             for text, wanted in enumerate(keeps)
             for reading in _masked(encoding, text, wanted, remover, self._stacks.border)
         ]
         with self._passes.network.quiet(), torch.no_grad():
-            known = self._read(dict.fromkeys(asked))
-        logits = torch.stack([known[reading] for reading in asked]) if asked else torch.zeros(0, 0)
+            known = self._read(dict.fromkeys(readings))
+        logits = torch.stack([known[reading] for reading in readings]) if readings else torch.zeros(0, 0)
         return self._passes.finite(encoding, list(logits.split([len(wanted) for wanted in keeps])))
 
-    def _read(self, asked: Iterable[_Reading]) -> dict[_Reading, Float[Tensor, " classes"]]:
+    def _read(self, readings: Iterable[_Reading]) -> dict[_Reading, Float[Tensor, " classes"]]:
         by_source: dict[Ids, list[Ids]] = {}
-        for reading in asked:
+        for reading in readings:
             by_source.setdefault(reading.source, []).append(reading.written)
         sources = list(by_source)
-        found: dict[_Reading, Tensor] = {}
+        logits: dict[_Reading, Tensor] = {}
 
         def run(rows: list[int]) -> dict[_Reading, Tensor]:
-            own = [sources[row] for row in rows]
-            return self._predictions(own, [by_source[source] for source in own])
+            batch = [sources[row] for row in rows]
+            return self._predictions(batch, [by_source[source] for source in batch])
 
         for _, part in run_grouped(self._passes.budget, [len(source) for source in sources], run):
-            found.update(part)
-        return found
+            logits.update(part)
+        return logits
 
     def _predictions(self, sources: list[Ids], written: list[list[Ids]]) -> dict[_Reading, Tensor]:
         """Class logits after each of what was written for some texts, which are encoded together."""
         encoded = self._encoded(sources)
-        hosts = [(row, host, reads) for row, own in enumerate(written) for host, reads in _hosts(own).items()]
-        found: dict[_Reading, Tensor] = {}
+        hosts = [(row, host, reads) for row, outputs in enumerate(written) for host, reads in _hosts(outputs).items()]
+        predictions: dict[_Reading, Tensor] = {}
         widths = [len(host) + len(sources[row]) for row, host, _ in hosts]
         for group in groups(widths, self._passes.budget.tokens):
             some = [hosts[number] for number in group]
@@ -78,11 +78,11 @@ class EncoderDecoderRows:
                 _table([host for _, host, _ in some])[0].to(encoded.states.device),
                 encoded.of_rows([row for row, _, _ in some]),
             )
-            reads = [(place, row, own) for place, (row, _, all_own) in enumerate(some) for own in all_own]
-            ends = states[[place for place, _, _ in reads], [len(own) - 1 for _, _, own in reads]]
-            for (_, row, own), logits in zip(reads, self._logits(ends), strict=True):
-                found[_Reading(sources[row], own)] = logits
-        return found
+            reads = [(place, row, output) for place, (row, _, all_own) in enumerate(some) for output in all_own]
+            ends = states[[place for place, _, _ in reads], [len(output) - 1 for _, _, output in reads]]
+            for (_, row, written_ids), logits in zip(reads, self._logits(ends), strict=True):
+                predictions[_Reading(sources[row], written_ids)] = logits
+        return predictions
 
     def _encoded(self, sources: list[Ids]) -> Source:
         ids, mask = _table(sources)
@@ -118,13 +118,13 @@ def _hosts(written: list[Ids]) -> dict[Ids, list[Ids]]:
 
     In alphabetical order a sequence stands right before those that begin with it.
     """
-    found: dict[Ids, list[Ids]] = {}
+    hosts: dict[Ids, list[Ids]] = {}
     host: Ids = ()
-    for own in sorted(written, reverse=True):
-        if host[: len(own)] != own:
-            host = own
-        found.setdefault(host, []).append(own)
-    return found
+    for ids in sorted(written, reverse=True):
+        if host[: len(ids)] != ids:
+            host = ids
+        hosts.setdefault(host, []).append(ids)
+    return hosts
 
 
 def _table(rows: Sequence[Ids]) -> tuple[Tensor, Tensor]:

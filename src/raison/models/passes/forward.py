@@ -94,8 +94,8 @@ class ForwardPasses(Passes):
 
     def finite(self, encoding: Encoding, logits: list[Tensor]) -> list[Tensor]:
         """The logits of each text. Raises NonFiniteError."""
-        for text, found in enumerate(logits):
-            if not torch.isfinite(found).all():
+        for text, text_logits in enumerate(logits):
+            if not torch.isfinite(text_logits).all():
                 self._raise_nonfinite(self.batch_of(encoding.select([text])))
         return logits
 

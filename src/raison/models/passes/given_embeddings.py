@@ -20,10 +20,10 @@ def given_embeddings(tables: Sequence[nn.Module], embeds: Embeddings, tokens_fir
     axis where the model looks them up (XLNet).
     """
 
-    def padded(own: Tensor) -> Tensor:
+    def padded(plain: Tensor) -> Tensor:
         if tokens_first:
-            return embeds.to(own).transpose(0, 1)
-        return torch.cat([embeds.to(own), own[:, embeds.shape[1] :]], dim=1)
+            return embeds.to(plain).transpose(0, 1)
+        return torch.cat([embeds.to(plain), plain[:, embeds.shape[1] :]], dim=1)
 
     pending: list[tuple[nn.Module, Callable[[Tensor], Tensor]]] = [(tables[0], padded)]
     if len(tables) > 1:
@@ -46,9 +46,9 @@ def causal_embeddings(table: nn.Module, embeds: Embeddings, lengths: Int[Tensor,
         longer = output.shape[1] - embeds.shape[1]
         if longer == 0:
             return embeds.to(output)
-        own = torch.arange(output.shape[1])[None, :] < lengths[:, None]
+        inside = torch.arange(output.shape[1])[None, :] < lengths[:, None]
         given = nn.functional.pad(embeds.to(output), (0, 0, 0, longer))
-        return torch.where(own[..., None].to(output.device), given, output)
+        return torch.where(inside[..., None].to(output.device), given, output)
 
     with hooked([table], after=replace):
         yield

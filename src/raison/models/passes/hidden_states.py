@@ -46,7 +46,7 @@ def hidden_states(
     The last hidden state is the one after the final norm, if there is one.
     """
     lengths = encoding.attention_mask.sum(1)
-    found: dict[int, Tensor] = {}
+    means: dict[int, Tensor] = {}
 
     def averaged(rows: list[int]) -> Tensor:
         width = int(lengths[rows].max())
@@ -58,8 +58,8 @@ def hidden_states(
 
     with torch.no_grad():
         for rows, states in run_grouped(budget, encoding.lengths, averaged):
-            found.update((row, states[i, : lengths[row]].clone()) for i, row in enumerate(rows))
-    return [found[row] for row in range(len(encoding))]
+            means.update((row, states[i, : lengths[row]].clone()) for i, row in enumerate(rows))
+    return [means[row] for row in range(len(encoding))]
 
 
 def layer_outputs(model: nn.Module, reader: nn.Module, inputs: dict[str, Any]) -> Layers:
@@ -71,8 +71,8 @@ def layer_outputs(model: nn.Module, reader: nn.Module, inputs: dict[str, Any]) -
     try:
         layer_stack(model)
     except UnsupportedError:
-        found: Layers = reader(**inputs, output_hidden_states=True).hidden_states
-        return found[1:]
+        states: Layers = reader(**inputs, output_hidden_states=True).hidden_states
+        return states[1:]
     with watched_layers(model) as outputs:
         last = reader(**inputs)[0]
     return (*outputs[:-1], last)
@@ -84,10 +84,10 @@ def watched_layers(model: nn.Module) -> Iterator[list[Tensor]]:
 
     Raises UnsupportedError where the layers are not one list of modules.
     """
-    found: list[Tensor] = []
+    layers: list[Tensor] = []
 
     def keep(_module: nn.Module, _args: object, output: Any) -> None:
-        found.append(output[0] if isinstance(output, tuple) else output)
+        layers.append(output[0] if isinstance(output, tuple) else output)
 
     with hooked(layer_stack(model), after=keep):
-        yield found
+        yield layers

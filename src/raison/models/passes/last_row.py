@@ -71,13 +71,13 @@ class LastRow:
             with _others_changed(layer):
                 unread = torch.equal(run(some, None), plain)
             with _narrowed(layer) as narrowing:
-                found = run(some, None)
+                logits = run(some, None)
         except torch.OutOfMemoryError:
             raise
         except _FAILURES:
             return False
         tolerance = _TOLERANCES.get(self._core.dtype, _HALF_TOLERANCE)
-        alike = found.shape == plain.shape and torch.allclose(found, plain, rtol=tolerance, atol=tolerance)
+        alike = logits.shape == plain.shape and torch.allclose(logits, plain, rtol=tolerance, atol=tolerance)
         return unread and narrowing.narrowed and alike
 
 

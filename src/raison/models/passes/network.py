@@ -83,8 +83,8 @@ class Network:
         """Word embeddings of the tokens, without a graph."""
         with torch.no_grad(), self.quiet():
             ids = encoding.input_ids.to(self.device)
-            found: Tensor = self.table(ids) if self.stacks is None else self.stacks.embed(ids)
-        return found
+            embeddings: Tensor = self.table(ids) if self.stacks is None else self.stacks.embed(ids)
+        return embeddings
 
     def run(self, batch: TokenBatch, embeds: Embeddings | None = None) -> Outputs:
         """What the model returns; the readout's class logits where it has one."""
@@ -97,8 +97,8 @@ class Network:
         if embeds is not None:
             given = given_embeddings(self.tables, embeds, family_of(self.core).tokens_first)
         with given:
-            found: Outputs = self.core(**self.inputs(batch))
-        return found
+            outputs: Outputs = self.core(**self.inputs(batch))
+        return outputs
 
     def inputs(self, batch: TokenBatch) -> dict[str, Any]:
         """The arguments of the model's forward function."""
@@ -157,5 +157,5 @@ class Network:
         if embeds is not None:
             given = causal_embeddings(self.table, embeds, torch.full((len(embeds),), ids.shape[1]))
         with given:
-            found: Tensor = self.core.base_model(input_ids=ids, use_cache=False)[0]
-        return found
+            states: Tensor = self.core.base_model(input_ids=ids, use_cache=False)[0]
+        return states

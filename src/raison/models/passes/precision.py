@@ -122,23 +122,23 @@ def rank_agreement(problem: Problem) -> list[dict[str, object]] | None:
     again; the ledger counts them. The correlation is Spearman's, None where it is undefined (fewer than two different
     values). None instead of a list where nothing was evaluated in 16 bits.
     """
-    found = [
+    masks = [
         np.array([np.frombuffer(bits, bool) for bits in sorted(problem.reduced_keeps(text))])
         for text in range(len(problem.encoding))
     ]
     # A 16-bit model is its own twin.
-    if problem.reduced is None or not any(map(len, found)) or problem.reduced() is problem.model:
+    if problem.reduced is None or not any(map(len, masks)) or problem.reduced() is problem.model:
         return None
-    counts = [min(len(keeps), max(CHECKED_LEAST, ceil(CHECKED_SHARE * len(keeps)))) for keeps in found]
-    draws = zip(problem.generators("precision"), found, counts, problem.encoding.unit_counts, strict=True)
+    counts = [min(len(keeps), max(CHECKED_LEAST, ceil(CHECKED_SHARE * len(keeps)))) for keeps in masks]
+    draws = zip(problem.generators("precision"), masks, counts, problem.encoding.unit_counts, strict=True)
     sample = [
         torch.from_numpy(
             keeps[np.sort(rng.choice(len(keeps), count, replace=False))] if count else np.ones((0, n), bool)
         )
         for rng, keeps, count, n in draws
     ]
-    own = replace(problem, reduced=None, evaluations=Evaluations(), asked=set())
-    pairs = zip(problem.values(sample), own.values(sample), counts, strict=True)
+    full = replace(problem, reduced=None, evaluations=Evaluations(), asked=set())
+    pairs = zip(problem.values(sample), full.values(sample), counts, strict=True)
     return [_finding(reduced.numpy(), single.numpy(), count) for reduced, single, count in pairs]
 
 

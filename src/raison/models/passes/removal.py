@@ -60,9 +60,9 @@ def _ellipsis_id(tokenizer: PreTrainedTokenizerBase) -> int | None:
     check_fast(tokenizer)
     for dots in (" ...", "..."):
         # Calling the backend directly changes no setting and ignores the caller's padding and truncation.
-        found = tokenizer.backend_tokenizer.encode(dots, add_special_tokens=False)
-        ids = [token for token, stays in zip(found.ids, found.attention_mask, strict=True) if stays]
-        if len(ids) == 1 and not found.overflowing and ids[0] != tokenizer.unk_token_id:
+        encoded = tokenizer.backend_tokenizer.encode(dots, add_special_tokens=False)
+        ids = [token for token, stays in zip(encoded.ids, encoded.attention_mask, strict=True) if stays]
+        if len(ids) == 1 and not encoded.overflowing and ids[0] != tokenizer.unk_token_id:
             return ids[0]
     return None
 

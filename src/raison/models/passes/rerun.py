@@ -119,7 +119,7 @@ class Reruns(ReplaceableAttention):
             return []
 
     def _site(self, encoding: Encoding, base: Base, layer: int, last: int) -> AttentionSite:
-        own = base.records.probabilities[layer][0]
+        probabilities = base.records.probabilities[layer][0]
         row = base.single if layer == last else None
         reach = slice(None) if row is None else slice(row, row + 1)
         whole = WholeRunner(self._core, self._predict, base, layer, row)
@@ -128,10 +128,12 @@ class Reruns(ReplaceableAttention):
         if stack and self._right.get(layer, True):
             upper = UpperRunner(self._core, stack, self._predict, base, layer)
             if layer not in self._right:
-                self._right[layer] = _agree(upper, whole, own[:, reach])
+                self._right[layer] = _agree(upper, whole, probabilities[:, reach])
             runner = upper if self._right[layer] else whole
-        scored = encoding.scored[0, : len(base.rows)].to(own)
-        return LayerSite(self._budget, runner, own[:, reach], base.rows.to(own)[reach], scored[reach])
+        scored = encoding.scored[0, : len(base.rows)].to(probabilities)
+        return LayerSite(
+            self._budget, runner, probabilities[:, reach], base.rows.to(probabilities)[reach], scored[reach]
+        )
 
 
 class LayerSite(AttentionSite):
@@ -141,12 +143,12 @@ class LayerSite(AttentionSite):
         self,
         budget: TokenBudget,
         runner: Runner,
-        own: Float[Tensor, "heads query key"],
+        probabilities: Float[Tensor, "heads query key"],
         rows: Float[Tensor, " query"],
         scored: Float[Tensor, " query"],
     ) -> None:
         self.layer = runner.layer
-        self.probabilities = own.to(torch.promote_types(own.dtype, torch.float32))
+        self.probabilities = probabilities.to(torch.promote_types(probabilities.dtype, torch.float32))
         self.rows, self.input_rows = rows.to(self.probabilities), scored.to(self.probabilities)
         self._budget = budget
         self.runner = runner
@@ -159,8 +161,8 @@ class LayerSite(AttentionSite):
         while start < count:
             size = max(1, self._budget.tokens // self.runner.tokens)
             group = list(range(start, min(start + size, count)))
-            for _, found in shrinking(self._budget, run, group):
-                yield found
+            for _, slopes in shrinking(self._budget, run, group):
+                yield slopes
             start += len(group)
 
     def _slopes(self, attention: Points, points: list[int], target: Target) -> AttentionSlopes:
@@ -261,9 +263,9 @@ class UpperRunner(Runner):
             return output.to(tensor) if step == "output" else tensor
 
         count = len(output)
-        own = hidden[:, row : row + 1].expand(count, -1, -1)
+        states = hidden[:, row : row + 1].expand(count, -1, -1)
         with tap(self._core, (), {self._last}, put_in, self._last):
-            return self._base.calls[self._last].of_row(row).expanded(count).run(self._stack[self._last], own)
+            return self._base.calls[self._last].of_row(row).expanded(count).run(self._stack[self._last], states)
 
     def _head(self, hidden: Float[Tensor, "points tokens hidden"]) -> Logits:
         """What follows the last layer, computed by the model itself."""
@@ -275,16 +277,16 @@ class UpperRunner(Runner):
             return self._predict(shortest)
 
 
-def _agree(upper: UpperRunner, whole: WholeRunner, own: Float[Tensor, "heads query key"]) -> bool:
+def _agree(upper: UpperRunner, whole: WholeRunner, probabilities: Float[Tensor, "heads query key"]) -> bool:
     """Whether both give the same logits for the model's own attention, and for an arbitrary other one."""
-    other = own.roll(1, -1) - 0.5 * own.flip(0)
-    points = torch.stack([own, other])
+    other = probabilities.roll(1, -1) - 0.5 * probabilities.flip(0)
+    points = torch.stack([probabilities, other])
     try:
-        found = upper.logits(points)
+        logits = upper.logits(points)
     except torch.OutOfMemoryError:
         raise
     except _FAILURES:
         return False
     plain = whole.logits(points)
-    tolerance = _TOLERANCES.get(own.dtype, _HALF_TOLERANCE)
-    return bool(torch.allclose(found.to(plain), plain, rtol=tolerance, atol=tolerance))
+    tolerance = _TOLERANCES.get(probabilities.dtype, _HALF_TOLERANCE)
+    return bool(torch.allclose(logits.to(plain), plain, rtol=tolerance, atol=tolerance))

@@ -21,10 +21,10 @@ def reads_padding(config: PreTrainedConfig) -> bool:
 def unpadded(run: Run, batch: TokenBatch, embeds: Embeddings | None) -> tuple[Tensor]:
     """The class logits of all rows; rows of equal length run together, one pass per length."""
     order: list[int] = []
-    found: list[Tensor] = []
+    logits: list[Tensor] = []
     for length in batch.lengths.unique().tolist():
         rows = (batch.lengths == length).nonzero()[:, 0].tolist()
-        own = None if embeds is None else embeds[rows, :length]
-        found.append(class_logits(run(batch.select(rows), own)))
+        embedded = None if embeds is None else embeds[rows, :length]
+        logits.append(class_logits(run(batch.select(rows), embedded)))
         order += rows
-    return (torch.cat(found)[torch.tensor(order).argsort()],)
+    return (torch.cat(logits)[torch.tensor(order).argsort()],)

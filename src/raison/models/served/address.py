@@ -61,8 +61,8 @@ class Address:
         return text
 
     def _key(self) -> str:
-        own = os.environ.get(KEYS[0], "").strip()
-        return own or (os.environ.get(KEYS[1], "").strip() if self._is_openai() else "")
+        key = os.environ.get(KEYS[0], "").strip()
+        return key or (os.environ.get(KEYS[1], "").strip() if self._is_openai() else "")
 
     def _is_openai(self) -> bool:
         """Whether the server is OpenAI's own, or the one that OPENAI_BASE_URL names."""

@@ -37,10 +37,10 @@ class Step:
 
 def choices_of(answer: Answer) -> list[Answer]:
     """The answer's choices. Raises AnswerError where there is none."""
-    found = answer.get("choices")
-    if not isinstance(found, list) or not found or not all(isinstance(one, dict) for one in found):
+    choices = answer.get("choices")
+    if not isinstance(choices, list) or not choices or not all(isinstance(one, dict) for one in choices):
         raise AnswerError(f"the server's answer has no choices ({str(answer)!r:.120}).")
-    return found
+    return choices
 
 
 def text_of(choice: Answer) -> str:
@@ -54,30 +54,30 @@ def text_of(choice: Answer) -> str:
 
 def steps_of(choice: Answer) -> tuple[Step, ...]:
     """The tokens with log-probabilities; () where the server gives none. Raises AnswerError for impossible ones."""
-    found = choice.get("logprobs")
-    if not isinstance(found, dict):
+    logprobs = choice.get("logprobs")
+    if not isinstance(logprobs, dict):
         return ()
-    if isinstance(found.get("content"), list):
-        return tuple(_step(entry) for entry in found["content"] if isinstance(entry, dict))
-    if isinstance(found.get("tokens"), list) and isinstance(found.get("token_logprobs"), list):
-        return _parallel(found)
+    if isinstance(logprobs.get("content"), list):
+        return tuple(_step(entry) for entry in logprobs["content"] if isinstance(entry, dict))
+    if isinstance(logprobs.get("tokens"), list) and isinstance(logprobs.get("token_logprobs"), list):
+        return _parallel(logprobs)
     return ()
 
 
 def prompt_steps(choice: Answer) -> tuple[Step, ...]:
     """The tokens of the prompt, after the first, by vLLM's `prompt_logprobs`; () without these."""
-    found = choice.get("prompt_logprobs")
-    if not isinstance(found, list):
+    logprobs = choice.get("prompt_logprobs")
+    if not isinstance(logprobs, list):
         return ()
     steps = []
-    for entry in found:
+    for entry in logprobs:
         if not isinstance(entry, dict) or not entry:
             continue
         # The token of the prompt itself comes first.
-        number, said = next(iter(entry.items()))
-        if not isinstance(said, dict) or not str(number).isdigit():
+        number, token = next(iter(entry.items()))
+        if not isinstance(token, dict) or not str(number).isdigit():
             raise AnswerError(f"the server's prompt_logprobs cannot be read ({str(entry)!r:.120}).")
-        steps.append(Step(Token(str(said.get("decoded_token")), int(number), _logprob(said.get("logprob"))), ()))
+        steps.append(Step(Token(str(token.get("decoded_token")), int(number), _logprob(token.get("logprob"))), ()))
     return tuple(steps)
 
 
@@ -95,9 +95,9 @@ def _token(entry: Answer) -> Token:
     return Token(text, number if type(number) is int else None, _logprob(entry.get("logprob")))
 
 
-def _parallel(found: Answer) -> tuple[Step, ...]:
-    tokens, values = found["tokens"], found["token_logprobs"]
-    tops, starts = found.get("top_logprobs") or [], found.get("text_offset") or []
+def _parallel(logprobs: Answer) -> tuple[Step, ...]:
+    tokens, values = logprobs["tokens"], logprobs["token_logprobs"]
+    tops, starts = logprobs.get("top_logprobs") or [], logprobs.get("text_offset") or []
     if len(tokens) != len(values):
         raise AnswerError(f"the server's answer has {len(tokens)} tokens and {len(values)} log-probabilities.")
     steps = []

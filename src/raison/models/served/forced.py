@@ -57,8 +57,8 @@ class Echoed(Forced):
         whole = prompt + wanted.text
         body: Answer = {"prompt": whole, "max_tokens": 1, "temperature": 0, "logprobs": 1, "echo": True}
         [choice] = choices_of(await self.server.complete(body, whole, repeat))[:1]
-        written, told = steps_of(choice), text_of(choice)
-        if not written or not told.startswith(whole):
+        written, echoed = steps_of(choice), text_of(choice)
+        if not written or not echoed.startswith(whole):
             raise AnswerError("the server does not echo the prompt with its log-probabilities.")
         # The last one was written, not read.
         return _at_end(written[:-1], wanted)
@@ -104,8 +104,8 @@ class Biased(Forced):
 
     async def steps(self, frame: Answer, prompt: str, wanted: Wanted, repeat: int = 0) -> tuple[Step, ...]:
         [token] = _known(wanted)
-        told = {"logprobs": True, "top_logprobs": 1} if "messages" in frame else {"logprobs": 1}
-        body: Answer = {**frame, **told, "max_tokens": 1, "temperature": 0, "logit_bias": {str(token): BIAS}}
+        options = {"logprobs": True, "top_logprobs": 1} if "messages" in frame else {"logprobs": 1}
+        body: Answer = {**frame, **options, "max_tokens": 1, "temperature": 0, "logit_bias": {str(token): BIAS}}
         [choice] = choices_of(await self.server.complete(body, prompt, repeat))[:1]
         return _exactly(steps_of(choice), wanted)
 
@@ -126,10 +126,10 @@ def _exactly(steps: tuple[Step, ...], wanted: Wanted) -> tuple[Step, ...]:
 def _at_end(steps: tuple[Step, ...], wanted: Wanted) -> tuple[Step, ...]:
     """The last steps that make up the continuation. Raises AnswerError where none begins at the seam."""
     if wanted.ids is not None and steps and steps[-1].chosen.id is not None:
-        found = steps[len(steps) - len(wanted.ids) :]
-        if _are(found, wanted):
-            return found
-        raise AnswerError(_other(found, wanted))
+        last = steps[len(steps) - len(wanted.ids) :]
+        if _are(last, wanted):
+            return last
+        raise AnswerError(_other(last, wanted))
     text = ""
     for place in range(len(steps) - 1, -1, -1):
         text = steps[place].chosen.text + text

@@ -128,20 +128,20 @@ class LabelReader:
 
     async def _next(self, step: Step, frame: Answer, prompt: str, repeat: int) -> Reading:
         """From the likeliest tokens; a label that is none of them is asked for, or bounded by the last of them."""
-        found = [self._among(label, step.top) for label in self.labels]
-        missing = [number for number, value in enumerate(found) if value is None]
+        logprobs = [self._among(label, step.top) for label in self.labels]
+        missing = [number for number, value in enumerate(logprobs) if value is None]
         if self.tier == "scored":
             for number in missing:
-                found[number] = await self._forced(frame, prompt, self.labels[number], repeat)
-            return Reading(_shares([value for value in found if value is not None]))
-        if len(missing) == len(found):
+                logprobs[number] = await self._forced(frame, prompt, self.labels[number], repeat)
+            return Reading(_shares([value for value in logprobs if value is not None]))
+        if len(missing) == len(logprobs):
             raise AnswerError(
                 f"none of the label words is among the {len(step.top)} likeliest tokens behind {prompt[-60:]!r}, which "
                 f"begin with {step.top[0].text!r:.40}: take label words that the model would write there."
             )
         most = _below(step.top)
-        high = _shares([most if value is None else value for value in found])
-        low = _shares([-math.inf if value is None else value for value in found])
+        high = _shares([most if value is None else value for value in logprobs])
+        low = _shares([-math.inf if value is None else value for value in logprobs])
         return Reading(high, max(abs(a - b) for a, b in zip(high, low, strict=True)))
 
     def _among(self, label: Label, top: Sequence[Token]) -> float | None:
@@ -151,14 +151,14 @@ class LabelReader:
         """
         if label.ids is not None:
             exact = label.first if label.first is not None else label.word
-            own = [t for t in top if (t.id == label.ids[0] if t.id is not None else t.text == exact)]
+            matching = [t for t in top if (t.id == label.ids[0] if t.id is not None else t.text == exact)]
         else:
             others = [other.word for other in self.labels if other is not label]
-            own = [t for t in top if t.text.strip() and label.word.startswith(t.text)]
-            own = [t for t in own if not any(other.startswith(t.text) for other in others)]
-        if not own:
+            matching = [t for t in top if t.text.strip() and label.word.startswith(t.text)]
+            matching = [t for t in matching if not any(other.startswith(t.text) for other in others)]
+        if not matching:
             return None
-        return math.log(sum(math.exp(token.logprob) for token in own))
+        return math.log(sum(math.exp(token.logprob) for token in matching))
 
     async def _sampled(self, frame: Answer, prompt: str, repeat: int) -> Reading:
         """Shares of the sampled answers that begin with a label word, of those that begin with any."""

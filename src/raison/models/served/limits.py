@@ -101,8 +101,8 @@ class Meter:
         with self._lock, self._of_all() as spent:
             self._add(spent, Count(0, used.read - reserved.read, used.written - reserved.written))
             if characters:
-                found = used.read / characters
-                self.rate = max(self.rate, found) if self._known else found
+                rate = used.read / characters
+                self.rate = max(self.rate, rate) if self._known else rate
                 self._known = True
 
     def foresee(self, characters: Sequence[int], written: int) -> None:
@@ -140,7 +140,7 @@ class Meter:
     def _check(self, spent: Count, more: Count) -> None:
         limits = self.limits
         read, written = spent.tokens_in + more.tokens_in, spent.tokens_out + more.tokens_out
-        found = [
+        exceeded = [
             f"{name} is {most:,}, and {wanted:,.6g} would be reached"
             for name, most, wanted in (
                 ("max_requests", limits.max_requests, spent.requests + more.requests),
@@ -149,10 +149,10 @@ class Meter:
             )
             if most is not None and wanted > most
         ]
-        if found:
+        if exceeded:
             raise SpentError(
                 f"{more.requests:,} more request{'' if more.requests == 1 else 's'} of about "
                 f"{more.tokens_in + more.tokens_out:,} tokens {'is' if more.requests == 1 else 'are'} not sent: "
-                f"{'; '.join(found)}. Raise the limit, explain fewer or shorter texts, or take a method of fewer "
+                f"{'; '.join(exceeded)}. Raise the limit, explain fewer or shorter texts, or take a method of fewer "
                 "evaluations. Answers so far are kept and cost nothing again."
             )

@@ -36,20 +36,20 @@ def frame_of(text: str, chat: bool) -> Answer:
 
 def next_body(frame: Answer, top: int) -> Answer:
     """A request for the likeliest next tokens."""
-    told: Answer = {"logprobs": True, "top_logprobs": top} if "messages" in frame else {"logprobs": top}
-    return {**frame, **told, "max_tokens": 1, "temperature": 0}
+    options: Answer = {"logprobs": True, "top_logprobs": top} if "messages" in frame else {"logprobs": top}
+    return {**frame, **options, "max_tokens": 1, "temperature": 0}
 
 
 async def probed(server: Server, chat: bool) -> Powers:
     """Asks half a dozen short requests. Raises ServerError if the server does not complete anything."""
-    own = Tokens(server)
-    tokens = own if await own.works() else None
+    server_tokens = Tokens(server)
+    tokens = server_tokens if await server_tokens.works() else None
     frame = frame_of(BEGUN, chat)
     step = await _next(server, frame)
     if step is None:
         return Powers(chat, 0, None, tokens)
-    found = await _forced(server, frame, step, tokens)
-    return Powers(chat, len(step.top), found, tokens)
+    way = await _forced(server, frame, step, tokens)
+    return Powers(chat, len(step.top), way, tokens)
 
 
 async def _next(server: Server, frame: Answer) -> Step | None:
@@ -92,9 +92,9 @@ async def _forced(server: Server, frame: Answer, step: Step, tokens: Tokens | No
         if not way.takes(wanted):
             continue
         try:
-            found = await way.steps(frame, BEGUN, wanted)
+            steps = await way.steps(frame, BEGUN, wanted)
         except (AnswerError, RefusedError):
             continue
-        if abs(sum(one.chosen.logprob for one in found) - second.logprob) <= TOLERANCE:
+        if abs(sum(one.chosen.logprob for one in steps) - second.logprob) <= TOLERANCE:
             return way
     return None

@@ -58,10 +58,10 @@ class Server:
     async def _counted_slots(self) -> int | None:
         """llama.cpp's slots, each of which has a cache of its own; None for other servers."""
         try:
-            found = await self._transport.send(f"{self.address.root}/props", None)
+            properties = await self._transport.send(f"{self.address.root}/props", None)
         except RefusedError:
             return None
-        slots = found.get("total_slots") if isinstance(found, dict) else None
+        slots = properties.get("total_slots") if isinstance(properties, dict) else None
         return slots if type(slots) is int and slots > 0 else None
 
     def lanes(self, prompts: Sequence[str]) -> int:
@@ -80,12 +80,12 @@ class Server:
 
     async def _models(self) -> list[Answer]:
         try:
-            found = await self._transport.send(f"{self.address.base}/models", None)
+            listing = await self._transport.send(f"{self.address.base}/models", None)
         except RefusedError as refusal:
             if self.model and refusal.status == 404:
                 return []
             raise
-        entries = found.get("data") if isinstance(found, dict) else None
+        entries = listing.get("data") if isinstance(listing, dict) else None
         if not isinstance(entries, list) or not all(isinstance(one, dict) and "id" in one for one in entries):
             raise AnswerError(f"{self.address.base}/models answers something else than a list of models.")
         return entries
@@ -104,17 +104,17 @@ class Server:
             return known
         new = int(body.get("max_tokens", 1)) * int(body.get("n", 1))
         reserved: list[Tokens] = []
-        found = await self._transport.send(
+        answer = await self._transport.send(
             path, {"model": self.model, **body}, lambda: reserved.append(self.meter.reserve(len(prompt), new))
         )
-        if not isinstance(found, dict):
-            raise AnswerError(f"{path} answers a {type(found).__name__} in place of an object.")
-        used = _usage(found)
+        if not isinstance(answer, dict):
+            raise AnswerError(f"{path} answers a {type(answer).__name__} in place of an object.")
+        used = _usage(answer)
         if used is not None:
             self.meter.settle(reserved[-1], used, len(prompt))
         if self._store is not None:
-            self._store.keep(key, found)
-        return found
+            self._store.keep(key, answer)
+        return answer
 
     def key(self, body: Answer, repeat: int = 0) -> str:
         """The name of a request in the store."""
@@ -127,15 +127,15 @@ class Server:
     async def other(self, path: str, body: Answer) -> Answer | None:
         """A path that is not OpenAI's, such as /tokenize; None where the server has none. It is not counted."""
         try:
-            found = await self._transport.send(f"{self.address.root}{path}", {"model": self.model, **body})
+            answer = await self._transport.send(f"{self.address.root}{path}", {"model": self.model, **body})
         except RefusedError:
             return None
-        return found if isinstance(found, dict) else None
+        return answer if isinstance(answer, dict) else None
 
 
-def _usage(found: Answer) -> Tokens | None:
+def _usage(answer: Answer) -> Tokens | None:
     """How many tokens the server says that it read and wrote."""
-    usage = found.get("usage")
+    usage = answer.get("usage")
     if not isinstance(usage, dict):
         return None
     counts = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")]

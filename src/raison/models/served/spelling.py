@@ -63,9 +63,9 @@ async def spelled(way: Forced, tokens: Tokens | None, prompt: str, text: str) ->
     whole, before = await tokens.of(prompt + text), await tokens.of(prompt)
     count = len(before.ids)
     together = whole.ids[:count] == before.ids and len(whole.ids) > count
-    found = whole if together else await tokens.of(text)
-    texts = None if found.texts is None else list(found.texts[count if together else 0 :])
-    ids = found.ids[count:] if together else found.ids
+    pieces = whole if together else await tokens.of(text)
+    texts = None if pieces.texts is None else list(pieces.texts[count if together else 0 :])
+    ids = pieces.ids[count:] if together else pieces.ids
     if texts is None or "".join(texts) != text:
         raise AnswerError(
             f"the server's tokens of {text!r:.60} do not make up its characters: some are parts of a character. Give "

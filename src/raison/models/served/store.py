@@ -43,7 +43,7 @@ class Store:
             self._file.execute("INSERT OR IGNORE INTO answers VALUES (?, ?)", (key, json.dumps(answer)))
 
 
-def key_of(*asked: object) -> str:
+def key_of(*parts: object) -> str:
     """A digest of what was asked."""
-    told = json.dumps(asked, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-    return hashlib.sha256(told.encode()).hexdigest()
+    serialized = json.dumps(parts, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(serialized.encode()).hexdigest()

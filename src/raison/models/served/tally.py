@@ -57,10 +57,10 @@ class Tally:
             self._file.execute("BEGIN IMMEDIATE")
         try:
             with self._said():
-                found = Count(*(self._file.execute(_FIND, (self._name,)).fetchone() or ()))
-            yield found
+                count = Count(*(self._file.execute(_FIND, (self._name,)).fetchone() or ()))
+            yield count
             with self._said():
-                self._file.execute(_KEEP, (self._name, *astuple(found)))
+                self._file.execute(_KEEP, (self._name, *astuple(count)))
                 self._file.execute("COMMIT")
         except BaseException:
             # After an error of its own, SQLite may have ended the transaction already.

@@ -45,13 +45,13 @@ class Tokens:
 
 
 def _read(answer: Answer | None) -> Pieces:
-    found: Any = None if answer is None else answer.get("tokens")
-    if not isinstance(found, list):
+    tokens: Any = None if answer is None else answer.get("tokens")
+    if not isinstance(tokens, list):
         raise AnswerError("the server has no /tokenize.")
-    if found and all(isinstance(one, dict) and type(one.get("id")) is int for one in found):
-        texts = [one.get("piece") for one in found]
+    if tokens and all(isinstance(one, dict) and type(one.get("id")) is int for one in tokens):
+        texts = [one.get("piece") for one in tokens]
         whole = all(isinstance(text, str) for text in texts)
-        return Pieces(tuple(one["id"] for one in found), tuple(texts) if whole else None)
-    if not all(type(one) is int for one in found):
-        raise AnswerError(f"the server's tokens cannot be read ({str(found)!r:.100}).")
-    return Pieces(tuple(found), None)
+        return Pieces(tuple(one["id"] for one in tokens), tuple(texts) if whole else None)
+    if not all(type(one) is int for one in tokens):
+        raise AnswerError(f"the server's tokens cannot be read ({str(tokens)!r:.100}).")
+    return Pieces(tuple(tokens), None)

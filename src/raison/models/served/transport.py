@@ -63,9 +63,9 @@ class Transport:
             if before is not None:
                 before()
             try:
-                found = await self._once(path, body)
+                answer = await self._once(path, body)
                 self._crashes[path] = 0
-                return found
+                return answer
             except _FailedError as failed:
                 why = failed.why
                 statuses.append(failed.status)
@@ -81,10 +81,10 @@ class Transport:
             "time-out or the attempts (raison.Served(timeout=, attempts=)) or lower concurrency= where it is busy."
         )
 
-    def _pause(self, attempt: int, asked: float) -> float:
+    def _pause(self, attempt: int, requested: float) -> float:
         """Twice as long after each failure, not the same for all requests, and at least what the server asks for."""
-        own = FIRST_PAUSE * 2**attempt * self._draws.uniform(0.5, 1.0)
-        return min(LONGEST_PAUSE, max(own, asked))
+        backoff = FIRST_PAUSE * 2**attempt * self._draws.uniform(0.5, 1.0)
+        return min(LONGEST_PAUSE, max(backoff, requested))
 
     async def _once(self, path: str, body: dict[str, Any] | None) -> Any:
         client = self._connected()
@@ -110,12 +110,12 @@ class Transport:
         return self._client
 
     async def _read(self, answer: "httpx2.Response") -> bytes:
-        found = bytearray()
+        content = bytearray()
         async for part in answer.aiter_bytes():
-            found += part
-            if len(found) > LARGEST:
+            content += part
+            if len(content) > LARGEST:
                 raise AnswerError(f"{self.address.base} sends more than {LARGEST >> 20} MiB: the rest is not read.")
-        return bytes(found)
+        return bytes(content)
 
     def _understood(self, answer: "httpx2.Response", content: bytes) -> Any:
         status = answer.status_code
@@ -141,12 +141,16 @@ class Transport:
     def _said(self, content: bytes) -> str:
         """The server's own words on what is wrong."""
         try:
-            found: Any = json.loads(content)
-            error = found.get("error", found) if isinstance(found, dict) else found
-            told = error.get("message", "") if isinstance(error, dict) else error
+            body: Any = json.loads(content)
+            error = body.get("error", body) if isinstance(body, dict) else body
+            message = error.get("message", "") if isinstance(error, dict) else error
         except ValueError:
             return ""
-        return f": {self.address.redacted(' '.join(told.split()))[:200]}" if isinstance(told, str) and told else ""
+        return (
+            f": {self.address.redacted(' '.join(message.split()))[:200]}"
+            if isinstance(message, str) and message
+            else ""
+        )
 
 
 def _close(client: "httpx2.AsyncClient", loop: asyncio.AbstractEventLoop) -> None:

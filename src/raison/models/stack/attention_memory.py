@@ -33,12 +33,12 @@ def check_attention_memory(states: Tensor, shape: Sequence[int], layers: int) ->
     free = free_bytes(states.device)
     if free is None or needed < free:
         return
-    told = (
+    message = (
         f"reading the attention to {keys:,} tokens takes about {needed / 2**30:.1f} GiB ({heads} heads in {layers} "
         f"layers have {queries:,} x {keys:,} numbers each), and {free / 2**30:.1f} GiB are free. Shorten the text, or "
         "use a method that does not read attention, such as integrated_gradients or occlusion."
     )
-    raise OutOfMemoryError(told) if texts == 1 else AttentionMemoryError(told)
+    raise OutOfMemoryError(message) if texts == 1 else AttentionMemoryError(message)
 
 
 def free_bytes(device: torch.device) -> int | None:

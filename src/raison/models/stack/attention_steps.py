@@ -53,8 +53,8 @@ class Steps(TorchFunctionMode):
         if not self._left or func not in self._left[0]:
             return func(*args, **kwargs)
         self._left.pop(0)
-        found = func(*self._arguments(*args[:2]), *args[2:], **kwargs)
-        return found if self._left else self._seen("output", found)
+        output = func(*self._arguments(*args[:2]), *args[2:], **kwargs)
+        return output if self._left else self._seen("output", output)
 
     def check(self, module: nn.Module) -> None:
         """Raises UnsupportedError if the call did not take the steps that every known one takes."""

@@ -96,8 +96,10 @@ def drawn_values(core: PreTrainedModel, block: nn.Module, how: str, seed: tuple[
     with torch.inference_mode(False), torch.no_grad():
         drawn = _permuted(named, number) if how == "permuted" else _initialised(core, block, number)
         return {
-            id(own): nn.Parameter(drawn[id(own)].to(own.device, own.dtype), requires_grad=own.requires_grad)
-            for own in named.values()
+            id(parameter): nn.Parameter(
+                drawn[id(parameter)].to(parameter.device, parameter.dtype), requires_grad=parameter.requires_grad
+            )
+            for parameter in named.values()
         }
 
 
@@ -111,7 +113,7 @@ def _stack(reader: nn.Module) -> list[nn.Module]:
     """The reader's blocks; none where no list of modules holds most of it."""
     tables = {id(p) for m in reader.modules() if isinstance(m, nn.Embedding) for p in m.parameters(recurse=False)}
     lists = _outermost(reader)
-    sizes = [_size(found, tables) for found in lists]
+    sizes = [_size(module_list, tables) for module_list in lists]
     if not lists or 2 * max(sizes) <= _size(reader, tables):
         return []
     stack = list(lists[sizes.index(max(sizes))])
@@ -122,7 +124,7 @@ def _outermost(module: nn.Module) -> list[nn.ModuleList]:
     """Lists of modules that are not inside another one."""
     if isinstance(module, nn.ModuleList):
         return [module]
-    return [found for child in module.children() for found in _outermost(child)]
+    return [inner for child in module.children() for inner in _outermost(child)]
 
 
 def _size(module: nn.Module, leave_out: set[int]) -> int:
@@ -135,18 +137,18 @@ def _is_plain(parameter: Tensor) -> bool:
 
 def _permuted(named: Mapping[str, nn.Parameter], seed: int) -> dict[int, Tensor]:
     generator = torch.Generator().manual_seed(seed)
-    found = {}
+    permuted = {}
     for parameter in named.values():
         order = torch.randperm(parameter.numel(), generator=generator)
-        found[id(parameter)] = parameter.detach().flatten()[order.to(parameter.device)].view(parameter.shape)
-    return found
+        permuted[id(parameter)] = parameter.detach().flatten()[order.to(parameter.device)].view(parameter.shape)
+    return permuted
 
 
 def _initialised(core: PreTrainedModel, block: nn.Module, seed: int) -> dict[int, Tensor]:
     """The block's parameters as the model's class draws them."""
-    own = twin(block, {})
+    initialised = twin(block, {})
     fresh: Values = {}
-    for module in own.modules():
+    for module in initialised.modules():
         for name, parameter in module._parameters.items():
             if parameter is not None:
                 # Not a number until it is drawn; new, so that transformers' flag of a loaded parameter is gone.
@@ -156,9 +158,9 @@ def _initialised(core: PreTrainedModel, block: nn.Module, seed: int) -> dict[int
         for name, buffer in module._buffers.items():
             module._buffers[name] = None if buffer is None else buffer.clone()
     with drawing(seed):
-        for module in reversed(list(own.modules())):
+        for module in reversed(list(initialised.modules())):
             core._init_weights(module)
-    for name, parameter in own.named_parameters():
+    for name, parameter in initialised.named_parameters():
         if parameter.isnan().any():
             raise UnsupportedError(
                 f"cannot initialise a block of {type(core).__name__}",
@@ -177,8 +179,8 @@ def _twin(module: nn.Module, twins: dict[int, nn.Module], configs: dict[int, Pre
             ["its forward function was replaced (device_map, offloading or a patch)"],
             "Load the model on one device, without device_map.",
         )
-    own: nn.Module = object.__new__(type(module))
-    twins[id(module)] = own
+    copied: nn.Module = object.__new__(type(module))
+    twins[id(module)] = copied
     # Compiled code belongs to the module that it was compiled for.
     state = {name: _attribute(value, configs) for name, value in vars(module).items() if name != "_compiled_call_impl"}
     state["_modules"] = {
@@ -187,9 +189,9 @@ def _twin(module: nn.Module, twins: dict[int, nn.Module], configs: dict[int, Pre
     for name, value in state.items():
         if isinstance(value, MethodType) and id(value.__self__) in twins:
             state[name] = MethodType(value.__func__, twins[id(value.__self__)])
-    vars(own).update(state)
-    forget_own(own)
-    return own
+    vars(copied).update(state)
+    forget_own(copied)
+    return copied
 
 
 def _attribute(value: Any, configs: dict[int, PreTrainedConfig]) -> Any:

@@ -120,19 +120,19 @@ _LOCK = Lock()
 def _install(keys: Mapping[tuple[Place, int], nn.Module]) -> None:
     with _LOCK:
         for key, module in keys.items():
-            found = _INSTALLED.get(key)
-            if found is None:
-                found = _INSTALLED[key] = _Installed(module, _SETTERS[key[0]](module))
-            found.users += 1
+            installed = _INSTALLED.get(key)
+            if installed is None:
+                installed = _INSTALLED[key] = _Installed(module, _SETTERS[key[0]](module))
+            installed.users += 1
 
 
 def _remove(keys: Iterable[tuple[Place, int]]) -> None:
     with _LOCK:
         for key in keys:
-            found = _INSTALLED[key]
-            found.users -= 1
-            if not found.users:
-                found.handle.remove()
+            installed = _INSTALLED[key]
+            installed.users -= 1
+            if not installed.users:
+                installed.handle.remove()
                 del _INSTALLED[key]
 
 
@@ -145,18 +145,18 @@ def _changed_call(
     changed = None
     for each in opened:
         action = each.actions.get((place, id(module)))
-        found = None if action is None else action(module, args, kwargs)
-        if found is not None:
-            args, kwargs = changed = found
+        new_inputs = None if action is None else action(module, args, kwargs)
+        if new_inputs is not None:
+            args, kwargs = changed = new_inputs
     return changed
 
 
 def _changed_output(place: Place, opened: Iterable[_Opened], module: nn.Module, args: Args, output: Any) -> Any:
     for each in opened:
         action = each.actions.get((place, id(module)))
-        found = None if action is None else action(module, args, output)
-        if found is not None:
-            output = found
+        new_output = None if action is None else action(module, args, output)
+        if new_output is not None:
+            output = new_output
     return output
 
 

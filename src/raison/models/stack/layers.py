@@ -36,8 +36,8 @@ class Call:
     @property
     def hidden(self) -> Float[Tensor, "batch tokens hidden"]:
         """The hidden states that entered the layer."""
-        found: Tensor = self.args[0] if self.args else self.kwargs["hidden_states"]
-        return found
+        states: Tensor = self.args[0] if self.args else self.kwargs["hidden_states"]
+        return states
 
     def expanded(self, batch: int) -> "Call":
         """The same for a batch of equal texts, without a copy; for a call with one."""
@@ -73,8 +73,8 @@ class Call:
         if not self.args:
             args, kwargs = (), kwargs | {"hidden_states": hidden}
         output = layer(*args, **kwargs)
-        found: Tensor = output[0] if isinstance(output, tuple) else output
-        return found
+        states: Tensor = output[0] if isinstance(output, tuple) else output
+        return states
 
     def _tells_distances(self, tensor: Tensor) -> bool:
         """Whether it says how far tokens are apart, (1, query, key): the same for every text."""
@@ -119,13 +119,13 @@ def kept_calls(stack: Sequence[nn.Module], lowest: int = 0) -> Iterator[dict[int
     made = dict.fromkeys(numbers, 0)
 
     def keep(layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        own = numbers[layer]
-        number = own[made[layer] % len(own)]
+        layer_numbers = numbers[layer]
+        number = layer_numbers[made[layer] % len(layer_numbers)]
         made[layer] += 1
         if number >= lowest:
             calls[number] = Call(args, kwargs)
 
-    with hooked([layer for layer, own in numbers.items() if own[-1] >= lowest], before=keep):
+    with hooked([layer for layer, layer_numbers in numbers.items() if layer_numbers[-1] >= lowest], before=keep):
         yield calls
 
 

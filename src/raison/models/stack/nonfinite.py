@@ -27,17 +27,17 @@ def first_nonfinite(model: nn.Module, run: Callable[[], object]) -> str | None:
     `run` makes one pass of the model, and is called once. Modules inside come before those around them, so the name is
     that of the innermost culprit. The model itself, whose dotted name is empty, is named by its class.
     """
-    found: list[str] = []
+    first: list[str] = []
 
     names = {module: name or type(model).__name__ for name, module in model.named_modules()}
 
     def watch(module: nn.Module, _args: object, output: object) -> None:
-        if not found and not all(_finite(tensor) for tensor in _tensors(output)):
-            found.append(names[module])
+        if not first and not all(_finite(tensor) for tensor in _tensors(output)):
+            first.append(names[module])
 
     with hooked(names, after=watch):
         run()
-    return found[0] if found else None
+    return first[0] if first else None
 
 
 def nonfinite_logits(name: str, text: str, model: nn.Module, run: Callable[[], object]) -> NonFiniteError:

@@ -65,8 +65,8 @@ def in_blocks(eager: Eager, heads: Heads, mask: Tensor | None, kwargs: dict[str,
 
     def part(some: Tensor, key: Tensor, value: Tensor, place: slice) -> Tensor:
         last = _reach(mask, place)
-        own = None if mask is None else mask[..., place, :last]
-        return eager(some, key[:, :, :last], value[:, :, :last], own, **kwargs)[0]
+        block_mask = None if mask is None else mask[..., place, :last]
+        return eager(some, key[:, :, :last], value[:, :, :last], block_mask, **kwargs)[0]
 
     # Not every version of torch annotates it.
     apply: Callable[..., Tensor] = _Blocks.apply
@@ -86,8 +86,8 @@ def _reach(mask: Tensor | None, place: slice) -> int | None:
     """
     if mask is None or mask.dtype == torch.bool:
         return None
-    own = mask[..., place, :]
-    seen = (own > torch.finfo(own.dtype).min).flatten(0, -2)
+    block_mask = mask[..., place, :]
+    seen = (block_mask > torch.finfo(block_mask.dtype).min).flatten(0, -2)
     # A query that sees nothing attends to all keys alike.
     return int(seen.any(0).nonzero()[-1]) + 1 if bool(seen.any(1).all()) else None
 
@@ -111,19 +111,19 @@ class _Blocks(torch.autograd.Function):
         ctx.how = how
         # Detached, so that whoever watches the calls sees no gradients here.
         query, key, value = query.detach(), key.detach(), value.detach()
-        return torch.cat([how.part(query[:, :, own], key, value, own) for own in how.places(query)], dim=1)
+        return torch.cat([how.part(query[:, :, block], key, value, block) for block in how.places(query)], dim=1)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
         how: _Blocked = ctx.how
         query, key, value = ctx.saved_tensors
         sums = [torch.zeros_like(state) for state in (query, key, value)]
-        for own in how.places(query):
-            some, keys, values = (state.detach().requires_grad_() for state in (query[:, :, own], key, value))
+        for block in how.places(query):
+            some, keys, values = (state.detach().requires_grad_() for state in (query[:, :, block], key, value))
             with torch.enable_grad(), how.again():
-                output = how.part(some, keys, values, own)
-            found = torch.autograd.grad(output, (some, keys, values), grads[0][:, own])
-            sums[0][:, :, own] = found[0]
-            sums[1] += found[1]
-            sums[2] += found[2]
+                output = how.part(some, keys, values, block)
+            gradients = torch.autograd.grad(output, (some, keys, values), grads[0][:, block])
+            sums[0][:, :, block] = gradients[0]
+            sums[1] += gradients[1]
+            sums[2] += gradients[2]
         return sums[0], sums[1], sums[2], None

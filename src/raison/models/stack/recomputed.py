@@ -44,8 +44,8 @@ class Recomputed:
             with torch.enable_grad():
                 output = call.run(layer, hidden)
             (slopes,) = torch.autograd.grad(output, hidden, slopes)
-        (found,) = torch.autograd.grad(self.states[0], embeds, slopes)
-        return found if direct is None else found + direct
+        (gradient,) = torch.autograd.grad(self.states[0], embeds, slopes)
+        return gradient if direct is None else gradient + direct
 
     def enter(self, layer: nn.Module, args: Args, kwargs: Keywords) -> None:
         """A layer is called: from the first one on, no graph is made."""
@@ -77,9 +77,9 @@ def recomputed(layers: Sequence[nn.Module]) -> Iterator[Recomputed]:
 
     The pass raises NotInARowError where the layers are not one chain.
     """
-    found = Recomputed(layers)
-    with torch.enable_grad(), hooked(dict.fromkeys(layers), before=found.enter, after=found.leave):
-        yield found
+    states = Recomputed(layers)
+    with torch.enable_grad(), hooked(dict.fromkeys(layers), before=states.enter, after=states.leave):
+        yield states
 
 
 def stack_of(core: nn.Module) -> list[nn.Module]:

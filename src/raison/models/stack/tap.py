@@ -109,9 +109,9 @@ def tap(
         with ExitStack() as watching:
             if opened.numbers.shared:
                 watching.enter_context(hooked([_transformer(model).base_model], before=opened.numbers.restart))
-            if own := [module for module in modules if not _dispatches(module)]:
+            if untapped := [module for module in modules if not _dispatches(module)]:
                 mode = watching.enter_context(_Watch(opened))
-                watching.enter_context(hooked(own, before=mode.begin, inner=mode.end))
+                watching.enter_context(hooked(untapped, before=mode.begin, inner=mode.end))
             yield records
     finally:
         _OPEN.set(tuple(other for other in _OPEN.get() if other is not opened))
@@ -131,11 +131,11 @@ def implementation_of(config: PreTrainedConfig) -> str | None:
 
 def untapped_copy(config: PreTrainedConfig) -> PreTrainedConfig:
     """A copy of a config as it is while no tap is open."""
-    found = copy.deepcopy(config)
+    copied = copy.deepcopy(config)
     with _LOCK:
-        for part, own in zip(_with_sub_configs(config), _with_sub_configs(found), strict=True):
-            own._attn_implementation_internal = _own_implementation(part)
-    return found
+        for part, copied_part in zip(_with_sub_configs(config), _with_sub_configs(copied), strict=True):
+            copied_part._attn_implementation_internal = _own_implementation(part)
+    return copied
 
 
 def attention_modules(model: nn.Module) -> list[nn.Module]:
@@ -299,9 +299,9 @@ def _attention(
     if steps is None:
         return _eager(module)(*inputs, **kwargs)  # type: ignore[misc]
     with steps:
-        found = _eager(module)(*inputs, **kwargs)  # type: ignore[misc]
+        output = _eager(module)(*inputs, **kwargs)  # type: ignore[misc]
     steps.check(module)
-    return found
+    return output
 
 
 def _steps(module: nn.Module, here: list[_Opened]) -> Steps | None:
@@ -387,8 +387,8 @@ def _mask(*args: Any, config: PreTrainedConfig, **kwargs: Any) -> Any:
     """
     if tapped(config):
         return eager_mask(*args, config=config, **kwargs)
-    own = ALL_MASK_ATTENTION_FUNCTIONS.get(implementation_of(config) or "eager")
-    return None if own is None else own(*args, config=config, **kwargs)
+    create_mask = ALL_MASK_ATTENTION_FUNCTIONS.get(implementation_of(config) or "eager")
+    return None if create_mask is None else create_mask(*args, config=config, **kwargs)
 
 
 AttentionInterface.register(TAP, _attention)

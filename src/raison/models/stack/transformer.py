@@ -38,11 +38,11 @@ def inner_model(model: nn.Module) -> PreTrainedModel:
 
 def _fully_attending(model: PreTrainedModel) -> PreTrainedModel:
     """Modules of its own over the same tensors, in evaluation mode, with full attention."""
-    found = cast(PreTrainedModel, twin(model, {})).eval()
+    attending = cast(PreTrainedModel, twin(model, {})).eval()
     with torch.random.fork_rng(devices=[]):
         # Draws layers that give way to the model's own at once.
-        found.base_model.set_attention_type("original_full")
-    return found
+        attending.base_model.set_attention_type("original_full")
+    return attending
 
 
 def embedding_tables(model: PreTrainedModel) -> list[nn.Module]:
@@ -69,5 +69,5 @@ def decoder_head(model: PreTrainedModel) -> nn.Module | None:
 
 def known_pooling(model: PreTrainedModel) -> Pooling | None:
     """Which states transformers' own classifier of a known family reads; None for any other."""
-    own = type(model).__module__.startswith("transformers.")
-    return family_of(model).pools if own else None
+    of_transformers = type(model).__module__.startswith("transformers.")
+    return family_of(model).pools if of_transformers else None

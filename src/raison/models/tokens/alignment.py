@@ -25,18 +25,18 @@ class Alignment:
         """
         positions = self.positions.to(scores.device)
         there = positions >= 0
-        found = scores.gather(1, positions.clamp_min(0).flatten(1)).view(positions.shape)
+        gathered = scores.gather(1, positions.clamp_min(0).flatten(1)).view(positions.shape)
         if merge == "mean":
-            return torch.where(there, found, 0).sum(-1) / there.sum(-1).clamp_min(1)
-        greatest = torch.where(there, found, -torch.inf).amax(-1)
+            return torch.where(there, gathered, 0).sum(-1) / there.sum(-1).clamp_min(1)
+        greatest = torch.where(there, gathered, -torch.inf).amax(-1)
         return torch.where(there.any(-1), greatest, torch.zeros_like(greatest))
 
     def summed(self, scores: Float[Tensor, "batch tokens outputs"]) -> Float[Tensor, "batch units outputs"]:
         """Each unit's sums of its tokens' scores; differentiable. A token that covers several units counts in each."""
         positions, outputs = self.positions.to(scores.device), scores.shape[2]
         places = positions.clamp_min(0).flatten(1)[..., None].expand(-1, -1, outputs)
-        found = scores.gather(1, places).view(*positions.shape, outputs)
-        return torch.where(positions[..., None] >= 0, found, 0).sum(2)
+        gathered = scores.gather(1, places).view(*positions.shape, outputs)
+        return torch.where(positions[..., None] >= 0, gathered, 0).sum(2)
 
     def select(self, rows: Sequence[int], units: int) -> "Alignment":
         """The same for some of the texts, of which none has more than `units` units."""
@@ -45,15 +45,15 @@ class Alignment:
 
 def align(tokens: Encoding, units: Sequence[Sequence[Unit]]) -> Alignment:
     """The tokens of an encoding by token against the units of the same texts."""
-    found: list[list[list[int]]] = []
-    for row, own in enumerate(units):
-        overlap = shared_characters(own, tokens.units[row])
+    positions_of: list[list[list[int]]] = []
+    for row, row_units in enumerate(units):
+        overlap = shared_characters(row_units, tokens.units[row])
         positions = _positions(tokens, row)
-        found.append([[p for number in np.flatnonzero(line) for p in positions[number]] for line in overlap])
-    width = max(len(own) for own in found)
-    most = max((len(line) for own in found for line in own), default=0)
-    table = torch.full((len(found), width, max(most, 1)), -1)
-    for row, lines in enumerate(found):
+        positions_of.append([[p for number in np.flatnonzero(line) for p in positions[number]] for line in overlap])
+    width = max(len(text_lines) for text_lines in positions_of)
+    most = max((len(line) for text_lines in positions_of for line in text_lines), default=0)
+    table = torch.full((len(positions_of), width, max(most, 1)), -1)
+    for row, lines in enumerate(positions_of):
         for unit, line in enumerate(lines):
             table[row, unit, : len(line)] = torch.tensor(line, dtype=torch.long)
     return Alignment(table)
@@ -68,8 +68,8 @@ def shared_characters(units: Sequence[Unit], tokens: Sequence[Unit]) -> Bool[np.
 
 def _positions(tokens: Encoding, row: int) -> list[list[int]]:
     """The positions of each token unit: several where they make one character."""
-    found: list[list[int]] = [[] for _ in tokens.units[row]]
+    positions: list[list[int]] = [[] for _ in tokens.units[row]]
     for position, number in enumerate(tokens.unit_ids[row].tolist()):
         if number >= 0:
-            found[number].append(position)
-    return found
+            positions[number].append(position)
+    return positions

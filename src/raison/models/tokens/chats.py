@@ -47,10 +47,10 @@ def chat_prompt(tokenizer: PreTrainedTokenizerBase, chat: Chat) -> Prompt:
     """The chat in the tokenizer's own template, up to where the answer begins; see `framed`."""
     if tokenizer.chat_template is None:
         raise InputError("the tokenizer has no chat template: pass the prompt as a string.")
-    found = framed(chat, lambda other: _render(tokenizer, other))
-    sealed = sealed_around(tokenizer, found.text, found.regions)
+    frame = framed(chat, lambda other: _render(tokenizer, other))
+    sealed = sealed_around(tokenizer, frame.text, frame.regions)
     ids, offsets = sealed_tokens(tokenizer, sealed)
-    return Prompt(found.text, ids, offsets, found.regions, parts=found.parts, sealed=sealed)
+    return Prompt(frame.text, ids, offsets, frame.regions, parts=frame.parts, sealed=sealed)
 
 
 def framed(chat: Chat, template: ChatTemplate) -> Framed:
@@ -152,14 +152,14 @@ def _places(text: str, slots: Sequence[_Slot], marked: str) -> dict[int, tuple[i
             )
     places, cursor, rest = {}, 0, marked
     for number in sorted(where, key=lambda number: where[number]):
-        before, found, rest = rest.partition(_mark(number))
+        before, mark, rest = rest.partition(_mark(number))
         content = slots[number].content
         # Most templates take the white space around a message away.
-        own = content if text.startswith(before + content, cursor) else content.strip()
-        if not found or not text.startswith(before + own, cursor):
+        sent = content if text.startswith(before + content, cursor) else content.strip()
+        if not mark or not text.startswith(before + sent, cursor):
             raise InputError(_REWRITTEN)
         start = cursor + len(before)
-        cursor = start + len(own)
+        cursor = start + len(sent)
         places[number] = (start, cursor)
     if text[cursor:] != rest:
         raise InputError(_REWRITTEN)

@@ -61,19 +61,19 @@ class Prompt:
         owners = [-1] * len(self.ids)
         for first, last in self.regions:
             # A space that the tokenizer trims away has an empty span, and is a token of the text all the same.
-            own = [
+            region_tokens = [
                 number
                 for number, (start, end) in enumerate(self.offsets[: self.text_end])
                 if number >= self.added and (max(start, first) < min(end, last) or first <= start == end <= last)
             ]
             offsets = [
                 (max(self.offsets[number][0], first) - first, min(self.offsets[number][1], last) - first)
-                for number in own
+                for number in region_tokens
             ]
-            found, numbers = find_units(self.text[first:last], offsets, [0] * len(own), unit)
-            for token, number in zip(own, numbers, strict=True):
+            parts, numbers = find_units(self.text[first:last], offsets, [0] * len(region_tokens), unit)
+            for token, number in zip(region_tokens, numbers, strict=True):
                 owners[token] = len(units) + number
-            units += [replace(part, start=part.start + first, end=part.end + first) for part in found]
+            units += [replace(part, start=part.start + first, end=part.end + first) for part in parts]
         return tuple(units), tuple(owners)
 
 
@@ -219,7 +219,7 @@ class ContinuationEncoder:
         count, first = len(self.output.ids), len(self.prompt.ids)
         lengths = first + torch.arange(count)
         width = first + count - 1
-        own = torch.arange(width) < lengths[:, None]
+        mask = torch.arange(width) < lengths[:, None]
         ids = torch.tensor([*self.prompt.ids, *self.output.ids[:-1]])
         spans = torch.tensor([*self.prompt.offsets, *self.output.spans[:-1]]).reshape(width, 2)
         later = torch.arange(count - 1) + len(units) if self.earlier else torch.full((count - 1,), -1)
@@ -228,11 +228,11 @@ class ContinuationEncoder:
             texts=self.texts,
             unit=unit,
             units=tuple(self._units(units, row) for row in range(count)),
-            input_ids=torch.where(own, ids, self.pad_id),
-            attention_mask=own,
+            input_ids=torch.where(mask, ids, self.pad_id),
+            attention_mask=mask,
             type_ids=torch.zeros(count, width, dtype=torch.long),
-            offsets=torch.where(own[..., None], spans, 0),
-            unit_ids=torch.where(own, owners, -1),
+            offsets=torch.where(mask[..., None], spans, 0),
+            unit_ids=torch.where(mask, owners, -1),
             truncated=(0,) * count,
             prefix_length=next(number for number, owner in enumerate(unit_ids) if owner >= 0),
         )

@@ -35,7 +35,7 @@ def find_label_ids(prompt: Prompt, rendered: Rendered, speller: Speller) -> tupl
     Costs four tokenizations for each class. Raises LoadError if a word merges with the cue, depends on the text, or
     cannot be distinguished from another.
     """
-    found = []
+    label_ids = []
     for name, word in prompt.labels.items():
         what = f"the label word {word!r} of '{name}'"
         first, second = (_ids_behind(what, rendered.around(probe), word, speller) for probe in _PROBES)
@@ -46,11 +46,11 @@ def find_label_ids(prompt: Prompt, rendered: Rendered, speller: Speller) -> tupl
             )
         if speller.unknown in first:
             raise LoadError(f"{what} is {speller.shown(first)}, which the tokenizer does not know: take another word.")
-        found.append(first[:1] if prompt.scoring == "first" else first)
-    for one, other in combinations(range(len(found)), 2):
+        label_ids.append(first[:1] if prompt.scoring == "first" else first)
+    for one, other in combinations(range(len(label_ids)), 2):
         names = f"'{prompt.classes[one]}' and '{prompt.classes[other]}'"
-        _check_apart(names, found[one], found[other], prompt.scoring == "first", speller)
-    return tuple(found)
+        _check_apart(names, label_ids[one], label_ids[other], prompt.scoring == "first", speller)
+    return tuple(label_ids)
 
 
 def _ids_behind(what: str, string: str, word: str, speller: Speller) -> Ids:

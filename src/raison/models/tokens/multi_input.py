@@ -39,25 +39,25 @@ class MultiInputEncoder:
             raise InputError("no text to explain: give at least one.")
         for number, given in enumerate(texts):
             self._check(plain(given), "the text" if len(texts) == 1 else f"text {number + 1} of {len(texts)}")
-        read = [self._encoded(texts, own, unit, truncate) for own in self.reads]
+        read = [self._encoded(texts, read_strings, unit, truncate) for read_strings in self.reads]
         rows = [self._row(plain(given), row, read) for row, given in enumerate(texts)]
         return stack(rows, unit, self.pad_id)
 
     def _check(self, text: Text, where: str) -> None:
-        strings = 1 + max(max(own) for own in self.reads)
+        strings = 1 + max(max(read) for read in self.reads)
         parts = text if isinstance(text, tuple) else ()
         if len(parts) != strings or not all(isinstance(part, str) for part in parts):
             raise InputError(f"{where} is {text!r:.80}: this model takes {self.wanted}.")
 
     def _encoded(self, texts: Sequence[Given], read: Read, unit: Granularity, truncate: bool) -> Encoding:
         """One read of every text; where no part that the caller names is in it, without units."""
-        own = [_read_of(given, read) for given in texts]
-        bare = [not isinstance(one, PartedText) for one in own]
+        parts = [_read_of(given, read) for given in texts]
+        bare = [not isinstance(one, PartedText) for one in parts]
         if unit != PART or not any(bare):
-            return self.inner.encode(own, unit, truncate)
+            return self.inner.encode(parts, unit, truncate)
         # Of texts with parts, a read may have none: it is encoded by itself, and all of it is context.
         rows = []
-        for one, no_part in zip(own, bare, strict=True):
+        for one, no_part in zip(parts, bare, strict=True):
             row = _row_of(self.inner.encode([one], "token" if no_part else PART, truncate))
             rows.append(replace(row, units=(), unit_ids=[-1] * len(row.ids)) if no_part else row)
         return stack(rows, unit, self.pad_id)
@@ -67,13 +67,13 @@ class MultiInputEncoder:
         numbers: dict[Place, int] = {}
         rows = []
         for place, (strings, encoding) in enumerate(zip(self.reads, read, strict=True)):
-            own = [replace(unit, segment=strings[unit.segment]) for unit in encoding.units[row]]
-            _check_same(units, own)
-            for unit in own:
+            read_units = [replace(unit, segment=strings[unit.segment]) for unit in encoding.units[row]]
+            _check_same(units, read_units)
+            for unit in read_units:
                 if _place(unit) not in numbers:
                     numbers[_place(unit)] = len(units)
                     units.append(unit)
-            mapped = [numbers[_place(unit)] for unit in own]
+            mapped = [numbers[_place(unit)] for unit in read_units]
             one = _row_of(encoding.select([row]))
             unit_ids = [-1 if unit < 0 else mapped[unit] for unit in one.unit_ids]
             rows.append(replace(one, types=[kind + KINDS * place for kind in one.types], unit_ids=unit_ids))
@@ -95,10 +95,10 @@ def _place(unit: Unit) -> Place:
     return unit.segment, unit.start, unit.end
 
 
-def _check_same(known: Sequence[Unit], own: Sequence[Unit]) -> None:
+def _check_same(known: Sequence[Unit], other: Sequence[Unit]) -> None:
     """InputError where a string that was read before was cut elsewhere now."""
-    for segment in {unit.segment for unit in known} & {unit.segment for unit in own}:
-        if [unit for unit in known if unit.segment == segment] != [unit for unit in own if unit.segment == segment]:
+    for segment in {unit.segment for unit in known} & {unit.segment for unit in other}:
+        if [unit for unit in known if unit.segment == segment] != [unit for unit in other if unit.segment == segment]:
             raise InputError("the first text is cut off at different places beside the two others: shorten the texts.")
 
 

@@ -61,10 +61,10 @@ def check_fast(tokenizer: PreTrainedTokenizerBase) -> None:
 
 def plain_copy(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
     """A new copy without truncation and padding; takes seconds for a large vocabulary."""
-    own = copy.deepcopy(tokenizer)
-    own.backend_tokenizer.no_truncation()
-    own.backend_tokenizer.no_padding()
-    return own
+    copied = copy.deepcopy(tokenizer)
+    copied.backend_tokenizer.no_truncation()
+    copied.backend_tokenizer.no_padding()
+    return copied
 
 
 def _state(tokenizer: PreTrainedTokenizerBase) -> Hashable:

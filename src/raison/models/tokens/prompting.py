@@ -155,12 +155,12 @@ class PromptEncoder:
 
     def _sizes(self, text: str, tokens: _Tokens) -> str:
         start = len(self.rendered.before)
-        own = sum(_tokens_in(tokens, (start, start + len(text))))
+        length = sum(_tokens_in(tokens, (start, start + len(text))))
         assert self.max_tokens is not None, "a model that reads any length has no limit to tell"
         rest = f" (of which it keeps {self._reserve} for the label words)" if self._reserve else ""
         return (
-            f"the prompt '{self.prompt.name}' has {len(tokens.ids) - own} tokens, the text {own}, and the model reads "
-            f"at most {self.max_tokens + self._reserve}{rest}"
+            f"the prompt '{self.prompt.name}' has {len(tokens.ids) - length} tokens, the text {length}, and the model "
+            f"reads at most {self.max_tokens + self._reserve}{rest}"
         )
 
     def _tokenize(self, string: str) -> _Tokens:

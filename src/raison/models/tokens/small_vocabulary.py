@@ -37,20 +37,20 @@ def choose_pieces(words: Counter[str], inner: str, room: int) -> list[tuple[str,
     counts = Counter({word: words[word] for word in whole})
     single = _parts(words, inner, 1, 1)
     rare = _parts(Counter({word: number for word, number in words.items() if word not in known}), inner, 2, _LONGEST)
-    for found, most in ((single, int(_SINGLE * room)), (rare, room)):
-        order = sorted(found, key=lambda piece: (-found[piece] * len(piece.removeprefix(inner)), piece))
+    for counted, most in ((single, int(_SINGLE * room)), (rare, room)):
+        order = sorted(counted, key=lambda piece: (-counted[piece] * len(piece.removeprefix(inner)), piece))
         for piece in order[:most]:
             if len(counts) < room:
-                counts.setdefault(piece, found[piece])
+                counts.setdefault(piece, counted[piece])
     total = counts.total()
     return [(piece, math.log(number / total)) for piece, number in counts.items()]
 
 
 def _parts(words: Counter[str], inner: str, shortest: int, longest: int) -> Counter[str]:
     """How often each part of so many characters occurs in words."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for word, number in words.items():
         for start in range(len(word)):
             for end in range(start + shortest, min(start + longest, len(word)) + 1):
-                found[(inner if start else "") + word[start:end]] += number
-    return found
+                counts[(inner if start else "") + word[start:end]] += number
+    return counts

@@ -46,17 +46,19 @@ def sourced(prompt: Prompt, places: Sequence[Place]) -> Sourced:
     taken = 0
     for number, place in enumerate(places):
         spans = [(a + place.first, b + place.first) for a, b in sentence_spans(prompt.text[place.first : place.last])]
-        own = [block for block in blocks if block[0] < place.end and block[1] > place.start and block[0] >= taken]
+        source_blocks = [
+            block for block in blocks if block[0] < place.end and block[1] > place.start and block[0] >= taken
+        ]
         first = len(sentences)
-        numbers = [_sentence_of(block, spans, place) for block in own]
+        numbers = [_sentence_of(block, spans, place) for block in source_blocks]
         held = sorted(set(numbers) - {-1})
         if not held:
             raise InputError(f"the source '{place.id}' has no token of its own: leave it out.")
         sentences += [_unit(prompt, *spans[sentence], place.id) for sentence in held]
-        parts += [_unit(prompt, max(a, place.start), min(b, place.end), place.id) for a, b in own]
-        of_source += [number] * len(own)
+        parts += [_unit(prompt, max(a, place.start), min(b, place.end), place.id) for a, b in source_blocks]
+        of_source += [number] * len(source_blocks)
         of_sentence += [-1 if one < 0 else first + held.index(one) for one in numbers]
-        taken = max(taken, own[-1][1])
+        taken = max(taken, source_blocks[-1][1])
     return Sourced(
         replace(prompt, parts=tuple(parts)),
         tuple(_unit(prompt, place.first, place.last, place.id) for place in places),

@@ -52,15 +52,15 @@ def gathered_across(
     """
     width = rows.shape[1]
     encoder, decoder = torch.eye(border).to(rows), torch.eye(width - border).to(rows)
-    own, inner, across = decoder, encoder, rows.new_zeros(width - border, border)
+    within, inner, across = decoder, encoder, rows.new_zeros(width - border, border)
     for layer in layers:
         inner = inner + layer[:, :border, :border] @ inner
         to_own = layer[:, border:, border:]
-        own, across = own + to_own @ own, across + to_own @ across
+        within, across = within + to_own @ within, across + to_own @ across
         to_encoder = layer[:, border:, :border]
-        across = across + _rescaled(own, decoder).mT @ to_encoder @ _rescaled(inner, encoder)
+        across = across + _rescaled(within, decoder).mT @ to_encoder @ _rescaled(inner, encoder)
     read = rows[:, None, border:]
-    return torch.cat([read @ across, read @ (own - decoder)], -1)[:, 0]
+    return torch.cat([read @ across, read @ (within - decoder)], -1)[:, 0]
 
 
 def _rescaled(mixing: Mixing, identity: Float[Tensor, "query key"]) -> Mixing:

@@ -32,8 +32,8 @@ def class_scores(predicted: Sequence[int], labels: Sequence[int], classes: int) 
     pairs = list(zip(predicted, labels, strict=True))
     f1: list[float | None] = []
     for number in range(classes):
-        hits = sum(said == label == number for said, label in pairs)
-        either = sum(said == number for said, _ in pairs) + sum(label == number for _, label in pairs)
+        hits = sum(prediction == label == number for prediction, label in pairs)
+        either = sum(prediction == number for prediction, _ in pairs) + sum(label == number for _, label in pairs)
         f1.append(2 * hits / either if either else None)
     majority = max(sum(label == number for label in labels) for number in range(classes))
     return ClassScores(sum(a == b for a, b in pairs) / len(pairs), majority / len(pairs), tuple(f1))

@@ -24,11 +24,11 @@ def lasso(keeps: Bool[np.ndarray, "masks units"], values: Float[np.ndarray, " ma
 
     Coefficients are for the keeps as they are. A unit that is kept always, or never, has the coefficient 0.
     """
-    found = _solve(keeps, np.full((1, len(keeps)), 1 / len(keeps)), values, alpha)[0]
-    intercept = float(values.mean() - keeps.mean(0) @ found)
-    residues = values - intercept - keeps @ found
+    weights = _solve(keeps, np.full((1, len(keeps)), 1 / len(keeps)), values, alpha)[0]
+    intercept = float(values.mean() - keeps.mean(0) @ weights)
+    residues = values - intercept - keeps @ weights
     spread = float(((values - values.mean()) ** 2).sum())
-    return Sparse(found, intercept, 1 - float((residues**2).sum()) / spread if spread > 0 else 1.0)
+    return Sparse(weights, intercept, 1 - float((residues**2).sum()) / spread if spread > 0 else 1.0)
 
 
 def lasso_resampled(
@@ -56,13 +56,17 @@ def _solve(
     slopes = ((weights * values) @ table - mean * level[:, None]) / scale
     gram = np.einsum("dm,mi,mj->dij", weights, table, table, optimize=True) - mean[:, :, None] * mean[:, None, :]
     gram /= scale[:, :, None] * scale[:, None, :]
-    found = np.zeros_like(slopes)
+    coefficients = np.zeros_like(slopes)
     for _ in range(SWEEPS):
-        before = found.copy()
+        before = coefficients.copy()
         for unit in range(table.shape[1]):
             # A column has variance 1, or is 0 and stays without effect.
-            rest = slopes[:, unit] - np.einsum("di,di->d", gram[:, unit], found) + gram[:, unit, unit] * found[:, unit]
-            found[:, unit] = np.sign(rest) * np.clip(np.abs(rest) - alpha, 0, None)
-        if np.abs(found - before).max(initial=0.0) <= STILL * max(1e-12, np.abs(found).max(initial=0.0)):
+            rest = (
+                slopes[:, unit]
+                - np.einsum("di,di->d", gram[:, unit], coefficients)
+                + gram[:, unit, unit] * coefficients[:, unit]
+            )
+            coefficients[:, unit] = np.sign(rest) * np.clip(np.abs(rest) - alpha, 0, None)
+        if np.abs(coefficients - before).max(initial=0.0) <= STILL * max(1e-12, np.abs(coefficients).max(initial=0.0)):
             break
-    return found / scale
+    return coefficients / scale

@@ -26,11 +26,11 @@ def intervals_of(
     reach = 0.0 if plan.exact else float(stdtrit(len(plan.keeps) // 2 - (len(phi) - 1), UPPER))
 
     def between(sums: Sequence[list[int]]) -> list[list[float]]:
-        found = []
+        bounds = []
         for numbers in sums:
             error = reach * np.sqrt(max(0.0, covariance[np.ix_(numbers, numbers)].sum()))
-            found.append([float(phi[numbers].sum() - error), float(phi[numbers].sum() + error)])
-        return found
+            bounds.append([float(phi[numbers].sum() - error), float(phi[numbers].sum() + error)])
+        return bounds
 
     return between
 

@@ -161,13 +161,13 @@ def _sample_levels(units: int, level: int, counts: Int[np.ndarray, " levels"], r
 
 def _sample_pairs(units: int, size: int, count: int, rng: np.random.Generator) -> Rows:
     """`count` different pairs of one level, one coalition of each."""
-    found: dict[bytes, np.ndarray] = {}
-    while len(found) < count:
+    sampled: dict[bytes, np.ndarray] = {}
+    while len(sampled) < count:
         # A random permutation's ranks below `size` are a uniform coalition.
         rows = rng.random((count, units)).argsort(axis=1) < size
         if 2 * size == units:
             rows ^= ~rows[:, :1]
         for row in rows:
-            if len(found) < count:
-                found.setdefault(row.tobytes(), row)
-    return np.array(list(found.values()), dtype=bool).reshape(-1, units)
+            if len(sampled) < count:
+                sampled.setdefault(row.tobytes(), row)
+    return np.array(list(sampled.values()), dtype=bool).reshape(-1, units)

@@ -53,8 +53,8 @@ class Edited:
             replace(part, start=self._after(part.start, part.segment), end=self._after(part.end, part.segment))
             for part in units
         ]
-        own = [replace(part, text=strings[part.segment][part.start : part.end]) for part in moved]
-        return again(self.text, tuple(part for part in own if part.text.strip()), unit)
+        moved_parts = [replace(part, text=strings[part.segment][part.start : part.end]) for part in moved]
+        return again(self.text, tuple(part for part in moved_parts if part.text.strip()), unit)
 
     def _after(self, place: int, segment: int) -> int:
         """Where a border of a unit is after the edit.

@@ -37,9 +37,9 @@ def _replaced(text: str, places: Sequence[Place], number: int, written: str) -> 
     """Other words for one source; its label stays."""
     place = places[number]
     moved = len(written) - (place.last - place.first)
-    own = replace(place, last=place.last + moved, end=place.end + moved)
+    moved_place = replace(place, last=place.last + moved, end=place.end + moved)
     after = [_shifted(one, moved) for one in places[number + 1 :]]
-    return EditedSources(text[: place.first] + written + text[place.last :], (*places[:number], own, *after))
+    return EditedSources(text[: place.first] + written + text[place.last :], (*places[:number], moved_place, *after))
 
 
 def _exchanged(text: str, places: Sequence[Place], one: int, other: int) -> EditedSources:
@@ -47,11 +47,11 @@ def _exchanged(text: str, places: Sequence[Place], one: int, other: int) -> Edit
     new = [*places]
     new[one], new[other] = places[other], places[one]
     between = [text[a.end : b.start] for a, b in pairwise(places)]
-    written, found = text[: places[0].start], []
+    written, shifted = text[: places[0].start], []
     for place, gap in zip(new, [*between, text[places[-1].end :]], strict=True):
-        found.append(_shifted(place, len(written) - place.start))
+        shifted.append(_shifted(place, len(written) - place.start))
         written += text[place.start : place.end] + gap
-    return EditedSources(written, tuple(found))
+    return EditedSources(written, tuple(shifted))
 
 
 def _shifted(place: Place, by: int) -> Place:

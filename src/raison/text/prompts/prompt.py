@@ -119,11 +119,11 @@ class Prompt:
         for text, label in turns:
             parts += _places(len(messages), spans)
             question = fill(self.query, text, "")
-            asked = self.separator.join([*blocks, question])
+            content = self.separator.join([*blocks, question])
             # The template itself sets the space in front of an answer.
             answer = self.labels[label].strip()
-            parts.append(((len(messages), len(asked) - len(question)), (len(messages) + 1, len(answer))))
-            messages += [Message("user", asked), Message("assistant", answer)]
+            parts.append(((len(messages), len(content) - len(question)), (len(messages) + 1, len(answer))))
+            messages += [Message("user", content), Message("assistant", answer)]
             blocks, spans = [], []
         parts += _places(len(messages), spans)
         head, _, cue = self.query.partition(_SLOT)

@@ -98,8 +98,8 @@ def _gaps(frame: str, marks: Sequence[str], messages: Sequence[Message]) -> list
 def _check_contents(layout: Layout, mark: str, template: Template, expected: str) -> None:
     """The real messages must come out where the marks did, unchanged."""
     *earlier, last = layout.messages
-    asked = _sent(last.role, last.text[: layout.slot] + mark + last.text[layout.slot :])
-    if template([*(_sent(message.role, message.text) for message in earlier), asked]) != expected:
+    user_message = _sent(last.role, last.text[: layout.slot] + mark + last.text[layout.slot :])
+    if template([*(_sent(message.role, message.text) for message in earlier), user_message]) != expected:
         raise InputError(
             "the tokenizer's chat template changes what the prompt's messages say (it may trim white space at their "
             f"ends): take it off there, or {_WAY_OUT}."

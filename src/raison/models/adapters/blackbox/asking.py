@@ -50,15 +50,15 @@ class Asking:
         An error of the function is re-raised with a note. Raises AnswerError or NonFiniteError for an invalid answer.
         """
         batches = [list(texts[start : start + self.batch]) for start in range(0, len(texts), self.batch)]
-        with steps_of("texts asked", len(texts)) as told:
+        with steps_of("texts asked", len(texts)) as progress:
             first = self._called(batches[0])
             if inspect.isawaitable(first):
-                return np.concatenate(run_in_background(self._all(first, batches, told)))
+                return np.concatenate(run_in_background(self._all(first, batches, progress)))
             rows = [self._checked(batches[0], first)]
-            told(len(batches[0]))
+            progress(len(batches[0]))
             for batch in batches[1:]:
                 rows.append(self._checked(batch, self._called(batch)))
-                told(len(batch))
+                progress(len(batch))
         return np.concatenate(rows)
 
     def _called(self, batch: list[Text]) -> Any:
@@ -68,19 +68,19 @@ class Asking:
             error.add_note(self._asked(batch))
             raise
 
-    async def _all(self, first: Awaitable[Any], batches: Sequence[list[Text]], told: Told) -> list[Answers]:
+    async def _all(self, first: Awaitable[Any], batches: Sequence[list[Text]], progress: Told) -> list[Answers]:
         """All batches concurrently; `first` was already started, to find out that the function is asynchronous."""
         gate = asyncio.Semaphore(self.concurrency)
 
         async def one(batch: list[Text], begun: Awaitable[Any] | None) -> Answers:
             async with gate:
                 try:
-                    found = await (self.function(list(batch)) if begun is None else begun)
+                    answers = await (self.function(list(batch)) if begun is None else begun)
                 except Exception as error:
                     error.add_note(self._asked(batch))
                     raise
-            told(len(batch))
-            return self._checked(batch, found)
+            progress(len(batch))
+            return self._checked(batch, answers)
 
         tasks = [asyncio.ensure_future(one(batch, None if n else first)) for n, batch in enumerate(batches)]
         try:
@@ -90,13 +90,13 @@ class Asking:
                 task.cancel()
 
     def _asked(self, batch: Sequence[Text]) -> str:
-        told = f"{len(batch)} texts, the first of them" if len(batch) > 1 else "the text"
+        which = f"{len(batch)} texts, the first of them" if len(batch) > 1 else "the text"
         empty = any(not "".join(segments(text)).strip() for text in batch)
         way_out = " One is empty, as where all units are deleted: removal='ellipsis' leaves dots." if empty else ""
-        return f"raison had asked {self.name} for {told} {batch[0]!r:.80}.{way_out}"
+        return f"raison had asked {self.name} for {which} {batch[0]!r:.80}.{way_out}"
 
-    def _checked(self, batch: Sequence[Text], found: Any) -> Answers:
-        numbers = self._numbers(found)
+    def _checked(self, batch: Sequence[Text], returned: Any) -> Answers:
+        numbers = self._numbers(returned)
         if numbers.ndim == 1 and len(self.classes) == 1:
             numbers = numbers[:, None]
         if numbers.shape != (len(batch), len(self.classes)):
@@ -112,15 +112,15 @@ class Asking:
             self._check_shares(batch, numbers)
         return numbers
 
-    def _numbers(self, found: Any) -> Float[np.ndarray, "..."]:
-        if isinstance(found, torch.Tensor):
-            found = found.detach().cpu().double().numpy()
+    def _numbers(self, returned: Any) -> Float[np.ndarray, "..."]:
+        if isinstance(returned, torch.Tensor):
+            returned = returned.detach().cpu().double().numpy()
         try:
-            return np.asarray(found, dtype=np.float64)
+            return np.asarray(returned, dtype=np.float64)
         except (TypeError, ValueError):
             raise AnswerError(
-                f"{self.name} returned a {type(found).__name__} that is no array of numbers ({found!r:.60}): return a "
-                "row of numbers for each text."
+                f"{self.name} returned a {type(returned).__name__} that is not an array of numbers ({returned!r:.60}): "
+                "return a row of numbers for each text."
             ) from None
 
     def _check_shares(self, batch: Sequence[Text], numbers: Answers) -> None:

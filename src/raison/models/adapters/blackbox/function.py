@@ -66,13 +66,13 @@ class BlackBox(LanguageModel):
     def masked_logits(
         self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str
     ) -> list[Float[Tensor, "_masks classes"]]:
-        asked = masked_texts(encoding, keeps, removal)
-        numbers = {text: number for number, text in enumerate(dict.fromkeys(text for row in asked for text in row))}
+        masked = masked_texts(encoding, keeps, removal)
+        numbers = {text: number for number, text in enumerate(dict.fromkeys(text for row in masked for text in row))}
         if not numbers:
             return [torch.zeros(0, len(self.classes), dtype=torch.float64) for _ in keeps]
         answers = self.asking.answers(list(numbers))
         logits = torch.from_numpy(answers if self.outputs == "number" else logits_of(answers, self.multi_label))
-        return [logits[[numbers[text] for text in row]] for row in asked]
+        return [logits[[numbers[text] for text in row]] for row in masked]
 
     def _differences(self, texts: list[tuple[str, str, str]]) -> Answers:
         """By how much the number of each query's first document is higher. Equal pairs are asked once."""
@@ -80,8 +80,8 @@ class BlackBox(LanguageModel):
         numbers = {pair: number for number, pair in enumerate(dict.fromkeys(pairs))}
         answers = self.asking.answers(list(numbers))
         rows = answers[[numbers[pair] for pair in pairs]]
-        found: Answers = rows[0::2] - rows[1::2]
-        return found
+        differences: Answers = rows[0::2] - rows[1::2]
+        return differences
 
 
 def masked_texts(encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str) -> list[list[Any]]:

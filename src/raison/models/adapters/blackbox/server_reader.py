@@ -60,19 +60,19 @@ class ServedReader(LanguageModel):
     max_tokens = None
     multi_label = False
 
-    def __init__(self, server: Server, way: Forced, rows: ContinuationEncoder, asked: Asked) -> None:
+    def __init__(self, server: Server, way: Forced, rows: ContinuationEncoder, request: Asked) -> None:
         self.server, self.name = server, server.name
-        self.way, self._rows, self._asked = way, rows, asked
+        self.way, self._rows, self._asked = way, rows, request
         self.undefined = {} if rows.against is not None else dict.fromkeys(("logit", "margin"), _LOGITS)
         self.capabilities = (_Again(self),)
         output = rows.output
         texts = [output.token_text(place, rows.prompt.text + output.text) for place in range(len(output.ids))]
-        named = {**asked.words, **dict(zip(output.ids, texts, strict=True))}
-        own = [named[token] for token in asked.tokens]
+        named = {**request.words, **dict(zip(output.ids, texts, strict=True))}
+        written = [named[token] for token in request.tokens]
         self.classes = (
             *(
-                text if own.count(text) == 1 else f"{text} ({token})"
-                for text, token in zip(own, asked.tokens, strict=True)
+                text if written.count(text) == 1 else f"{text} ({token})"
+                for text, token in zip(written, request.tokens, strict=True)
             ),
             OTHER,
         )
@@ -110,8 +110,8 @@ class ServedReader(LanguageModel):
         written = sum(one.count if self.way.by_id else 1 for one in ordered)
         self.server.meter.foresee([len(one.text) + len(one.wanted.text) for one in ordered], written)
         values = run_in_background(self._all(ordered, repeat))
-        found = dict(zip(ordered, values, strict=True))
-        return [self._logits(found, row, number) for row, number in zip(texts, numbers, strict=True)]
+        answers = dict(zip(ordered, values, strict=True))
+        return [self._logits(answers, row, number) for row, number in zip(texts, numbers, strict=True)]
 
     async def _all(self, requests: Sequence[_Request], repeat: int) -> list[list[float]]:
         async def one(request: _Request) -> list[float]:
@@ -132,8 +132,8 @@ class ServedReader(LanguageModel):
         output = self._rows.output
         if not self._rows.earlier:
             return _Request(text, self._asked.wanted, len(output.ids))
-        own = output.token_text(number, self._rows.prompt.text + output.text)
-        return self._alone(text, own, output.ids[number])
+        token_text = output.token_text(number, self._rows.prompt.text + output.text)
+        return self._alone(text, token_text, output.ids[number])
 
     def _against(self, text: str, number: int) -> Iterator[_Request]:
         """What scores the token that an output token is contrasted with, in its place."""
@@ -157,16 +157,16 @@ class ServedReader(LanguageModel):
         return [length - first for length in encoding.lengths]
 
     def _logits(
-        self, found: Mapping[_Request, Sequence[float]], texts: Sequence[str], number: int
+        self, answers: Mapping[_Request, Sequence[float]], texts: Sequence[str], number: int
     ) -> Float[Tensor, "masks classes"]:
         logits = torch.full((len(texts), len(self.classes)), -torch.inf, dtype=torch.float64)
         place = -1 if self._rows.earlier else number
-        own = torch.tensor([found[self._own(text, number)][place] for text in texts], dtype=torch.float64)
-        logits[:, self._asked.tokens.index(self._rows.output.ids[number])] = own
+        written = torch.tensor([answers[self._own(text, number)][place] for text in texts], dtype=torch.float64)
+        logits[:, self._asked.tokens.index(self._rows.output.ids[number])] = written
         # log(1 - p), exact for small and for large p.
-        rest = torch.where(own > -0.7, (-torch.expm1(own)).log(), torch.log1p(-own.exp()))
+        rest = torch.where(written > -0.7, (-torch.expm1(written)).log(), torch.log1p(-written.exp()))
         if self._rows.against is not None:
-            others = [found[request][-1] for text in texts for request in self._against(text, number)]
+            others = [answers[request][-1] for text in texts for request in self._against(text, number)]
             other = torch.tensor(others, dtype=torch.float64)
             logits[:, self._asked.tokens.index(self._rows.against[number])] = other
             # Noise may make both together more than certain.

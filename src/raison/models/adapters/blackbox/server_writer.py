@@ -43,9 +43,9 @@ class ServedWriter(Writer):
         if isinstance(prompt, Chat):
             if not self._chats:
                 raise InputError(f"{self.name} tells no chat template: pass the prompt as a string.")
-            found = framed(prompt, lambda chat: run_in_background(self._rendered(chat)))
-            prompt = PartedText(found.text, found.parts) if found.parts else found.text
-            return replace(self._read(prompt), regions=found.regions)
+            frame = framed(prompt, lambda chat: run_in_background(self._rendered(chat)))
+            prompt = PartedText(frame.text, frame.parts) if frame.parts else frame.text
+            return replace(self._read(prompt), regions=frame.regions)
         if not isinstance(plain(prompt), str):
             raise InputError("a prompt is one text, and this is a pair: join the two.")
         return self._read(prompt)
@@ -69,9 +69,9 @@ class ServedWriter(Writer):
     def continuation(self, prompt: Prompt, new_tokens: int) -> Output:
         if new_tokens < 1:
             raise InputError(f"max_new_tokens cannot be {new_tokens}: give a whole number from 1 on.")
-        found = run_in_background(written_tokens(self.server, prompt.text, new_tokens))
-        if found is not None and self._way.by_id:
-            return self._output(prompt, found)
+        ids = run_in_background(written_tokens(self.server, prompt.text, new_tokens))
+        if ids is not None and self._way.by_id:
+            return self._output(prompt, ids)
         text = run_in_background(written(self.server, prompt.text, new_tokens))
         if not text:
             raise InputError("the model ends the text right after the prompt: give the output to explain (output=).")
@@ -80,17 +80,17 @@ class ServedWriter(Writer):
     def output(self, prompt: Prompt, text: str) -> tuple[Output, str | None]:
         if not text:
             raise InputError("the output is empty: there is no token to explain.")
-        found = run_in_background(spelled(self._way, self._tokens, prompt.text, text))
-        return self._output(prompt, found), found.warning
+        spelling = run_in_background(spelled(self._way, self._tokens, prompt.text, text))
+        return self._output(prompt, spelling), spelling.warning
 
     def token_after(self, prompt: Prompt, output: Output, number: int, word: str | int) -> int:
-        own, before = output.ids[number], output.text[: output.spans[number][0] - len(prompt.text)]
+        written_id, before = output.ids[number], output.text[: output.spans[number][0] - len(prompt.text)]
         if isinstance(word, int):
             token, text = word, self._text_of(prompt, Wanted(before, (*output.ids[:number], word)))
         else:
             spelled_own = output.token_text(number, prompt.text + output.text)
             token, text = self._first_token(prompt, output.ids[:number], before, _as_spaced(word, spelled_own))
-        if token == own:
+        if token == written_id:
             raise InputError(
                 f"the contrast {word!r} begins with the output token {number} itself: name a word that begins "
                 "differently."
@@ -107,25 +107,25 @@ class ServedWriter(Writer):
 
     def reader(self, rows: ContinuationEncoder, tokens: Sequence[int]) -> LanguageModel:
         """See Writer. Raises AnswerError where the server does not tell the output's tokens."""
-        found = self._spelled.get((rows.prompt.text, rows.output.text))
-        if found is None:
-            found = run_in_background(spelled(self._way, self._tokens, rows.prompt.text, rows.output.text))
-        return ServedReader(self.server, self._way, rows, Asked(found.wanted, tuple(tokens), dict(self._words)))
+        spelling = self._spelled.get((rows.prompt.text, rows.output.text))
+        if spelling is None:
+            spelling = run_in_background(spelled(self._way, self._tokens, rows.prompt.text, rows.output.text))
+        return ServedReader(self.server, self._way, rows, Asked(spelling.wanted, tuple(tokens), dict(self._words)))
 
     def _text_of(self, prompt: Prompt, wanted: Wanted) -> str:
         """The text of a continuation's last token, which the caller names by its number. Raises InputError."""
         if not self._way.by_id:
             raise InputError(f"contrast= is a token's number, and {self.name} is asked by text: give a word.")
-        found = run_in_background(self._way.steps(frame_of(prompt.text, chat=False), prompt.text, wanted))
-        return found[-1].chosen.text
+        steps = run_in_background(self._way.steps(frame_of(prompt.text, chat=False), prompt.text, wanted))
+        return steps[-1].chosen.text
 
     def _first_token(self, prompt: Prompt, ids: Sequence[int], before: str, word: str) -> tuple[int, str]:
         """The first token of a word behind a part of the output, and its text. Raises InputError."""
-        found = run_in_background(spelled(self._way, self._tokens, prompt.text, before + word))
-        if found.numbers[: len(ids)] != tuple(ids):
+        spelling = run_in_background(spelled(self._way, self._tokens, prompt.text, before + word))
+        if spelling.numbers[: len(ids)] != tuple(ids):
             raise InputError(f"the contrast {word!r} melts into the output before it: name a word that does not.")
-        start, end = found.spans[len(ids)]
-        return found.numbers[len(ids)], found.wanted.text[start:end]
+        start, end = spelling.spans[len(ids)]
+        return spelling.numbers[len(ids)], spelling.wanted.text[start:end]
 
     def _read(self, given: str | PartedText) -> Prompt:
         parts = given.parts if isinstance(given, PartedText) else ()
@@ -135,10 +135,10 @@ class ServedWriter(Writer):
         offsets: list[Span] = [(start, end) for start, end in encoding.offsets[0].tolist()]
         return Prompt(text, tuple(ids), tuple(offsets), ((0, len(text)),), 0, tuple(parts))
 
-    def _output(self, prompt: Prompt, found: Spelled) -> Output:
-        self._spelled[prompt.text, found.wanted.text] = found
+    def _output(self, prompt: Prompt, spelling: Spelled) -> Output:
+        self._spelled[prompt.text, spelling.wanted.text] = spelling
         shift = len(prompt.text)
-        return Output(found.wanted.text, found.numbers, tuple((a + shift, b + shift) for a, b in found.spans))
+        return Output(spelling.wanted.text, spelling.numbers, tuple((a + shift, b + shift) for a, b in spelling.spans))
 
     async def _rendered(self, chat: Chat) -> str:
         body = {"messages": [dict(message) for message in chat.messages], "add_generation_prompt": True}
@@ -151,8 +151,8 @@ class ServedWriter(Writer):
         return text
 
 
-def _as_spaced(word: str, own: str) -> str:
+def _as_spaced(word: str, written_word: str) -> str:
     """A word with the white space before the token that it replaces. Raises InputError."""
     if not word.strip():
         raise InputError("a contrast is a word or a token id; got an empty one.")
-    return word if word[0].isspace() else own[: len(own) - len(own.lstrip())] + word
+    return word if word[0].isspace() else written_word[: len(written_word) - len(written_word.lstrip())] + word

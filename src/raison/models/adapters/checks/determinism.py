@@ -32,8 +32,8 @@ def unsteady(model: LanguageModel, encoding: Encoding) -> str | None:
     key = model if isinstance(model, BlackBox) else model.core
     if key not in _KNOWN:
         _KNOWN[key] = change(model, encoding)
-        if found := _said(_KNOWN[key]):
-            warnings.warn(f"{model.name}: {found}.", UnsteadyWarning, stacklevel=4)
+        if warning := _said(_KNOWN[key]):
+            warnings.warn(f"{model.name}: {warning}.", UnsteadyWarning, stacklevel=4)
     return _said(_KNOWN[key])
 
 

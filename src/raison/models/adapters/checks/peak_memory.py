@@ -29,15 +29,15 @@ class PeakMemory(TorchDispatchMode):
         """Of what is known, some of which may be gone."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        found = func(*args, **(kwargs or {}))
-        for leaf in tree_leaves(found):
+        output = func(*args, **(kwargs or {}))
+        for leaf in tree_leaves(output):
             if isinstance(leaf, Tensor):
                 storage = leaf.untyped_storage()
                 if storage.data_ptr() not in self._given:
                     self._total += storage.nbytes() - self._known.get(storage._cdata, (None, 0))[1]
                     self._known[storage._cdata] = StorageWeakRef(storage), storage.nbytes()
         if self._total > self.peak:
-            self._known = {key: own for key, own in self._known.items() if not own[0].expired()}
+            self._known = {key: entry for key, entry in self._known.items() if not entry[0].expired()}
             self._total = sum(size for _, size in self._known.values())
             self.peak = max(self.peak, self._total)
-        return found
+        return output

@@ -94,7 +94,9 @@ def same_again(model: LanguageModel, encoding: Encoding) -> Finding:
 
 def disproved(findings: list[Finding]) -> frozenset[type[Capability]]:
     """Capabilities that the adapter claims and that a check refutes."""
-    return frozenset(found.capability for found in findings if found.capability is not None and not found.passed)
+    return frozenset(
+        finding.capability for finding in findings if finding.capability is not None and not finding.passed
+    )
 
 
 def _finding(check: _Check, model: Classifier, encoding: Encoding) -> Finding:
@@ -129,23 +131,23 @@ def _plain(model: Classifier, encoding: Encoding) -> Checked:
     arguments = {"input_ids": encoding.input_ids.to(model.device)}
     if model.passes.network.takes_types:
         arguments["token_type_ids"] = encoding.type_ids.to(model.device)
-    own = _logits(model, encoding)
+    logits = _logits(model, encoding)
     with torch.no_grad(), model.quiet():
         if model.passes.reads is not None:
-            return _difference(model, own, _read_alone(model, encoding, model.passes.reads))
+            return _difference(model, logits, _read_alone(model, encoding, model.passes.reads))
         if isinstance(model.readout, WordReadout):
-            return _difference(model, own, _answers(model, model.readout, arguments["input_ids"]))
+            return _difference(model, logits, _answers(model, model.readout, arguments["input_ids"]))
         outputs = model.model(**arguments)
         if encoding.reading is not None:
             batch = model.passes.batch_of(encoding)
-            return _difference(model, own, model.head.logits(model.head.parts(outputs, batch), batch).cpu())
+            return _difference(model, logits, model.head.logits(model.head.parts(outputs, batch), batch).cpu())
         if encoding.spans is not None:
             (start, end) = encoding.spans[0].tolist()
             plain = (outputs.start_logits[0, start] + outputs.end_logits[0, end])[None, None].cpu()
-            return _difference(model, own[:, :1], plain)
+            return _difference(model, logits[:, :1], plain)
         plain = class_logits(outputs)[:, None]
         plain = model.head.logits(plain, model.passes.batch_of(encoding)).cpu()
-    return _difference(model, own[:, -plain.shape[1] :], plain)
+    return _difference(model, logits[:, -plain.shape[1] :], plain)
 
 
 def _read_alone(model: Classifier, encoding: Encoding, reads: Reads) -> torch.Tensor:
@@ -172,8 +174,8 @@ def _answers(model: Classifier, readout: WordReadout, ids: torch.Tensor) -> torc
         # If every label is one token, the score is the logit itself.
         shares = steps if all(len(other) == 1 for other in readout.label_ids) else steps.log_softmax(-1)
         scores.append(shares[range(len(label)), list(label)].sum())
-    found = torch.stack(scores)[None]
-    return found if readout.prior is None else found - readout.prior
+    stacked = torch.stack(scores)[None]
+    return stacked if readout.prior is None else stacked - readout.prior
 
 
 def _repeated(model: Classifier, encoding: Encoding) -> Checked:
@@ -192,8 +194,8 @@ def _padding(model: Classifier, encoding: Encoding) -> Checked:
 def _kept(model: Classifier, encoding: Encoding) -> Checked:
     keep = torch.ones(1, encoding.unit_counts[0], dtype=torch.bool)
     plain = _logits(model, encoding)
-    found = [model.masked_logits(encoding, [keep], removal)[0] for removal in model.removals]
-    return _difference(model, torch.cat(found), plain.expand(len(found), -1))
+    logits = [model.masked_logits(encoding, [keep], removal)[0] for removal in model.removals]
+    return _difference(model, torch.cat(logits), plain.expand(len(logits), -1))
 
 
 def _embeds(model: Classifier, encoding: Encoding) -> Checked:
@@ -230,15 +232,15 @@ def _anatomy(model: Classifier, encoding: Encoding) -> Checked:
 
 def _steps(model: Classifier, encoding: Encoding) -> Checked:
     units, unit_ids, ids = encoding.unit_counts[0], encoding.unit_ids[0], encoding.input_ids[0]
-    found = model.ask(StepLogits).step_logits(encoding, [torch.ones(1, units, dtype=torch.bool)], model.removals[0])[0][
+    stepwise = model.ask(StepLogits).step_logits(encoding, [torch.ones(1, units, dtype=torch.bool)], model.removals[0])[
         0
-    ]
+    ][0]
     after = int(encoding.scored[0].nonzero()[-1, 0]) + 1
     shorter = []
     for unit in range(units):
         end = int((unit_ids == unit).nonzero()[-1, 0]) + 1
         shorter.append(_logits(model, _of_tokens(encoding, torch.cat([ids[:end], ids[after:]]))))
-    return _difference(model, found, torch.cat(shorter))
+    return _difference(model, stepwise, torch.cat(shorter))
 
 
 def _of_tokens(encoding: Encoding, ids: torch.Tensor) -> Encoding:
@@ -283,11 +285,11 @@ def _put_in(model: Classifier, encoding: Encoding) -> Checked:
     target = Target(torch.zeros(1, dtype=torch.long), None, "logit", model.multi_label)
     values, steepest = [], 0.0
     for site in model.ask(ReplaceableAttention).attention_sites(encoding, lambda total: sorted({0, total - 1})):
-        for slopes in site.slopes(lambda _points, own=site.probabilities: own[None], 1, target):  # type: ignore[misc]
+        for slopes in site.slopes(lambda _points, probabilities=site.probabilities: probabilities[None], 1, target):  # type: ignore[misc]
             values.append(slopes.values)
             steepest = max(steepest, slopes.gradients.abs().max().item())
-    found = _difference(model, torch.cat(values).cpu(), _logits(model, encoding)[:, 0])
-    return Checked(found.passed and steepest > 0, f"{found.detail}, largest gradient {steepest:.1e}")
+    difference = _difference(model, torch.cat(values).cpu(), _logits(model, encoding)[:, 0])
+    return Checked(difference.passed and steepest > 0, f"{difference.detail}, largest gradient {steepest:.1e}")
 
 
 def _pooling(model: Classifier, encoding: Encoding) -> Checked:

@@ -47,8 +47,8 @@ def measure_speed(model: Classifier | BlackBox | Statements, encoding: Encoding)
     if isinstance(model, Statements):
         return _of_statements(model, encoding)
     if isinstance(model, BlackBox):
-        asked = _seconds(lambda: model.asking.answers(list(dict.fromkeys(encoding.texts))))
-        return Speed(forward=asked / sum(encoding.lengths), backward=0.0, model_bytes=0, batch_bytes=0)
+        seconds = _seconds(lambda: model.asking.answers(list(dict.fromkeys(encoding.texts))))
+        return Speed(forward=seconds / sum(encoding.lengths), backward=0.0, model_bytes=0, batch_bytes=0)
     keeps = [torch.arange(REPEATS)[:, None] % (torch.arange(count) + 2) > 0 for count in encoding.unit_counts]
     one = encoding.select([0])
     model.masked_logits(one, keeps[:1], model.removals[0])

@@ -65,67 +65,67 @@ def classifies(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> bo
     ids = tokenizer("a", return_tensors="pt")["input_ids"].to(model.device)
     with evaluating(model):
         try:
-            found = class_logits(model(input_ids=ids))
+            logits = class_logits(model(input_ids=ids))
         except (RuntimeError, TypeError, ValueError, LookupError):
             return False
-    return isinstance(found, Tensor) and found.shape == (1, model.config.num_labels)
+    return isinstance(logits, Tensor) and logits.shape == (1, model.config.num_labels)
 
 
 def withheld_from(model: PreTrainedModel, use: TaskSetup) -> dict[type[Capability], str]:
     """What the model lacks, each with the reason."""
-    found = _not_in_architecture(model, use) | _not_in_weights(model, use.readout, use.head)
+    withheld = _not_in_architecture(model, use) | _not_in_weights(model, use.readout, use.head)
     if isinstance(use.head, ClassHead) and use.head.activation is not None:
-        found[Anatomy] = f"its number goes through {use.head.activation} at the end, which is no part of a layer"
-    return found if use.join is None else _of_reads(model, use.head) | found
+        withheld[Anatomy] = f"its number goes through {use.head.activation} at the end, which is no part of a layer"
+    return withheld if use.join is None else _of_reads(model, use.head) | withheld
 
 
 def _of_reads(model: PreTrainedModel, head: Head) -> dict[type[Capability], str]:
     """What a model lacks whose texts are read apart."""
-    found: dict[type[Capability], str] = {**dict.fromkeys(_OF_ONE_PASS, _APART), BackwardRules: _NO_RULE}
+    withheld: dict[type[Capability], str] = {**dict.fromkeys(_OF_ONE_PASS, _APART), BackwardRules: _NO_RULE}
     if not isinstance(head, VectorHead):
-        found[Anatomy] = _NOT_OF_LAYERS
+        withheld[Anatomy] = _NOT_OF_LAYERS
     if model.config.is_encoder_decoder:
-        return found | dict.fromkeys((AttentionLayers, Anatomy), _TWO_STACKS)
+        return withheld | dict.fromkeys((AttentionLayers, Anatomy), _TWO_STACKS)
     if isinstance(head, VectorHead) and head.vectors.pooled == "max":
-        return found | dict.fromkeys((AttentionLayers, Anatomy), _LARGEST)
-    return found
+        return withheld | dict.fromkeys((AttentionLayers, Anatomy), _LARGEST)
+    return withheld
 
 
 def _not_in_architecture(model: PreTrainedModel, use: TaskSetup) -> dict[type[Capability], str]:
     readout, head = use.readout, use.head
-    found: dict[type[Capability], str] = dict.fromkeys(
+    withheld: dict[type[Capability], str] = dict.fromkeys(
         (AnswerLengths, TokenPredictions), "what it predicts is no statement of several tokens"
     )
     if not isinstance(readout, TokenReadout):
-        found[AnswerAttention] = "it writes no answer"
-    found[AskedAgain] = "it gives equal answers to equal questions"
-    found[OtherWordings] = "it was prepared for no texts, and reads any"
+        withheld[AnswerAttention] = "it writes no answer"
+    withheld[AskedAgain] = "it gives equal answers to equal questions"
+    withheld[OtherWordings] = "it was prepared for no texts, and reads any"
     if readout is None or use.border is not None:
-        found[StepLogits] = "only causal models predict after each part of a text"
+        withheld[StepLogits] = "only causal models predict after each part of a text"
     if use.border is not None:
-        found[HiddenStates] = "its text and what it writes are read by two stacks, whose states are not one space"
-        found[AnswerAttention] = "its text and what it writes are read by two stacks, whose attention is not one row"
+        withheld[HiddenStates] = "its text and what it writes are read by two stacks, whose states are not one space"
+        withheld[AnswerAttention] = "its text and what it writes are read by two stacks, whose attention is not one row"
     try:
         attention_modules(model)
         if model.config.is_encoder_decoder:
             attention_modules(model.get_decoder())
     except UnsupportedError as refusal:
         hidden = "; ".join(refusal.reasons)
-        return dict.fromkeys(_OF_ATTENTION, hidden) | found
+        return dict.fromkeys(_OF_ATTENTION, hidden) | withheld
     if not can_take_apart(model):
-        found[Anatomy] = _no_parts(model)
+        withheld[Anatomy] = _no_parts(model)
     if model.config.is_encoder_decoder:
         # The encoder's attention has no row that predicts.
         reading = "its head reads the decoder, which sees the text through attention to the encoder's states"
-        found |= dict.fromkeys((ReadableAttention, ReplaceableAttention), reading)
+        withheld |= dict.fromkeys((ReadableAttention, ReplaceableAttention), reading)
     # An answer is read from all positions of its context, and the upper layers cannot be re-run for a row alone.
     elif head.in_place:
-        found[ReplaceableAttention] = "its prediction is read from positions of the text, not from one row"
+        withheld[ReplaceableAttention] = "its prediction is read from positions of the text, not from one row"
     elif readout is not None and readout.branches != ((),):
-        found[ReplaceableAttention] = (
+        withheld[ReplaceableAttention] = (
             "label words of several tokens are read in several passes: there is no one attention to replace"
         )
-    return found
+    return withheld
 
 
 def _no_parts(model: PreTrainedModel) -> str:
@@ -154,25 +154,25 @@ def capabilities_of(
     """
     core, readout, single = passes.network.core, passes.network.readout, passes.single
     attention = TappedAttention(single, _pooling(passes, WordEmbeddings in withheld))
-    found: list[Capability] = [passes]
+    capabilities: list[Capability] = [passes]
     if HiddenStates not in withheld:
-        found.append(LayerMeans(passes.network, passes.budget))
+        capabilities.append(LayerMeans(passes.network, passes.budget))
     if WordEmbeddings not in withheld:
-        found.append(TableEmbeddings(passes, removals, RowGradients(passes.brief, passes.budget)))
+        capabilities.append(TableEmbeddings(passes, removals, RowGradients(passes.brief, passes.budget)))
     if ReadableAttention not in withheld:
-        found.append(attention)
+        capabilities.append(attention)
     if AnswerAttention not in withheld:
-        found.append(TokenAttention(core))
+        capabilities.append(TokenAttention(core))
     if AttentionLayers not in withheld:
-        found.append(_layers(passes, attention))
+        capabilities.append(_layers(passes, attention))
     if ReplaceableAttention not in withheld:
-        found.append(Reruns(passes, attention.prediction_rows, right))
+        capabilities.append(Reruns(passes, attention.prediction_rows, right))
     if BackwardRules not in withheld:
-        found.append(RuledPasses(passes))
+        capabilities.append(RuledPasses(passes))
     if Anatomy not in withheld:
         anatomy = ModelAnatomy(core, readout, passes.head, single.logits, attention.prediction_rows)
-        found.append(anatomy if passes.reads is None else AnatomyOfReads(anatomy, passes, passes.reads))
-    return tuple(found)
+        capabilities.append(anatomy if passes.reads is None else AnatomyOfReads(anatomy, passes, passes.reads))
+    return tuple(capabilities)
 
 
 def _layers(passes: ForwardPasses, attention: TappedAttention) -> AttentionLayers:

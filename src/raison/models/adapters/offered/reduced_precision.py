@@ -27,17 +27,19 @@ class ReducedTwin(ReducedPrecision):
         )
 
     def reduced(self) -> LanguageModel:
-        own = self._classifier
-        return own if own.core.dtype is torch.bfloat16 else self._twin.get(own, self._over)
+        classifier = self._classifier
+        return classifier if classifier.core.dtype is torch.bfloat16 else self._twin.get(classifier, self._over)
 
     def _over(self, tree: nn.Module) -> "Classifier":
         """The readout is the model's own and keeps its precision."""
-        own, cache = self._classifier, self._cache
-        if own.readout is None:
-            return own.over(tree, own.use)
-        use = replace(own.use, readout=OwnReadout(own.readout.branches, own.readout, own.core.dtype))
+        classifier, cache = self._classifier, self._cache
+        if classifier.readout is None:
+            return classifier.over(tree, classifier.use)
+        use = replace(
+            classifier.use, readout=OwnReadout(classifier.readout.branches, classifier.readout, classifier.core.dtype)
+        )
         if cache is None:
-            return own.over(tree, use)
+            return classifier.over(tree, use)
         twins = cache.of_twin(tree)
         twins.packed.follow(cache.packed)
-        return own.over(tree, replace(use, cache=twins))
+        return classifier.over(tree, replace(use, cache=twins))

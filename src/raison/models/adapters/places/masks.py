@@ -67,21 +67,21 @@ class MaskEncoder:
         encoding = self._inner.encode(texts, unit, truncate)
         masks = encoding.input_ids == self._id
         unit_ids, units = encoding.unit_ids.masked_fill(masks, -1), []
-        for row, own in enumerate(encoding.units):
+        for row, row_units in enumerate(encoding.units):
             if not masks[row].any():
                 raise InputError(f"the {self._mask} of {str(encoding.texts[row])!r:.60} was cut off: shorten the text.")
             # White space before it may have a token of its own.
             for number in {int(number) for number in encoding.unit_ids[row][masks[row]] if number >= 0}:
-                if own[number].text.strip() == self._mask:
+                if row_units[number].text.strip() == self._mask:
                     unit_ids[row][encoding.unit_ids[row] == number] = -1
             left = sorted({number for number in unit_ids[row].tolist() if number >= 0})
             if not left:
                 raise InputError(f"{str(encoding.texts[row])!r:.60} has nothing but its {self._mask} to explain.")
             # The appended number answers for tokens of no unit (-1).
-            renumbered = torch.full((len(own) + 1,), -1)
+            renumbered = torch.full((len(row_units) + 1,), -1)
             renumbered[left] = torch.arange(len(left))
             unit_ids[row] = renumbered[unit_ids[row]]
-            units.append(tuple(own[number] for number in left))
+            units.append(tuple(row_units[number] for number in left))
         return replace(encoding, units=tuple(units), unit_ids=unit_ids)
 
 
@@ -116,7 +116,10 @@ class Filling(Choosing):
 
     def each(self, encoding: Encoding, threshold: float) -> list[list[PlaceTarget]]:
         masks = self._masks(encoding)
-        return [[(mask.start, mask.end, mask.ranked[0]) for mask in own if mask.share >= threshold] for own in masks]
+        return [
+            [(mask.start, mask.end, mask.ranked[0]) for mask in text_masks if mask.share >= threshold]
+            for text_masks in masks
+        ]
 
     def settled(self, encoding: Encoding, spec: TargetSpec) -> Settled:
         specs: list[Any] = list(spec) if isinstance(spec, list) else [spec] * len(encoding)
@@ -155,15 +158,15 @@ class Filling(Choosing):
             return masks[0], spec
         *where, what = spec
         if len(where) == 2:
-            found = [mask for mask in masks if mask.start < where[1] and mask.end > where[0]]
+            matching = [mask for mask in masks if mask.start < where[1] and mask.end > where[0]]
         else:
-            found = masks[where[0] :][:1] if isinstance(where[0], int) and where[0] >= 0 else []
-        if not found:
+            matching = masks[where[0] :][:1] if isinstance(where[0], int) and where[0] >= 0 else []
+        if not matching:
             raise InputError(
                 f"target {spec!r:.60} names no mask: {whole!r:.60} has {len(masks)}, counted from 0. Give a word, or "
                 "(mask number, word)."
             )
-        return found[0], what
+        return matching[0], what
 
     def _word(self, word: object, string: str, mask: _Mask) -> int:
         """The token of a word: as it is written there, or an entry of the vocabulary; a number is the token itself."""
@@ -206,14 +209,14 @@ class Filling(Choosing):
             return shares.cpu(), words.cpu()
 
         for rows, (shares, words) in self._passes.in_batches(read, run):
-            ranked.update((row, found) for row, *found in zip(rows, shares, words, strict=True))  # type: ignore[misc]
-        found: list[list[_Mask]] = [[] for _ in encoding.texts]
+            ranked.update((row, ranking) for row, *ranking in zip(rows, shares, words, strict=True))  # type: ignore[misc]
+        masks: list[list[_Mask]] = [[] for _ in encoding.texts]
         for number, (text, token) in enumerate(cells.tolist()):
             start, end = encoding.offsets[text, token].tolist()
             share, words = ranked[number]
             likeliest, second = words.tolist()
-            found[text].append(_Mask(token, start, end, (likeliest, second), float(share[0])))
-        return found
+            masks[text].append(_Mask(token, start, end, (likeliest, second), float(share[0])))
+        return masks
 
 
 def _anything(rows: int) -> Reading:

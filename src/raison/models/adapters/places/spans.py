@@ -97,15 +97,15 @@ def answer_tokens(encoding: Encoding, answers: Sequence[Answer]) -> Int[Tensor, 
     """
     if len(answers) != len(encoding):
         raise InputError(f"{len(answers)} answers for {len(encoding)} texts: give one for each.")
-    found = _positions(encoding, answers)
-    for row, (span, answer) in enumerate(zip(found, answers, strict=True)):
+    positions = _positions(encoding, answers)
+    for row, (span, answer) in enumerate(zip(positions, answers, strict=True)):
         if span is None:
             raise InputError(
                 f"the answer {answer.text!r:.60} of {_place(row, len(encoding))} (characters {answer.start} to "
                 f"{answer.end} of the context) is outside what the model reads of it ({_read(encoding, row)}): use a "
                 "model with a longer input, shorten the contexts (raison.data.around_answers), or leave such rows out."
             )
-    return torch.tensor([span for span in found if span is not None], dtype=torch.long).reshape(-1, 2)
+    return torch.tensor([span for span in positions if span is not None], dtype=torch.long).reshape(-1, 2)
 
 
 def inside_window(encoding: Encoding, answers: Sequence[Answer]) -> list[bool]:
@@ -143,19 +143,21 @@ def explained(
             return model.ask(Passes).decisions(encoding.select(rows)).double().softmax(-1).cpu()
 
     for rows, shares in model.ask(Passes).in_batches(encoding, run):
-        for row, own in zip(rows, shares.gather(2, encoding.spans[rows][:, :, None])[:, :, 0].tolist(), strict=True):
-            sure[row] = own[0], own[1]
-    asked, given = span_answers(encoding, encoding.spans), span_answers(encoding, predicted)
+        for row, probabilities in zip(
+            rows, shares.gather(2, encoding.spans[rows][:, :, None])[:, :, 0].tolist(), strict=True
+        ):
+            sure[row] = probabilities[0], probabilities[1]
+    stated, given = span_answers(encoding, encoding.spans), span_answers(encoding, predicted)
     return tuple(
         ExplainedAnswer(answer.start, answer.end, answer.text, *sure[row], by_model)
-        for row, (answer, by_model) in enumerate(zip(asked, given, strict=True))
+        for row, (answer, by_model) in enumerate(zip(stated, given, strict=True))
     )
 
 
 def _stated_answers(encoding: Encoding, stated: Sequence[str]) -> list[Answer]:
     if len(stated) != len(encoding):
         raise InputError(f"{len(stated)} targets for {len(encoding)} texts: a list names one answer per text.")
-    found = []
+    answers = []
     for row, text in enumerate(stated):
         start = encoding.texts[row][1].find(text) if text.strip() else -1
         if start < 0:
@@ -163,37 +165,37 @@ def _stated_answers(encoding: Encoding, stated: Sequence[str]) -> list[Answer]:
                 f"target {text!r:.60} is not in the context of {_place(row, len(stated))}: a target is a part of the "
                 "context, written exactly as there; leave it out to explain the predicted answer."
             )
-        found.append(Answer(start, start + len(text), text))
-    return found
+        answers.append(Answer(start, start + len(text), text))
+    return answers
 
 
 def span_answers(encoding: Encoding, spans: Int[Tensor, "batch 2"]) -> list[Answer]:
     """The text of the tokens from first to last, stripped of white space."""
-    found = []
+    answers = []
     for row, (first, last) in enumerate(spans.tolist()):
         context, offsets = encoding.texts[row][1], encoding.offsets[row]
         start, end = int(offsets[first, 0]), int(offsets[last, 1])
-        said = context[start:end]
-        start += len(said) - len(said.lstrip())
-        found.append(Answer(start, start + len(said.strip()), said.strip()))
-    return found
+        text = context[start:end]
+        start += len(text) - len(text.lstrip())
+        answers.append(Answer(start, start + len(text.strip()), text.strip()))
+    return answers
 
 
 def _positions(encoding: Encoding, answers: Sequence[Answer]) -> list[tuple[int, int] | None]:
     """First and last token that share a character with each answer; None where the model does not read all of it."""
-    found: list[tuple[int, int] | None] = []
+    positions: list[tuple[int, int] | None] = []
     contexts = encoding.context
     for row, answer in enumerate(answers):
-        said = encoding.texts[row][1][answer.start : answer.end]
-        start = answer.start + len(said) - len(said.lstrip())
-        end = start + len(said.strip())
+        text = encoding.texts[row][1][answer.start : answer.end]
+        start = answer.start + len(text) - len(text.lstrip())
+        end = start + len(text.strip())
         offsets = encoding.offsets[row]
         shared = contexts[row] & (offsets[:, 0] < end) & (offsets[:, 1] > start)
         places = shared.nonzero()[:, 0].tolist()
         # A tokenizer may skip characters, so only the truncation shows that the end of an answer is missing.
         whole = not encoding.truncated[row] or end <= int(offsets[contexts[row], 1].max())
-        found.append((places[0], places[-1]) if places and whole and start < end else None)
-    return found
+        positions.append((places[0], places[-1]) if places and whole and start < end else None)
+    return positions
 
 
 def _read(encoding: Encoding, row: int) -> str:

@@ -138,8 +138,8 @@ class Words:
                 groups[-1].append(word)
             else:
                 groups.append([word])
-        found = [Entity(tuple(group), type_of(self.tags[group[0].tag])) for group in groups]
-        return [entity for entity in found if self.tags[entity.words[0].tag] != OUTSIDE]
+        entities = [Entity(tuple(group), type_of(self.tags[group[0].tag])) for group in groups]
+        return [entity for entity in entities if self.tags[entity.words[0].tag] != OUTSIDE]
 
     def _parsed(self, number: int) -> tuple[bool, str]:
         tag = self.tags[number]
@@ -182,21 +182,21 @@ class Tagging(Choosing):
         self._names = names
 
     def read(self, encoding: Encoding) -> Encoding:
-        found = []
+        chosen = []
         for _, words in self._words(encoding):
             entities = self._finder.entities(words)
-            found.append(max(entities, key=lambda entity: entity.share).words if entities else tuple(words[:1]))
-        return self._reading(encoding, found)
+            chosen.append(max(entities, key=lambda entity: entity.share).words if entities else tuple(words[:1]))
+        return self._reading(encoding, chosen)
 
     def each(self, encoding: Encoding, threshold: float) -> list[list[PlaceTarget]]:
-        found: list[list[PlaceTarget]] = [[] for _ in encoding.texts]
+        targets: list[list[PlaceTarget]] = [[] for _ in encoding.texts]
         for text, words in self._words(encoding):
             for entity in self._finder.entities(words):
                 start, end = _trimmed(str(encoding.texts[text]), entity.words)
                 # White space that has a token of its own is nothing to name.
                 if entity.share >= threshold and start < end:
-                    found[text].append((start, end, entity.name))
-        return found
+                    targets[text].append((start, end, entity.name))
+        return targets
 
     def settled(self, encoding: Encoding, spec: TargetSpec) -> Settled:
         specs = spec if isinstance(spec, list) else [spec] * len(encoding)
@@ -216,9 +216,9 @@ class Tagging(Choosing):
         contrasted = [number for number in against if number is not None]
         if contrasted and len(contrasted) < len(against):
             raise InputError("pairs of tags (this, not that) are named for some texts and not for others: for all.")
-        own = (*self._names, REST) if len(self._names) < len(self._finder.tags) else self._names
+        classes = (*self._names, REST) if len(self._names) < len(self._finder.tags) else self._names
         read = self._reading(encoding, chosen)
-        return Settled(read, index, contrasted or None, tuple(places), (own,) * len(encoding))
+        return Settled(read, index, contrasted or None, tuple(places), (classes,) * len(encoding))
 
     def _place(self, whole: str, words: list[Word], spec: Any) -> tuple[tuple[Word, ...], Any]:
         """The words that a target names, and what is explained there (None: what is predicted)."""
@@ -243,10 +243,10 @@ class Tagging(Choosing):
             # As it was found, with tokens that have no character of their own.
             if _trimmed(whole, entity.words) == (start, end):
                 return entity.words, spec[2] if len(spec) == 3 else None
-        found = tuple(word for word in words if word.start < end and word.end > start)
-        if not found:
+        covered = tuple(word for word in words if word.start < end and word.end > start)
+        if not covered:
             raise InputError(f"no token that the model reads lies in characters {start} to {end} of {whole!r:.60}.")
-        return found, spec[2] if len(spec) == 3 else None
+        return covered, spec[2] if len(spec) == 3 else None
 
     def _likeliest(self, words: Sequence[Word]) -> str:
         votes = dict.fromkeys(self._names, 0.0)
@@ -266,7 +266,7 @@ class Tagging(Choosing):
         """The words of each text: a pass per different text."""
         bare = replace(encoding, spans=None, reading=None)
         first = [encoding.texts.index(text) for text in encoding.texts]
-        found: dict[int, Tensor] = {}
+        probabilities: dict[int, Tensor] = {}
 
         def run(rows: list[int]) -> Tensor:
             with torch.no_grad():
@@ -275,9 +275,9 @@ class Tagging(Choosing):
         distinct = sorted(set(first))
         once = bare.select(distinct)
         for rows, shares in self._passes.in_batches(once, run):
-            found.update((distinct[row], own) for row, own in zip(rows, shares, strict=True))
+            probabilities.update((distinct[row], row_shares) for row, row_shares in zip(rows, shares, strict=True))
         for text in range(len(encoding)):
-            yield text, self._finder.words(encoding, text, found[first[text]])
+            yield text, self._finder.words(encoding, text, probabilities[first[text]])
 
     def _reading(self, encoding: Encoding, chosen: Sequence[Sequence[Word]]) -> Encoding:
         width = max(sum(len(word.places) for word in words) for words in chosen)
@@ -298,8 +298,8 @@ class Tagging(Choosing):
 
     def _choices(self, number: int, first: bool) -> list[int]:
         """The tag that stands for each type where a word has this tag: with the same prefix, if there is one."""
-        tags, own = self._finder.tags, self._finder.tags[number]
-        prefix = own.removesuffix(type_of(own)) if own != OUTSIDE else "B-" if first else "I-"
+        tags, tag_name = self._finder.tags, self._finder.tags[number]
+        prefix = tag_name.removesuffix(type_of(tag_name)) if tag_name != OUTSIDE else "B-" if first else "I-"
         numbers = {tag: place for place, tag in enumerate(tags)}
         of_type = {name: next(place for place, tag in enumerate(tags) if type_of(tag) == name) for name in self._names}
         return [numbers.get(prefix + name, of_type[name]) for name in self._names]
@@ -308,6 +308,6 @@ class Tagging(Choosing):
 def _trimmed(text: str, words: Sequence[Word]) -> tuple[int, int]:
     """The characters of words without white space around them."""
     start, end = words[0].start, words[-1].end
-    said = text[start:end]
-    start += len(said) - len(said.lstrip())
-    return start, start + len(said.strip())
+    part = text[start:end]
+    start += len(part) - len(part.lstrip())
+    return start, start + len(part.strip())

@@ -35,15 +35,15 @@ class ForcedAnswer:
         tokens = tuple(dict.fromkeys(output.ids))
         self._reader = writer.reader(rows, tokens)
         self._encoding = self._reader.encode(rows.texts, unit)
-        own = torch.tensor([tokens.index(token) for token in output.ids])
-        self._target = Target(own, None, "log_odds")
+        targets = torch.tensor([tokens.index(token) for token in output.ids])
+        self._target = Target(targets, None, "log_odds")
         self._found: dict[tuple[str, bytes], Float[np.ndarray, " tokens"]] = {}
         self.answered = answered
 
     def rows(self, tokens: Sequence[range], level: "Level") -> TokenRows:
         """The tokens of some statements as predictions of their own, with the units of a level."""
-        numbers = [token for own in tokens for token in own]
-        owners = [statement for statement, own in enumerate(tokens) for _ in own]
+        numbers = [token for statement_tokens in tokens for token in statement_tokens]
+        owners = [statement for statement, statement_tokens in enumerate(tokens) for _ in statement_tokens]
         rows = self._encoding.select(numbers)
         # The appended entry is for tokens outside of all units (-1).
         units = torch.tensor([*level.of_piece, -1])[rows.unit_ids]
@@ -66,9 +66,12 @@ class ForcedAnswer:
         keys = [("" if row.all() else removal, row.tobytes()) for row in keeps]
         missing = {key: number for number, key in enumerate(keys) if key not in self._found}
         if missing:
-            asked = torch.from_numpy(keeps[list(missing.values())])
-            logits = self._reader.masked_logits(self._encoding, [asked] * len(self._encoding), removal)
-            rows = [self._target.row(token, len(asked)).scalar(found.double()) for token, found in enumerate(logits)]
+            new_keeps = torch.from_numpy(keeps[list(missing.values())])
+            logits = self._reader.masked_logits(self._encoding, [new_keeps] * len(self._encoding), removal)
+            rows = [
+                self._target.row(token, len(new_keeps)).scalar(token_logits.double())
+                for token, token_logits in enumerate(logits)
+            ]
             self._found.update(zip(missing, torch.stack(rows, 1).numpy(), strict=True))
         return np.stack([self._found[key] for key in keys])
 
@@ -78,10 +81,13 @@ class ForcedAnswer:
 
     def again(self, keeps: Bool[np.ndarray, "masks pieces"], removal: str) -> Float[np.ndarray, "masks tokens"]:
         """The same as `log_odds` of a model behind a server, asked anew."""
-        asked = torch.from_numpy(keeps)
+        repeated = torch.from_numpy(keeps)
         server = self._reader.ask(AskedAgain)
-        logits = server.again(self._encoding, [asked] * len(self._encoding), removal)
-        rows = [self._target.row(token, len(asked)).scalar(found.double()) for token, found in enumerate(logits)]
+        logits = server.again(self._encoding, [repeated] * len(self._encoding), removal)
+        rows = [
+            self._target.row(token, len(repeated)).scalar(token_logits.double())
+            for token, token_logits in enumerate(logits)
+        ]
         return torch.stack(rows, 1).numpy()
 
     def log_probabilities(

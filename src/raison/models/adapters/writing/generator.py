@@ -50,8 +50,8 @@ GREEDY = {
 class _Told(StoppingCriteria):
     """Stops nothing by itself: each token is told, and who hears of it may end the writing there."""
 
-    def __init__(self, told: Advance) -> None:
-        self._told = told
+    def __init__(self, advance: Advance) -> None:
+        self._told = advance
 
     def __call__(self, input_ids: Tensor, scores: object, **_: object) -> Tensor:
         self._told(1)
@@ -104,19 +104,19 @@ class Generator(Writer):
         ends = settings.eos_token_id if settings.eos_token_id is not None else self.tokenizer.eos_token_id
         stops = {ends} if isinstance(ends, int) else set(ends or ())
         start = self._next.start(prompt)
-        with torch.no_grad(), evaluating(self.model), quiet(), steps_of("writing", new_tokens) as told:
+        with torch.no_grad(), evaluating(self.model), quiet(), steps_of("writing", new_tokens) as advance:
             written = self.core.generate(  # type: ignore[operator]
                 **start,
                 **GREEDY,
                 max_new_tokens=new_tokens,
-                stopping_criteria=StoppingCriteriaList([_Told(told)]),
+                stopping_criteria=StoppingCriteriaList([_Told(advance)]),
                 pad_token_id=settings.pad_token_id if settings.pad_token_id is not None else min(stops, default=0),
             )
-        found = written[0, start[[*start][-1]].shape[1] :].tolist()
-        own = next((place for place, token in enumerate(found) if token in stops), len(found))
-        if own == 0:
+        ids = written[0, start[[*start][-1]].shape[1] :].tolist()
+        length = next((place for place, token in enumerate(ids) if token in stops), len(ids))
+        if length == 0:
             raise InputError("the model ends the text right after the prompt: give the output to explain (output=).")
-        return spell(self._tokenizer, prompt, found[:own])
+        return spell(self._tokenizer, prompt, ids[:length])
 
     def output(self, prompt: Prompt, text: str) -> tuple[Output, str | None]:
         """The tokens of a given output after the prompt, and a warning if the boundary is ambiguous."""
@@ -124,12 +124,15 @@ class Generator(Writer):
             raise InputError("the output is empty: there is no token to explain.")
         ids, merged = self._following(prompt, "", (), text)
         self._check_room(prompt, len(ids))
-        found = spell(self._tokenizer, prompt, ids)
+        output = spell(self._tokenizer, prompt, ids)
         if merged:
-            return found, "the prompt's last and the output's first characters would be one token; they were kept apart"
+            return (
+                output,
+                "the prompt's last and the output's first characters would be one token; they were kept apart",
+            )
         if prompt.border is None and prompt.text[-1:].isalnum() and text[:1].isalnum():
-            return found, "the output goes on with the prompt's last word: begin it with a space if that is not meant"
-        return found, None
+            return output, "the output goes on with the prompt's last word: begin it with a space if that is not meant"
+        return output, None
 
     def written(self, prompt: Prompt, ids: Sequence[int]) -> Output:
         """An output whose tokens are known. Raises TextTooLongError."""
@@ -142,7 +145,7 @@ class Generator(Writer):
         A word takes over the output token's leading space. Raises InputError for the output token itself and for an id
         outside of the vocabulary.
         """
-        own = output.ids[number]
+        written = output.ids[number]
         joined = prompt.text + output.text
         if isinstance(word, str):
             if not word.strip():
@@ -157,18 +160,18 @@ class Generator(Writer):
             size = self.core.get_output_embeddings().weight.shape[0]
             if not 0 <= token < size:
                 raise InputError(f"token {token} does not exist: the vocabulary has {size} tokens, 0 to {size - 1}.")
-        if token == own:
+        if token == written:
             raise InputError(
                 f"the contrast {word!r} begins with the output token {number} itself "
-                f"({self.tokenizer.decode([own])!r}): name a word that begins differently."
+                f"({self.tokenizer.decode([written])!r}): name a word that begins differently."
             )
         return token
 
     def runners_up(self, prompt: Prompt, output: Output) -> tuple[int, ...]:
         """For each output token, the likeliest other token in its place. One pass."""
         logits = self._logits(prompt, output.ids[:-1])
-        own = torch.tensor(output.ids)[:, None]
-        return tuple(logits.scatter(1, own, -torch.inf).argmax(-1).tolist())
+        ids = torch.tensor(output.ids)[:, None]
+        return tuple(logits.scatter(1, ids, -torch.inf).argmax(-1).tolist())
 
     def reader(self, rows: ContinuationEncoder, tokens: Sequence[int]) -> Classifier:
         """A classifier with one row per output token. Its classes are the given tokens, and one for all others.
@@ -178,13 +181,13 @@ class Generator(Writer):
         readout = TokenReadout(((),), self._next.head, tuple(tokens))
         classes = (*self._names(rows.prompt, tokens), OTHER)
         use = self._next.use(rows, ClassHead(classes, multi_label=False), readout)
-        found = Classifier(self.model, self.tokenizer, self.name, use)
+        classifier = Classifier(self.model, self.tokenizer, self.name, use)
         self._check_output(rows.prompt)
-        if not found.offers(WordEmbeddings):
-            return found
+        if not classifier.offers(WordEmbeddings):
+            return classifier
         # Each row is a prefix of the next.
-        shared = SharedGradients(found.passes, readout)
-        return found.offering(TableEmbeddings(found.passes, found.removing, shared))
+        shared = SharedGradients(classifier.passes, readout)
+        return classifier.offering(TableEmbeddings(classifier.passes, classifier.removing, shared))
 
     def _names(self, prompt: Prompt, tokens: Sequence[int]) -> tuple[str, ...]:
         """Tokens as text; those that look the same are distinguished by their ids."""
@@ -213,8 +216,8 @@ class Generator(Writer):
         with torch.no_grad(), evaluating(self.model), quiet():
             table = torch.tensor([[*prompt.ids, *written]], device=self.core.device)
             hidden = self._next.states(table, prompt.border)[0, len(prompt.ids) - 1 :]
-            found: Tensor = self._next.head(hidden)
-        return found.float().cpu()
+            logits: Tensor = self._next.head(hidden)
+        return logits.float().cpu()
 
     def _check_room(self, prompt: Prompt, new_tokens: int) -> None:
         border = prompt.border
@@ -238,14 +241,14 @@ class Generator(Writer):
         with torch.no_grad(), evaluating(self.model), quiet():
             table = torch.tensor([list(ids)], device=self.core.device)
             whole = self._next.logits(table, prompt.border)[0].float().cpu()
-            own = self._next.head(self._next.states(table, prompt.border)[0, -len(whole) :]).float().cpu()
+            partial = self._next.head(self._next.states(table, prompt.border)[0, -len(whole) :]).float().cpu()
         if not whole.isfinite().all():
             raise NonFiniteError(
                 f"{self.name} returned NaN or infinite logits after {self.tokenizer.decode(list(ids))!r:.100}. "
                 f"{way_out(self.core.dtype)}"
             )
         tolerance = 1e-3 if self.core.dtype == torch.float32 else 0.05
-        if not torch.allclose(own, whole, rtol=tolerance, atol=tolerance * float(whole.abs().max())):
+        if not torch.allclose(partial, whole, rtol=tolerance, atol=tolerance * float(whole.abs().max())):
             raise UnsupportedError(
                 f"cannot explain what {self.name} writes",
                 [f"{type(self.core).__name__} changes the logits after its output matrix"],

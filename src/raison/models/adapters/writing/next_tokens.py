@@ -67,12 +67,12 @@ class CausalTokens(NextTokens):
         return {"attention_mask": torch.ones_like(ids), "inputs": ids}
 
     def states(self, ids: Int[Tensor, "1 tokens"], border: int | None) -> Float[Tensor, "1 tokens hidden"]:
-        found: Tensor = self._core.base_model(input_ids=ids, use_cache=False)[0]
-        return found
+        states: Tensor = self._core.base_model(input_ids=ids, use_cache=False)[0]
+        return states
 
     def logits(self, ids: Int[Tensor, "1 tokens"], border: int | None) -> Float[Tensor, "1 reads vocabulary"]:
-        found: Tensor = self._core(input_ids=ids, use_cache=False).logits
-        return found
+        logits: Tensor = self._core(input_ids=ids, use_cache=False).logits
+        return logits
 
     def use(self, rows: ContinuationEncoder, head: ClassHead, readout: TokenReadout) -> TaskSetup:
         return TaskSetup(rows, head, readout, self._cache)
@@ -106,8 +106,8 @@ class EncoderDecoderTokens(NextTokens):
 
     def logits(self, ids: Int[Tensor, "1 tokens"], border: int | None) -> Float[Tensor, "1 reads vocabulary"]:
         given: Any = {"input_ids": ids[:, :border], "decoder_input_ids": ids[:, border:]}
-        found: Tensor = self._core(**given, use_cache=False).logits
-        return found
+        logits: Tensor = self._core(**given, use_cache=False).logits
+        return logits
 
     def use(self, rows: ContinuationEncoder, head: ClassHead, readout: TokenReadout) -> TaskSetup:
         return TaskSetup(rows, head, readout, border=rows.prompt.border)
@@ -137,9 +137,9 @@ def _beginning(core: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Seq
     with _LOCK:
         encoded = own_tokenizer(tokenizer, "targets")(text_target="a")
     owners: list[int | None] = encoded.sequence_ids(0)
-    own = next((number for number, owner in enumerate(owners) if owner is not None), 0)
-    found: list[int] = encoded["input_ids"][:own]
-    return found
+    length = next((number for number, owner in enumerate(owners) if owner is not None), 0)
+    ids: list[int] = encoded["input_ids"][:length]
+    return ids
 
 
 def next_tokens(core: PreTrainedModel, model: nn.Module, tokenizer: PreTrainedTokenizerBase, name: str) -> NextTokens:

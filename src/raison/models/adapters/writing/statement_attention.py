@@ -24,13 +24,13 @@ class StatementAttention(AnswerAttention):
 
     def answer_attention(self, encoding: Encoding) -> list[Float[Tensor, "layers heads _tokens"]]:
         assert encoding.spans is not None, "a statement is chosen before it is read"
-        found: dict[int, Tensor] = {}
+        attention: dict[int, Tensor] = {}
         for text in dict.fromkeys(encoding.texts):
             answered = self._answers[text]
             ids = (*answered.source.prompt.ids, *answered.output.ids)
-            rows = [row for row, own in enumerate(encoding.texts) if own == text]
+            rows = [row for row, row_text in enumerate(encoding.texts) if row_text == text]
             # A token is predicted from the row before its own.
             before = len(answered.source.prompt.ids) - 1
             spans = [range(before + first, before + last + 1) for first, last in encoding.spans[rows].tolist()]
-            found.update(zip(rows, mean_rows(self._reader.core, ids, spans), strict=True))
-        return [found[row] for row in range(len(encoding))]
+            attention.update(zip(rows, mean_rows(self._reader.core, ids, spans), strict=True))
+        return [attention[row] for row in range(len(encoding))]

@@ -61,14 +61,14 @@ class StatementTokens(TokenPredictions):
         return self._statements.reader
 
     def token_rows(self, encoding: Encoding) -> list[TokenRows]:
-        spans, found = _spans(encoding), []
+        spans, token_rows = _spans(encoding), []
         for text in dict.fromkeys(encoding.texts):
-            rows = [row for row, own in enumerate(encoding.texts) if own == text]
+            rows = [row for row, row_text in enumerate(encoding.texts) if row_text == text]
             level = Level.of(self._statements.answers[text], encoding.unit)
             tokens = [range(spans[row][0], spans[row][1] + 1) for row in rows]
             of_text = self._statements.forced(text, encoding.unit).rows(tokens, level)
-            found.append(replace(of_text, owners=tuple(rows[owner] for owner in of_text.owners)))
-        return found
+            token_rows.append(replace(of_text, owners=tuple(rows[owner] for owner in of_text.owners)))
+        return token_rows
 
 
 @final
@@ -79,11 +79,12 @@ class EditedPrompts(OtherWordings):
         self._statements = statements
 
     def worded(self, edits: Sequence[tuple[Text, str]]) -> Worded:
-        own = self._statements
-        found = [edited_answer(own.writer, own.answers[text], name) for text, name in edits]
-        known = [answered for answered in found if answered is not None]
+        statements = self._statements
+        edited = [edited_answer(statements.writer, statements.answers[text], name) for text, name in edits]
+        known = [answered for answered in edited if answered is not None]
         return Worded(
-            Statements(own.writer, known) if known else own, tuple(None if one is None else one.texts for one in found)
+            Statements(statements.writer, known) if known else statements,
+            tuple(None if one is None else one.texts for one in edited),
         )
 
 
@@ -107,7 +108,10 @@ class Chosen(Choosing):
         spans = [_span(answered, one) for answered, one in zip(answers, specs, strict=True)]
         tokens = [answered.tokens([span])[0] for answered, span in zip(answers, spans, strict=True)]
         return Settled(
-            replace(encoding, spans=torch.tensor([(own[0], own[-1]) for own in tokens])),
+            replace(
+                encoding,
+                spans=torch.tensor([(statement_tokens[0], statement_tokens[-1]) for statement_tokens in tokens]),
+            ),
             [0] * len(encoding),
             None,
             tuple(
@@ -188,7 +192,7 @@ class Statements(LanguageModel):
         width = max(len(row.ids) for row in rows)
 
         def padded(values: Sequence[Sequence[object]], fill: object) -> Tensor:
-            return torch.tensor([[*own, *[fill] * (width - len(own))] for own in values])
+            return torch.tensor([[*row, *[fill] * (width - len(row))] for row in values])
 
         return Encoding(
             texts=tuple(row.text for row in rows),
@@ -213,17 +217,17 @@ class Statements(LanguageModel):
         """The same, with the log-odds of tokens read in a given way."""
         read = encoding if encoding.spans is not None else self.choosing.read(encoding)
         spans = _spans(read)
-        found: dict[int, Float[Tensor, "masks classes"]] = {}
+        logits: dict[int, Float[Tensor, "masks classes"]] = {}
         for text in dict.fromkeys(encoding.texts):
             level = Level.of(self.answers[text], encoding.unit)
-            rows = [row for row, own in enumerate(encoding.texts) if own == text]
+            rows = [row for row, row_text in enumerate(encoding.texts) if row_text == text]
             wanted = level.pieces(np.concatenate([keeps[row].numpy() for row in rows]))
             odds = reading(self.forced(text, encoding.unit), wanted, removal) if len(wanted) else wanted
             parts = np.split(odds, np.cumsum([len(keeps[row]) for row in rows])[:-1])
             for row, part in zip(rows, parts, strict=True):
                 first, last = spans[row]
-                found[row] = _logits(torch.from_numpy(part[:, first : last + 1])) if len(part) else torch.zeros(0, 2)
-        return [found[row] for row in range(len(encoding))]
+                logits[row] = _logits(torch.from_numpy(part[:, first : last + 1])) if len(part) else torch.zeros(0, 2)
+        return [logits[row] for row in range(len(encoding))]
 
     def _row(self, text: Text, unit: Granularity) -> "_Row":
         if text not in self.answers:

@@ -60,7 +60,7 @@ class RuledPasses(BackwardRules):
     ) -> tuple[list[Float[Tensor, "_tokens hidden"]], Float[Tensor, "batch points"]]:
         points = 2 if isinstance(rules, Difference) else 1
         lengths = encoding.lengths
-        found: dict[int, Tensor] = {}
+        of_text: dict[int, Tensor] = {}
         values = torch.zeros(len(encoding), points, dtype=torch.float64)
         for count, together in self._together(encoding, embeds, rules).items():
             # A gradient for each target is held.
@@ -72,8 +72,8 @@ class RuledPasses(BackwardRules):
             for rows, (scalars, gradients) in run_grouped(self._passes.budget, sizes, run):
                 for row, own_scalars, own_gradients in zip(rows, scalars, gradients, strict=True):
                     for text, scalar, gradient in zip(together[row], own_scalars, own_gradients, strict=True):
-                        values[text], found[text] = scalar.double(), gradient[: lengths[text]]
-        return [found[row] for row in range(len(encoding))], values
+                        values[text], of_text[text] = scalar.double(), gradient[: lengths[text]]
+        return [of_text[row] for row in range(len(encoding))], values
 
     def _together(
         self, encoding: Encoding, embeds: Embeddings, rules: Rules
@@ -83,10 +83,10 @@ class RuledPasses(BackwardRules):
             return {1: [(text,) for text in range(len(encoding))]}
 
         def digest(text: int) -> bytes:
-            found, length = blake2b(digest_size=16), encoding.lengths[text]
+            hashed, length = blake2b(digest_size=16), encoding.lengths[text]
             for states in (embeds, rules.starts) if isinstance(rules, Difference) else (embeds,):
-                found.update(raw(states[text, :length]))
-            return found.digest()
+                hashed.update(raw(states[text, :length]))
+            return hashed.digest()
 
         return alike(encoding, digest)
 
@@ -122,12 +122,15 @@ class RuledPasses(BackwardRules):
 
         # Eager attention: fused kernels show neither softmax nor products.
         with torch.enable_grad(), tap(self._core, (), ()):
-            found = self._by_layers(scalars, book, embeds, len(texts)) if long else None
-            if found is None:
+            result = self._by_layers(scalars, book, embeds, len(texts)) if long else None
+            if result is None:
                 values = scalars()
                 of_texts = values.reshape(points, *texts.shape)[0]
-                found = values.detach(), torch.stack([own[: len(texts)] for own in back(of_texts, embeds)], 1)
-        values, gradients = found
+                result = (
+                    values.detach(),
+                    torch.stack([gradient[: len(texts)] for gradient in back(of_texts, embeds)], 1),
+                )
+        values, gradients = result
         values = values.reshape(points, *texts.shape).movedim(0, -1)
         return values.cpu(), gradients.to(torch.promote_types(gradients.dtype, torch.float32)).cpu()
 

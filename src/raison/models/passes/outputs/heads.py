@@ -35,8 +35,8 @@ def class_logits(outputs: Outputs) -> Tensor:
     """The logits in the output of a forward pass."""
     if isinstance(outputs, Tensor):
         return outputs
-    found: Tensor = outputs["logits"] if isinstance(outputs, Mapping) else outputs[0]
-    return found
+    logits: Tensor = outputs["logits"] if isinstance(outputs, Mapping) else outputs[0]
+    return logits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,8 +91,8 @@ class ClassHead(Head):
     def logits(self, parts: Parts, batch: TokenBatch) -> Logits:
         if self.activation is None:
             return parts[:, 0]
-        found: Tensor = ACTIVATIONS[self.activation]()(parts[:, 0])
-        return found
+        logits: Tensor = ACTIVATIONS[self.activation]()(parts[:, 0])
+        return logits
 
     def predicted(self, parts: Parts) -> Int[Tensor, "rows parts"]:
         return parts.argmax(-1)
@@ -120,9 +120,9 @@ class SpanHead(Head):
             )
         assert outputs.start_logits is not None, "an answer without its logits"
         assert outputs.end_logits is not None, "an answer without its logits"
-        found = torch.stack([outputs.start_logits, outputs.end_logits], 1)
-        found = found.to(torch.promote_types(found.dtype, torch.float32))
-        return found.masked_fill(~_allowed(batch).to(found.device)[:, None], -torch.inf)
+        logits = torch.stack([outputs.start_logits, outputs.end_logits], 1)
+        logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+        return logits.masked_fill(~_allowed(batch).to(logits.device)[:, None], -torch.inf)
 
     def logits(self, parts: Parts, batch: TokenBatch) -> Logits:
         assert batch.spans is not None, "an encoding without an answer to explain"
@@ -142,11 +142,11 @@ class SpanHead(Head):
 
 def answer_logits(parts: Float[Tensor, "rows 2 choices"], spans: Int[Tensor, "rows 2"]) -> Float[Tensor, "rows 2"]:
     """Logits of the answer from token s to token e, and of all other answers together; see SpanHead."""
-    own = parts.gather(2, spans[:, :, None])[:, :, 0]
+    answer = parts.gather(2, spans[:, :, None])[:, :, 0]
     others = parts.scatter(2, spans[:, :, None], -torch.inf).logsumexp(2)
     any_end = parts[:, 1].logsumexp(1)
-    rest = torch.logaddexp(others[:, 0] + any_end, own[:, 0] + others[:, 1])
-    return torch.stack([own.sum(1), rest], 1)
+    rest = torch.logaddexp(others[:, 0] + any_end, answer[:, 0] + others[:, 1])
+    return torch.stack([answer.sum(1), rest], 1)
 
 
 def _allowed(batch: TokenBatch) -> Bool[Tensor, "rows tokens"]:

@@ -56,8 +56,8 @@ class WordHead(Head):
         return hooked([self.decoder], before=narrow)
 
     def parts(self, outputs: Outputs, batch: TokenBatch) -> Parts:
-        found = class_logits(outputs)
-        return _at_places(found, batch) if found.shape[1] == batch.ids.shape[1] else found
+        logits = class_logits(outputs)
+        return _at_places(logits, batch) if logits.shape[1] == batch.ids.shape[1] else logits
 
     def logits(self, parts: Parts, batch: TokenBatch) -> Logits:
         return mixed(parts, batch, rest=True)
@@ -75,20 +75,20 @@ def mixed(parts: Parts, batch: TokenBatch, rest: bool) -> Logits:
     assert batch.reading is not None, "an encoding without a place to explain"
     z = parts.to(torch.promote_types(parts.dtype, torch.float32))
     weights, choices = batch.reading.weights.to(z), batch.reading.choices.to(z.device)
-    own = z.gather(2, choices)
+    chosen = z.gather(2, choices)
     if rest:
         others = z.scatter(2, choices, -torch.inf).logsumexp(2, keepdim=True)
-        own = torch.cat([own, others], 2)
-    if own.shape[1] == 1:
-        return own[:, 0]
+        chosen = torch.cat([chosen, others], 2)
+    if chosen.shape[1] == 1:
+        return chosen[:, 0]
     total = z.logsumexp(2, keepdim=True)
-    shares: Float[Tensor, "reads places classes"] = own - total + weights.log()[..., None]
+    shares: Float[Tensor, "reads places classes"] = chosen - total + weights.log()[..., None]
     return shares.logsumexp(1) + (weights[..., None] * total).sum(1)
 
 
-def _at_places(found: Float[Tensor, "rows tokens _size"], batch: TokenBatch) -> Float[Tensor, "reads places _size"]:
+def _at_places(logits: Float[Tensor, "rows tokens _size"], batch: TokenBatch) -> Float[Tensor, "reads places _size"]:
     """What is at the places that are read; everything where none is named."""
     if batch.spans is None:
-        return found
-    rows = torch.arange(len(found)) if batch.reads is None else batch.reads
-    return found[rows[:, None].to(found.device), batch.spans.to(found.device)]
+        return logits
+    rows = torch.arange(len(logits)) if batch.reads is None else batch.reads
+    return logits[rows[:, None].to(logits.device), batch.spans.to(logits.device)]

@@ -68,11 +68,11 @@ class WordReadout(Readout):
 
     def logits(self, states: Sequence[States]) -> Float[Tensor, "rows classes"]:
         if all(len(ids) == 1 for ids in self.label_ids):
-            found = self._rows(states[-1][:, -1], [ids[0] for ids in self.label_ids])
+            scores = self._rows(states[-1][:, -1], [ids[0] for ids in self.label_ids])
         else:
             whole = [self.head(read).float().log_softmax(-1) for read in states]
-            found = torch.stack([self._score(whole, ids) for ids in self.label_ids], -1)
-        return found if self.prior is None else found - self.prior.to(found)
+            scores = torch.stack([self._score(whole, ids) for ids in self.label_ids], -1)
+        return scores if self.prior is None else scores - self.prior.to(scores)
 
     def _rows(self, states: Float[Tensor, "rows hidden"], tokens: list[int]) -> Float[Tensor, "rows classes"]:
         if type(self.head) is not nn.Linear:

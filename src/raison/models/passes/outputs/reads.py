@@ -102,9 +102,9 @@ class Reads:
         width = max(places.shape[1] for _, places in cuts)
         ids, types, places = (
             torch.cat([torch.nn.functional.pad(part, (0, width - part.shape[1])) for part in parts])
-            for parts in zip(*((own.ids, own.type_ids, places) for own, places in cuts), strict=True)
+            for parts in zip(*((part.ids, part.type_ids, places) for part, places in cuts), strict=True)
         )
-        lengths = torch.cat([own.lengths for own, _ in cuts])
+        lengths = torch.cat([part.lengths for part, _ in cuts])
         return Apart(replace(batch, ids=ids, type_ids=types, lengths=lengths), places, self.join.reads)
 
     def evaluated(self, batch: TokenBatch, run: Callable[[TokenBatch], Output]) -> Logits:
@@ -113,8 +113,8 @@ class Reads:
         numbers: dict[bytes, int] = {}
         index = []
         for number in range(self.join.reads):
-            own, _ = self._cut(batch, number)
-            for ids, types, length in zip(own.ids, own.type_ids, own.lengths.tolist(), strict=True):
+            part, _ = self._cut(batch, number)
+            for ids, types, length in zip(part.ids, part.type_ids, part.lengths.tolist(), strict=True):
                 row = ids[:length], types[:length]
                 key = torch.cat(row).numpy().tobytes()
                 rows.setdefault(key, row)
@@ -139,4 +139,4 @@ class Reads:
 
 def _table(rows: Sequence[tuple[Tensor, Tensor]]) -> TokenBatch:
     ids, types = (pad_sequence([row[column] for row in rows], batch_first=True) for column in (0, 1))
-    return TokenBatch(ids, types, torch.tensor([len(own) for own, _ in rows]))
+    return TokenBatch(ids, types, torch.tensor([len(row_ids) for row_ids, _ in rows]))

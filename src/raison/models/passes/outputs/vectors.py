@@ -36,11 +36,11 @@ class Dense:
 
     def __call__(self, vectors: Output) -> Float[Tensor, "rows out"]:
         weight, bias = self.weight.to(vectors), None if self.bias is None else self.bias.to(vectors)
-        found: Tensor = ACTIVATIONS[self.activation]()(nn.functional.linear(vectors, weight, bias))
+        activated: Tensor = ACTIVATIONS[self.activation]()(nn.functional.linear(vectors, weight, bias))
         if not self.added:
-            return found
-        own = vectors if self.residual is None else nn.functional.linear(vectors, self.residual.to(vectors))
-        return found + own
+            return activated
+        residual = vectors if self.residual is None else nn.functional.linear(vectors, self.residual.to(vectors))
+        return activated + residual
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +80,15 @@ class Vectors:
     @property
     def facts(self) -> list[object]:
         """What decides the vectors besides the model, as JSON values."""
-        found: list[object] = [self.pooled]
+        facts: list[object] = [self.pooled]
         for step in self.steps:
             if isinstance(step, Normalized):
-                found.append("normalized")
+                facts.append("normalized")
                 continue
             held = [part.double() for part in (step.weight, step.bias, step.residual) if part is not None]
             sums = [[list(part.shape), float(part.sum()), float(part.square().sum())] for part in held]
-            found.append([step.activation, step.added, sums])
-        return found
+            facts.append([step.activation, step.added, sums])
+        return facts
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -110,8 +110,8 @@ class CausalSteps(StepLogits):
         self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str
     ) -> list[Float[Tensor, "_masks _units classes"]]:
         with self._passes.network.quiet():
-            found = self._reader.step_logits(encoding, keeps, self._removals.remover(removal))
-            return self._passes.finite(encoding, found)
+            logits = self._reader.step_logits(encoding, keeps, self._removals.remover(removal))
+            return self._passes.finite(encoding, logits)
 
     def start_logits(self, encoding: Encoding) -> Logits:
         with self._passes.network.quiet():
@@ -157,8 +157,8 @@ def _steps(
         # The appended column is for tokens outside any unit (-1): they always stay.
         stays = torch.cat([wanted, wanted.new_ones(len(wanted), 1)], 1)[:, unit_ids]
         ends = stays.cumsum(1) if remover.token is None else torch.arange(1, len(unit_ids) + 1).expand(stays.shape)
-        for (ids, _), own in zip(_masked(encoding, text, wanted, remover), ends[:, last].tolist(), strict=True):
-            for end in own:
+        for (ids, _), row_ends in zip(_masked(encoding, text, wanted, remover), ends[:, last].tolist(), strict=True):
+            for end in row_ends:
                 row = torch.cat([ids[start:end], cue])
                 # Everything is deleted and nothing surrounds it: one token represents the empty text.
                 yield row if len(row) + start else ids.new_tensor([remover.placeholder])

@@ -79,12 +79,12 @@ class PackedReader:
             positions = whole.setdefault(ids, [])
             spans.append((ids, slice(len(positions), len(positions) + len(wanted))))
             positions.extend(wanted)
-        found: dict[Ids, Tensor] = {}
+        states: dict[Ids, Tensor] = {}
         with torch.no_grad():
             for part, packed in self._parts(prefix, sorted(whole)):
                 read = partial(_at_leaves, partial(self._packed, prefix)) if packed else partial(self._plain, prefix)
-                found.update(zip(part, read(part, [whole[row] for row in part]), strict=True))
-        return [found[ids][span] for ids, span in spans]
+                states.update(zip(part, read(part, [whole[row] for row in part]), strict=True))
+        return [states[ids][span] for ids, span in spans]
 
     def cache(self, prefix: Int[Tensor, " prefix"], batch: int) -> Cache | None:
         """The prompt's keys and values for one pass over `batch` rows that follow it, as constants.
@@ -154,16 +154,16 @@ class PackedReader:
         every = {number: list(range(len(prefix) + len(rows[number]))) for number in probes}
         more = [[*wanted, *every.get(number, [])] for number, wanted in enumerate(reads)]
         try:
-            found = self._read_packed(prefix, rows, more)
+            packed_states = self._read_packed(prefix, rows, more)
         except (torch.OutOfMemoryError, RaisonError):
             # The latter is from whoever hears of the passes, and ends the work.
             raise
         except _FAILURES:
             return False, []
-        packed = [found[number][len(reads[number]) :] for number in every]
+        packed = [packed_states[number][len(reads[number]) :] for number in every]
         plain = self._plain(prefix, [rows[number] for number in every], list(every.values()))
         right = all(_close(*pair, max(0, len(prefix) - 1)) for pair in zip(packed, plain, strict=True))
-        return right, [states[: len(wanted)] for states, wanted in zip(found, reads, strict=True)]
+        return right, [states[: len(wanted)] for states, wanted in zip(packed_states, reads, strict=True)]
 
     def _read_packed(self, prefix: Tensor, rows: list[Ids], reads: list[list[int]]) -> list[Tensor]:
         walk = Walk(self.base, self._store.get(prefix) if len(prefix) else None, self._nodes)
@@ -189,8 +189,8 @@ class PackedReader:
         def run(group: list[int]) -> Sequence[Tensor]:
             width = max(lengths[number] for number in group)
             ids = torch.tensor([[*start, *rows[k], *[0] * (width - lengths[k])] for k in group], device=device)
-            own = torch.tensor([lengths[number] for number in group], device=device)
-            mask = torch.arange(width, device=device) < own[:, None]
+            group_lengths = torch.tensor([lengths[number] for number in group], device=device)
+            mask = torch.arange(width, device=device) < group_lengths[:, None]
             states = self.base(input_ids=ids, attention_mask=mask.long(), use_cache=False)[0].flatten(0, 1)
             picks = [line * width + position for line, number in enumerate(group) for position in reads[number]]
             chosen = states[torch.tensor(picks, dtype=torch.long, device=states.device)]
@@ -208,20 +208,20 @@ class PackedReader:
         run: Callable[[list[int]], Sequence[Tensor]],
     ) -> list[Tensor]:
         """Run all rows in the groups that `divide` makes (indices into its argument); retry after out of memory."""
-        found: dict[int, Tensor] = {}
+        states_of: dict[int, Tensor] = {}
         left = list(range(count))
-        with steps_of("passes", count) as told:
+        with steps_of("passes", count) as progress:
             while left:
                 before = self._budget.tokens
                 for group in divide(left):
                     members = [left[place] for place in group]
                     for numbers, states in shrinking(self._budget, run, members):
-                        found.update(zip(numbers, states, strict=True))
-                        told(len(numbers))
+                        states_of.update(zip(numbers, states, strict=True))
+                        progress(len(numbers))
                     if self._budget.tokens < before:
                         break
-                left = [number for number in left if number not in found]
-        return [found[number] for number in range(count)]
+                left = [number for number in left if number not in states_of]
+        return [states_of[number] for number in range(count)]
 
     def trial(self) -> bool:
         """Whether packed states are right for a few made-up sequences, which cross short sliding windows."""

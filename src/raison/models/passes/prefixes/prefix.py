@@ -119,15 +119,15 @@ def fingerprint(base: nn.Module) -> tuple[Hashable, ...]:
 
 def _settings(module: nn.Module) -> tuple[Hashable, ...]:
     # Without this project's own hooks, which come and go with the passes of other threads.
-    found: list[Hashable] = [*without_own(module._forward_hooks), None, *without_own(module._forward_pre_hooks)]
+    settings: list[Hashable] = [*without_own(module._forward_hooks), None, *without_own(module._forward_pre_hooks)]
     for name, value in vars(module).items():
         if isinstance(value, (bool, int, float, str)):
-            found.append((name, value))
+            settings.append((name, value))
         elif type(value) is list and all(isinstance(item, str) for item in value):
-            found.append((name, tuple(value)))
+            settings.append((name, tuple(value)))
         elif type(value) is dict and value and all(isinstance(item, (bool, int, float)) for item in value.values()):
-            found.append((name, tuple(value.items())))
-    return tuple(found)
+            settings.append((name, tuple(value.items())))
+    return tuple(settings)
 
 
 class PrefixStore:

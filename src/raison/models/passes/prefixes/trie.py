@@ -48,28 +48,28 @@ def cut(rows: Sequence[Ids], nodes: int) -> list[list[int]]:
 
     A sequence that adds more forms its own group.
     """
-    found: list[list[int]] = []
+    parts: list[list[int]] = []
     size = 0
     for number, row in enumerate(rows):
         new = len(row) - shared(rows[number - 1], row) if number else len(row)
-        if found and size + new <= nodes:
-            found[-1].append(number)
+        if parts and size + new <= nodes:
+            parts[-1].append(number)
             size += new
         else:
-            found.append([number])
+            parts.append([number])
             size = new
-    return found
+    return parts
 
 
 def leaves(rows: Sequence[Ids]) -> list[int]:
     """For each sequence the number of the longest one in order that begins with it, which may be itself."""
     order = sorted(range(len(rows)), key=rows.__getitem__)
-    found = list(range(len(rows)))
+    last = list(range(len(rows)))
     # In sorted order, what begins with a sequence follows it.
     for one, after in reversed(list(pairwise(order))):
         if rows[after][: len(rows[one])] == rows[one]:
-            found[one] = found[after]
-    return found
+            last[one] = last[after]
+    return last
 
 
 def sees(

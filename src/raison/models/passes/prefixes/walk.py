@@ -45,13 +45,13 @@ class Walk:
         places = self._places[: self._start + known]
         stored = self._last.at(places) if self._last is not None and places else None
         trie = merge([rows[0][:known], *rows])
-        found = self._grown(stored, trie, known) if known < len(trie.tokens) else stored
-        assert found is not None, "nothing to read"
+        prefix = self._grown(stored, trie, known) if known < len(trie.tokens) else stored
+        assert prefix is not None, "nothing to read"
         paths = [[*range(self._start), *(self._start + node for node in path)] for path in trie.paths[1:]]
         if self._goes_on:
-            self._last, self._row, self._places = found, rows[-1], paths[-1]
+            self._last, self._row, self._places = prefix, rows[-1], paths[-1]
         picks = [path[position] for path, wanted in zip(paths, reads, strict=True) for position in wanted]
-        chosen = found.states[torch.tensor(picks, dtype=torch.long, device=found.states.device)]
+        chosen = prefix.states[torch.tensor(picks, dtype=torch.long, device=prefix.states.device)]
         return list(chosen.split([len(wanted) for wanted in reads]))
 
     def _grown(self, stored: Prefix | None, trie: Trie, known: int) -> Prefix:
