@@ -22,9 +22,9 @@ from rich.progress import (
 )
 
 DELAY = 1.0
-"""Seconds before a bar is drawn: what takes less needs none."""
+"""Seconds before a bar is drawn; shorter work needs none."""
 EVERY = 15.0
-"""Seconds between two lines where there is no terminal."""
+"""Seconds between two lines if there is no terminal."""
 
 Advance = Callable[[int], None]
 
@@ -54,7 +54,7 @@ class _Task:
     done: int = 0
     note: str = ""
     first: int = 0
-    """What was done before this process began."""
+    """The amount done before this process began."""
     began: float = 0.0
     bar: TaskID | None = None
     unit: str = ""

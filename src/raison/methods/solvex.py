@@ -49,7 +49,7 @@ class Solvex(Method):
 
     reference: ClassVar[str] = "zhou2023solvability"
     passes: ClassVar[str] = (
-        "at most 2 sum_k min(beam (n - k + 1), C(n, k)) forward; half of it, and n, for one objective alone"
+        "at most 2 sum_k min(beam (n - k + 1), C(n, k)) forward; half of that plus n for a single objective"
     )
 
     def __post_init__(self) -> None:

@@ -7,7 +7,7 @@ from raison.core.metric import Evidence, Metric
 from raison.core.results.explanation import Explanation
 
 FLOOR = 1e-6
-"""The least difference that the relative error divides by."""
+"""The smallest difference by which the relative error divides."""
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ class Consistency(GroupMetric):
 
     def __post_init__(self) -> None:
         if self.batch < FEWEST:
-            raise InputError(f"batch is {self.batch}: pairs can be ranked from {FEWEST} texts on; the paper takes 64.")
+            raise InputError(f"batch is {self.batch}: ranking pairs needs at least {FEWEST} texts; the paper uses 64.")
         if self.level not in LEVELS:
             raise UnknownNameError("level", self.level, LEVELS)
         if self.normalise not in NORMALISATIONS:

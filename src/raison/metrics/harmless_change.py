@@ -15,7 +15,7 @@ from raison.numerics.measures.agreement import spearman
 from raison.text.edits import EDITS, Edited, check_edits, edit
 
 DECIMALS = 5
-"""Scores that agree in so many, as shares of the largest, are equal."""
+"""Scores that agree to this many decimals, as shares of the largest, are equal."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class HarmlessChange(Metric):
         if not 0 <= self.tolerance <= 1:
             raise InputError(
                 f"tolerance is {self.tolerance}: it is the largest change of a probability, or of a number as a share "
-                "of how far the text moves it. Give 0 to 1, such as 0.05."
+                "of the text's effect on it. Give 0 to 1, such as 0.05."
             )
 
     def rewordings(self, explanation: Explanation) -> Sequence[Rewording]:

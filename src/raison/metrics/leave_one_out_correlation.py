@@ -11,7 +11,7 @@ from raison.core.metric import IN_PLACE, Evidence, KeepRows, Metric
 from raison.core.results.explanation import Explanation
 
 DECIMALS = 6
-"""Values that agree to so many decimals of the largest one tie: what is left is rounding of the passes."""
+"""Values that agree to this many decimals of the largest one tie; smaller differences are rounding errors."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from raison.core.results.explanation import Explanation
 from raison.numerics.measures.agreement import spearman
 
 DECIMALS = 6
-"""Values that agree to so many decimals of the largest one tie: what is left is rounding of the passes."""
+"""Values that agree to this many decimals of the largest one tie; smaller differences are rounding errors."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from raison.core.results.explanation import Explanation
 from raison.numerics.measures.curves import curve_keeps
 
 TOLERANCE = 1e-5
-"""A smaller fall of the log-odds is rounding of the passes; a bound on p itself would hide all steps near 0 or 1."""
+"""A smaller drop of the log-odds is a rounding error; a bound on p itself would hide all steps near 0 or 1."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from raison.core.results.explanation import Explanation
 
 PARTS = ("absolute", "positive")
 FEWEST = 10
-"""Texts from which on a share of them can be held out."""
+"""Minimum number of texts of which a share can be held out."""
 
 
 @dataclass(frozen=True)

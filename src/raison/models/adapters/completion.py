@@ -20,9 +20,9 @@ from raison.models.tokens.prompting import Explained, PromptEncoder
 from raison.text.prompts import Prompt
 
 CONTENT_FREE = ("N/A", "[MASK]", "...")
-"""Inputs without content. Contextual calibration divides by the mean prediction on them.
+"""Content-free inputs. Contextual calibration divides by the mean prediction on them.
 
-Zhao et al. 2021 use "N/A", "[MASK]" and the empty string; no text is empty here, so three dots replace it.
+Zhao et al. 2021 use "N/A", "[MASK]" and the empty string; texts cannot be empty here, so three dots replace it.
 """
 
 
@@ -67,7 +67,7 @@ def _check_output(adapter: Classifier) -> None:
         recomputed = core.get_output_embeddings()(core.base_model(input_ids=ids, use_cache=False)[0][:, -1])
         plain = core(input_ids=ids, use_cache=False).logits[:, -1]
     if not plain.isfinite().all():
-        raise NonFiniteError(f"{adapter.name} returned NaN or infinite logits behind its prompt. {way_out(core.dtype)}")
+        raise NonFiniteError(f"{adapter.name} returned NaN or infinite logits after its prompt. {way_out(core.dtype)}")
     tolerance = 1e-3 if plain.dtype == torch.float32 else 0.05
     if not torch.allclose(recomputed.float(), plain.float(), atol=tolerance, rtol=tolerance):
         raise UnsupportedError(

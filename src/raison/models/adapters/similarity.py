@@ -12,7 +12,7 @@ from raison.models.tokens.multi_input import MultiInputEncoder
 from raison.models.tokens.token_rows import padding_id
 
 APART = ((0,), (1,))
-"""Two strings, each read by itself."""
+"""Two strings, each encoded separately."""
 
 
 def similarity(
@@ -23,7 +23,9 @@ def similarity(
     if model.base_model is not model:
         raise LoadError(f"'{name}' is a {kind}, which has a head: give the model below it (model.base_model).")
     if model.config.is_encoder_decoder:
-        raise LoadError(f"'{name}' is a {kind}, which also writes: give its encoder alone, such as a T5EncoderModel.")
+        raise LoadError(
+            f"'{name}' is a {kind}, which also has a decoder: give its encoder alone, such as a T5EncoderModel."
+        )
     inner = TextEncoder(tokenizer, max_tokens(model.config, tokenizer.model_max_length))
     encoder = MultiInputEncoder(
         inner, APART, padding_id(tokenizer), "a pair of two strings, whose similarity is explained"

@@ -32,15 +32,15 @@ class TaskSetup:
     head: Head
     readout: Readout | None = None
     cache: CausalCache | None = None
-    """Shared by all readouts of the same causal model."""
+    """Cache shared by all readouts of the same causal model."""
     probe: Callable[[str], Text] = str
-    """Makes of any text one that the model takes: behind a question, or with a mask."""
+    """Turns any text into one that the model accepts: after a question, or with a mask."""
     choosing: Callable[[ForwardPasses], Choosing] | None = None
-    """Where predictions are made at places of a text: what finds these, with the model's passes."""
+    """If predictions are made at positions of a text: what finds these positions, with passes of the model."""
     border: int | None = None
-    """Of an encoder-decoder that writes: how many tokens of a row its encoder reads. The others are its decoder's."""
+    """For a generative encoder-decoder: how many tokens of a row its encoder reads; its decoder reads the others."""
     join: Join | None = None
-    """How the outputs of what is read apart become one number; None where a text is read in one pass."""
+    """How the outputs of separately encoded texts become one number; None if a text is read in one pass."""
     strings: int = 1
     """How many strings every text needs; see LanguageModel.strings."""
 

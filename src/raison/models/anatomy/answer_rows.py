@@ -16,7 +16,7 @@ from raison.models.stack.eval_mode import evaluating
 from raison.models.stack.tap import tap
 
 TOGETHER = 16
-"""Rows whose attention is in memory at once."""
+"""Number of rows whose attention is in memory at once."""
 
 
 @final

@@ -58,7 +58,7 @@ class ModelAnatomy(Anatomy):
         parts = family_of(core).parts
         if parts is None:
             raise UnsupportedError(
-                f"cannot take {type(core).__name__} apart",
+                f"cannot decompose {type(core).__name__}",
                 [f"the parts of a layer of model type '{core.config.model_type}' are not known"],
                 _WAY_OUT,
             )
@@ -129,13 +129,13 @@ class ModelAnatomy(Anatomy):
         for number in range(self.layers):
             recomputed = layer_output(trace, number, self.weights(number))
             if not _close(recomputed, trace.states[number + 1], tolerance):
-                wrong.append(f"layer {number} gives other states than its parts do")
+                wrong.append(f"layer {number} gives different states from its parts")
         if not wrong and self._outlet.reason is None:
             recomputed = head_output(trace, self.head())
             if not _close(recomputed, logits, tolerance):
-                wrong.append("the head gives other logits than its parts do")
+                wrong.append("the head gives different logits from its parts")
         if wrong:
-            raise UnsupportedError(f"cannot take {type(self._core).__name__} apart", wrong, _WAY_OUT)
+            raise UnsupportedError(f"cannot decompose {type(self._core).__name__}", wrong, _WAY_OUT)
 
 
 class _Outlet:
@@ -144,7 +144,7 @@ class _Outlet:
     def __init__(self, core: PreTrainedModel, parts: Parts, readout: Readout | None, head: Head) -> None:
         self.parts = parts
         self.reason = _no_chain(readout, head)
-        """Why the logits are no chain of linear maps, norms and activations; None where they are one."""
+        """Why the logits are not a chain of linear maps, norms and activations; None if they are."""
         self._core = core
         self._readout = readout
         self._head = head
@@ -189,11 +189,11 @@ class _Outlet:
 
 def _no_chain(readout: Readout | None, head: Head) -> str | None:
     if isinstance(head, TagHead | WordHead):
-        return "its prediction is read at places of the text that differ from text to text, and not by one linear head"
+        return "its prediction is made at positions that differ from text to text, not by one linear head"
     if isinstance(head, VectorHead):
-        return "a similarity is no linear function of the states that it is made from"
+        return "a similarity is not a linear function of hidden states"
     if not isinstance(head, ClassHead):
-        return "the model answers with a part of the text, and all other answers together have no single logit"
+        return "the model answers with a part of the text, and the other answers together have no single logit"
     if isinstance(readout, WordReadout):
         several = any(len(ids) > 1 for ids in readout.label_ids)
         return "labels of several tokens are read at several positions" if several else None
@@ -271,7 +271,7 @@ def _head_size(core: PreTrainedModel, value: Affine, heads: int) -> int:
     size: int = config.get("head_dim") or config.get("d_kv") or core.config.hidden_size // heads
     if len(value.weight) % size:
         raise UnsupportedError(
-            f"cannot take {type(core).__name__} apart",
+            f"cannot decompose {type(core).__name__}",
             [f"{len(value.weight)} values are not heads of {size} features"],
             _WAY_OUT,
         )
@@ -298,7 +298,7 @@ def _norm(module: nn.Module, like: Tensor) -> Norm | None:
     if isinstance(module, nn.Identity):
         return None
     if not _is_norm(module):
-        raise UnsupportedError("cannot take the model apart", [f"{type(module).__name__} is no known norm"], _WAY_OUT)
+        raise UnsupportedError("cannot decompose the model", [f"{type(module).__name__} is not a known norm"], _WAY_OUT)
     dtype = torch.promote_types(like.dtype, torch.float32)
     gain: Tensor = module.weight.detach().to(dtype)  # type: ignore[operator]
     parameter = module._parameters.get("bias")

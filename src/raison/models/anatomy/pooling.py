@@ -21,7 +21,7 @@ def find_pooling(model: PreTrainedModel, encoding: Encoding, logits: Callable[[E
     if model.base_model is model:
         raise UnsupportedError(
             f"cannot tell which tokens {type(model).__name__} predicts from",
-            ["it names no base model (base_model_prefix), whose last hidden states its head reads"],
+            ["it names no base model (base_model_prefix), whose last hidden states its head would read"],
             "Use a method that does not read attention rows, such as integrated_gradients.",
         )
     length = encoding.lengths[0]

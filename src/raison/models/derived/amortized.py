@@ -128,7 +128,7 @@ def read_card(folder: Path, model: str) -> AmortizedCard:
 
 
 _KNOWN: WeakKeyDictionary[LanguageModel, dict[tuple[object, ...], Amortized]] = WeakKeyDictionary()
-"""Explainers that were loaded and checked, by model."""
+"""Loaded and checked explainers, by model."""
 
 
 def find(model: LanguageModel, checkpoint: str | None) -> Amortized:

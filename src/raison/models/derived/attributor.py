@@ -26,7 +26,7 @@ from raison.models.tokens.limits import max_tokens
 DROPOUT = 0.1
 """Dropout before the head in training, as in the published code."""
 FIXED = ("prediction", "labels", "substitute")
-"""Parameters of the data rather than of a text: frozen while a text is fine-tuned on."""
+"""Parameters shared by all texts: frozen while fine-tuning on a single text."""
 
 
 class Attributor(nn.Module):
@@ -149,7 +149,7 @@ class Attributor(nn.Module):
 
 
 _ALONE: WeakKeyDictionary[Attributor, Lock] = WeakKeyDictionary()
-"""Kept outside the modules, which are copied and saved with all their attributes."""
+"""Kept outside the modules, because modules are copied and saved with all their attributes."""
 
 
 def encoder_copy(model: PreTrainedModel, *, shared: bool) -> PreTrainedModel:
@@ -196,7 +196,10 @@ def _check_both_ways(part: PreTrainedModel) -> None:
     if torch.equal(first, second):
         raise UnsupportedError(
             f"{type(part).__name__} cannot be an attribution model",
-            ["it reads from left to right: a token's score could depend neither on what follows nor on the prediction"],
+            [
+                "it reads from left to right, so a token's score could depend neither on later tokens nor on the "
+                "prediction"
+            ],
             "Give an encoder as the backbone (--backbone minilm).",
         )
 

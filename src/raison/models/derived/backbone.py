@@ -43,7 +43,7 @@ def _classifier(adapter: Classifier, tree: nn.Module, twins: dict[int, nn.Module
         twin_readout = replace(readout, head=twins[id(readout.head)])
         return adapter.over(tree, replace(adapter.use, readout=twin_readout, cache=None))
     if readout is not None:
-        raise InputError(f"blocks of {adapter.name} are randomised for a class, not for tokens that it writes.")
+        raise InputError(f"randomising blocks of {adapter.name} is possible for its classes, not for generated tokens.")
     return adapter.over(tree, adapter.use)
 
 

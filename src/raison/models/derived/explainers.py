@@ -31,7 +31,7 @@ FILE = "explainer.json"
 SCHEMA = 1
 OWN = "own"
 PROBES = ("The plot is thin, but the acting is a quiet pleasure.", "i feel so tired and a little afraid today")
-"""Texts on which a model must predict what the explainer's model predicted."""
+"""Texts on which a model must give the same predictions as the explainer's model."""
 QUESTIONS = (
     ("Who wrote the play?", "The play was written in one night by Ada Moore, who was ill at the time."),
     ("Where does the river end?", "The river leaves the hills behind and ends in a quiet lake."),
@@ -115,7 +115,10 @@ def check_whole_texts(model: LanguageModel, what: str) -> None:
     if model.choosing is not None:
         raise UnsupportedError(
             f"{what} cannot be used on {model.name}",
-            ["it predicts at places of the text, and a trained explainer knows one prediction of the whole text"],
+            [
+                "it predicts at positions of the text, and a trained explainer explains one prediction for the whole "
+                "text"
+            ],
             "Use integrated_gradients, deep_lift or kernel_shap.",
         )
 
@@ -167,7 +170,7 @@ def read_card(folder: Path, model: str) -> Card:
         _check(Fields({"provenance": {}} | content, "an explainer's card"))
         content["goals"] = {name: _goal(goal) for name, goal in content["goals"].items()}
         if not content["goals"]:
-            raise ValueError("it was trained for no metric")
+            raise ValueError("it was not trained for any metric")
         content["classes"] = tuple(content["classes"])
         content["said"] = tuple(tuple(map(float, row)) for row in content["said"])
         return Card(**content)
@@ -317,7 +320,7 @@ def _backbone(model: LanguageModel, name: str, *, shared: bool) -> tuple[PreTrai
     if name == OWN:
         reading = text_classifier(model)
         if reading is None:
-            raise InputError(f"{model.name} has no encoder of its own: name a backbone, such as minilm.")
+            raise InputError(f"{model.name} has no encoder: name a backbone, such as minilm.")
         return encoder_copy(reading.core, shared=shared), reading.tokenizer
     folder = Path(name) if os.path.isdir(name) else None
     source = folder or (weights.fetch(name) if name in weights.names() else name)

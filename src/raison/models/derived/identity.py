@@ -32,9 +32,9 @@ SAMPLES = 65_536
 """Number of sampled values per tensor; more if it has more rows."""
 
 PAIRS = ((explainers.PROBES[0], "It is dull."), (explainers.PROBES[1], "He is glad."))
-"""The probes of a function of pairs."""
+"""The probe texts for a function of pairs."""
 TRIPLES = ((*PAIRS[0], PAIRS[1][1]), (*PAIRS[1], PAIRS[0][1]))
-"""The probes of a ranking."""
+"""The probe texts for a ranking."""
 
 _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _UNDECISIVE = ("model", "history", "provenance")

@@ -15,7 +15,7 @@ from raison.models.adapters.classifier import text_classifier
 from raison.models.derived.masked_lm import FillIn
 
 _KNOWN: WeakKeyDictionary[LanguageModel, dict[str, FillIn]] = WeakKeyDictionary()
-"""Kept as long as their models are in use."""
+"""Fillers, kept as long as their models are in use."""
 
 
 def filler_of(model: LanguageModel, name: str) -> FillIn:
@@ -27,7 +27,7 @@ def filler_of(model: LanguageModel, name: str) -> FillIn:
     if reading is None:
         raise UnsupportedError(
             f"tokens cannot be filled in for {model.name}",
-            ["it is not a classifier, or it explains written text"],
+            ["it is not a classifier, or it explains generated text"],
             "Replace units by the model's own removal (filler=None).",
         )
     known = _KNOWN.setdefault(model, {})

@@ -47,7 +47,7 @@ class RandomisedModels:
         check_how(how)
         backbone = backbone_of(adapter)
         if backbone is None:
-            raise InputError(f"blocks are those of a transformers model, and of {adapter.name} only answers are known.")
+            raise InputError(f"only a transformers model has blocks, and only the outputs of {adapter.name} are known.")
         self._backbone = backbone
         self._how = how
         self._seed = seed
@@ -65,9 +65,7 @@ class RandomisedModels:
         """The adapter with these blocks randomised. Raises InputError for a block that does not exist."""
         wrong = [number for number in numbers if not 1 <= number <= self.count]
         if wrong:
-            raise InputError(
-                f"block {wrong[0]} does not exist: the blocks have the numbers 1 (the last) to {self.count}."
-            )
+            raise InputError(f"block {wrong[0]} does not exist: blocks are numbered from 1 (the last) to {self.count}.")
         twins: dict[int, nn.Module] = {}
         tree = twin(self._backbone.tree, twins)
         for number in numbers:

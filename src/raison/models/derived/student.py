@@ -117,7 +117,8 @@ def _check_base(folder: Path) -> None:
         for ending, kind in trained.items():
             if name.endswith(ending):
                 raise InputError(
-                    f"the student {folder} is a trained {kind}: a student must not know the task; give a base model."
+                    f"the student {folder} is a trained {kind}, and a student must not know the task: give a base "
+                    "model."
                 )
 
 

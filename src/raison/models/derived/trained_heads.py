@@ -31,7 +31,7 @@ from raison.models.tokens.written_answer import WrittenAnswer
 KIND = "at2"
 SCHEMA = 1
 PROBE = ("The old house stood by the river. In the evening the children went", " down to the water with their father.")
-"""A prompt and what follows it: what a model says of the latter tells it from others."""
+"""A prompt and a continuation, whose probability identifies a model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def find(model: LanguageModel, checkpoint: str | None) -> Float[Tensor, "layers 
     model.ask(AnswerAttention)
     reader = model.reader if isinstance(model, Statements) else model
     if not isinstance(reader, Classifier):
-        raise UnsupportedError(f"at2 does not explain {model.name}", ["it is no language model that writes"])
+        raise UnsupportedError(f"at2 does not explain {model.name}", ["it is not a generative language model"])
     folder = usual_folder(model.name, KIND) if checkpoint is None else Path(checkpoint)
     card = read_card(folder, model.name)
     known, key = _KNOWN.setdefault(reader.core, set()), (card.vocabulary, card.said, version_of(reader))
@@ -106,7 +106,7 @@ def read_card(folder: Path, model: str) -> HeadsCard:
 
 
 _KNOWN: WeakKeyDictionary[PreTrainedModel, set[tuple[str, tuple[float, ...], int]]] = WeakKeyDictionary()
-"""What cards say of a model and was found to be so, with its version, as long as it is in use."""
+"""Verified claims of cards about a model, with its version, kept as long as it is in use."""
 
 
 def _check_fits(card: HeadsCard, writer: Writer, folder: Path) -> None:

@@ -23,9 +23,9 @@ class Piece:
     part: int = 0
     of: int = 1
     by_head: bool = False
-    """Whether the parts lie head by head, not one after the other."""
+    """Whether the parts are interleaved by head instead of consecutive."""
     bias: str | None = None
-    """The dotted name of a bias that stands beside the module."""
+    """The dotted name of a bias outside the module."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +37,13 @@ class Parts:
     output: Piece
     mlp_norm: str
     inner: Piece
-    """The feed-forward layer's first matrix; with a gate, the one that is not activated."""
+    """The feed-forward layer's first matrix; with a gate, the one without activation."""
     outer: Piece
     activation: str
     gate: Piece | None = None
-    """The feed-forward layer's matrix that is activated and multiplied with the other."""
+    """The feed-forward layer's gate matrix: its activated output multiplies the other one's."""
     norm_first: bool = False
-    """Norms stand before attention and feed-forward layer, and not after the sums with their residuals."""
+    """Norms come before attention and feed-forward layer instead of after the residual sums."""
     final_norm: str | None = None
     """A norm of all states after the last layer, by its name inside the base model."""
     head: tuple[str, ...] = ()
@@ -64,19 +64,19 @@ class Family:
     parts: Parts | None = None
     """Where the parts of the layers are; None: unknown, or not the usual two sublayers."""
     longest: int | None = None
-    """Tokens up to which it attends as it says, where it does otherwise to longer texts; None: no such limit."""
+    """Number of tokens beyond which its attention changes; None: no such limit."""
     order: tuple[int, ...] = ()
-    """Which of its modules each layer runs, where modules are run more than once; empty: each once, in order."""
+    """The module that each layer runs, if modules run more than once; empty: each once, in order."""
     tokens_first: bool = False
-    """Whether its embeddings have the tokens as their first axis, before the texts."""
+    """Whether the first axis of its embeddings is the tokens, before the texts."""
     turned_inside: bool = False
-    """Whether linear layers inside it get tensors whose first axis is not the texts: tokens, or distances."""
+    """Whether its linear layers get tensors whose first axis is not the texts but tokens or distances."""
     hidden_attention: str | None = None
-    """Why its attention cannot be read, where that is known: a clause about "its attention"."""
+    """Why its attention cannot be read, if known: a clause about "its attention"."""
 
 
 UNKNOWN = Family(model_types=())
-"""Taken for a model type that no file knows: every position is usable, and the pooling is unknown."""
+"""The default for unknown model types: every position is usable, and the pooling is unknown."""
 
 
 def family_of(model_or_config: PreTrainedModel | PreTrainedConfig) -> Family:

@@ -12,8 +12,8 @@ FAMILY = Family(
     position_offset=2,
     turned_inside=True,
     hidden_attention=(
-        "its attention is computed in overlapping chunks of a window, beside that of the first token, "
-        "and never as one matrix of queries and keys"
+        "its attention is computed in overlapping windows, with global attention of the first token, and never as one "
+        "matrix of queries and keys"
     ),
 )
 

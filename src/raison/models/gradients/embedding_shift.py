@@ -12,7 +12,7 @@ from raison.core.capabilities.embeddings import Shift
 from raison.models.stack.hooks import hooked
 
 CHUNK = 8192
-"""Rows of an embedding table that are looked up at a time to measure it."""
+"""Rows of an embedding table that are measured at a time."""
 
 
 def ball_vector(draw: int, token: int, features: int) -> Float[np.ndarray, " features"]:

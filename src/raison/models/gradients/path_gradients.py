@@ -22,7 +22,7 @@ DIGESTED = 4096
 
 Forward = Callable[[TokenBatch, Embeddings | None], Logits]
 _Job = tuple[tuple[int, ...], int]
-"""Texts that are one row, and the number of a point."""
+"""A one-row batch of texts, and the number of a point."""
 Sums = tuple[list[Float[Tensor, "_tokens hidden"]], Float[Tensor, "batch points"]]
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 _WRONG = 0.1
-"""Relative: rounding to four or eight bits leaves a linear layer linear to within a few percent."""
+"""A relative tolerance: a linear layer rounded to four or eight bits is linear to within a few percent."""
 
 
 def without_gradient(model: nn.Module) -> str | None:

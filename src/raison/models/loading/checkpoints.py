@@ -43,7 +43,7 @@ _AT_PLACES: dict[str, type] = {
     "ForMaskedLM": AutoModelForMaskedLM,
 }
 _WRITERS = ("ForConditionalGeneration", "MTModel")
-"""Encoder-decoders that write."""
+"""Generative encoder-decoders."""
 _LANGUAGE_MODELS: tuple[type, ...] = (AutoModelForCausalLM, AutoModelForSeq2SeqLM)
 
 
@@ -72,7 +72,7 @@ def _kind(config: PreTrainedConfig, prompted: bool) -> type:
     architecture = (config.architectures or [""])[0]
     if architecture.endswith(_OTHER_HEADS):
         raise LoadError(
-            f"'{config.name_or_path}' is a {architecture}, which gives no classes of a text: give a model for sequence "
+            f"'{config.name_or_path}' is a {architecture}, which does not classify texts: give a model for sequence "
             "classification, extractive question answering or causal language modelling."
         )
     if config.is_encoder_decoder and architecture.endswith(_WRITERS):
@@ -109,7 +109,9 @@ def foreign_adapter(folder: Path, placing: dict[str, object], prompted: bool) ->
     except LoadError as error:
         raise LoadError(f"{error} It is the base of the adapter {folder}.") from error.__cause__
     if model is None:
-        raise LoadError(no_head(str(folder), "the adapter saves none, and its base is no language model that writes"))
+        raise LoadError(
+            no_head(str(folder), "the adapter contains none, and its base is not a generative language model")
+        )
     has_tokenizer = (folder / "tokenizer_config.json").is_file()
     return merged(model, folder), read_tokenizer(folder if has_tokenizer else base)
 

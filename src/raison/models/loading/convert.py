@@ -34,8 +34,8 @@ def read_gguf(file: Path, dtype: object = None) -> tuple[PreTrainedModel, PreTra
         if AutoModelForCausalLM.__name__ not in str(error.__cause__):
             raise
         raise LoadError(
-            f"'{file}' holds another model than a causal language model, and no other is read from GGUF: give the "
-            "folder or the Hub id of its safetensors."
+            f"'{file}' does not contain a causal language model, the only kind that is read from GGUF: give the folder "
+            "or the Hub id of its safetensors."
         ) from None
     return model, tokenizer
 

@@ -78,7 +78,7 @@ def read_embedder(
     entries = _read(folder / MODULES)
     first, *others = entries
     if _kind(first) != "Transformer":
-        raise LoadError(f"cannot load '{folder}': it begins with a {_kind(first)}, and not with a Transformer.")
+        raise LoadError(f"cannot load '{folder}': its first module is a {_kind(first)}, not a Transformer.")
     place = folder / first["path"]
     settings = _settings(folder / OWN)
     _check_reading(folder, settings, _settings(place / READING))
@@ -102,7 +102,7 @@ def vectors_of(modules: Sequence[Module]) -> Vectors:
     """What follows the transformer. Raises LoadError for a module or a setting that raison does not know."""
     pooling, *others = modules
     if pooling.kind != "Pooling":
-        raise LoadError(f"the vector begins with a {pooling.kind}, and raison knows only Pooling there.")
+        raise LoadError(f"the second module is a {pooling.kind}, and raison supports only Pooling there.")
     return Vectors(_pooling_of(pooling.config), tuple(_step_of(module) for module in others))
 
 
@@ -110,7 +110,7 @@ def _pooling_of(config: Mapping[str, Any]) -> Pooled:
     mode = config.get("pooling_mode") or [name for key, name in _NAMES.items() if config.get(key)] or "mean"
     if not isinstance(mode, str):
         if len(mode) != 1:
-            raise LoadError(f"the pooling puts several kinds together ({', '.join(mode)}), which raison does not know.")
+            raise LoadError(f"the pooling combines several kinds ({', '.join(mode)}), which raison does not support.")
         [mode] = mode
     return _pooled(mode)
 
@@ -125,11 +125,11 @@ def _pooled(mode: str) -> Pooled:
 def _step_of(module: Module) -> Dense | Normalized:
     inputs = {module.config.get(key) or "sentence_embedding" for key in ("module_input_name", "module_output_name")}
     if inputs != {"sentence_embedding"}:
-        raise LoadError(f"a {module.kind} works on {', '.join(sorted(inputs))}, which raison does not know.")
+        raise LoadError(f"a {module.kind} works on {', '.join(sorted(inputs))}, which raison does not support.")
     if module.kind == "Normalize":
         return Normalized()
     if module.kind != "Dense":
-        raise LoadError(f"raison knows the modules Pooling, Dense and Normalize, not {module.kind}.")
+        raise LoadError(f"raison supports the modules Pooling, Dense and Normalize, not {module.kind}.")
     activation = str(module.config.get("activation_function", "torch.nn.modules.activation.Tanh")).rpartition(".")[2]
     if activation not in ACTIVATIONS:
         raise UnknownNameError("activation of a Dense module", activation, tuple(ACTIVATIONS))
@@ -158,12 +158,12 @@ def _check_reading(folder: Path, settings: Mapping[str, Any], reading: Mapping[s
     if any(prompts.get(name) for name in ("query", "document", settings.get("default_prompt_name"))):
         why = "puts a prompt before each text"
     elif reading.get("do_lower_case"):
-        why = "lowers the letters of a text itself"
+        why = "lowercases texts itself"
     else:
         return
     raise LoadError(
         f"'{folder}' {why}, which raison does not do: load the object (raison.load(SentenceTransformer(folder))), "
-        "which is then asked as a function."
+        "which is then treated as a function."
     )
 
 

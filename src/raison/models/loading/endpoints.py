@@ -46,9 +46,9 @@ def writer_behind(endpoint: Endpoint) -> ServedWriter:
     way = powers.forced
     if way is None or way.longest is not None:
         raise UnsupportedError(
-            f"what {server.name} writes cannot be explained",
-            ["its server gives no log-probabilities of a given continuation"],
-            "Give a prompt with label words (prompt=), for which less is enough, or take vLLM, SGLang or llama.cpp.",
+            f"outputs of {server.name} cannot be explained",
+            ["its server does not return log-probabilities of a given continuation"],
+            "Give a prompt with label words (prompt=), which needs less, or use vLLM, SGLang or llama.cpp.",
         )
     body = {"messages": [{"role": "user", "content": "Hi"}]}
     chats = run_in_background(server.other("/apply-template", body))
@@ -123,6 +123,6 @@ def check_labels(reader: LabelReader, prompt: Prompt) -> None:
     if reader.tier == "top-k" and any(label.ids is not None and len(label.ids) > 1 for label in reader.labels):
         raise LoadError(
             f"label words of the prompt '{prompt.name}' have several tokens, and {reader.server.address.base} gives "
-            'log-probabilities of the next token alone: score the first one (scoring = "first"), or take other words.'
+            'log-probabilities of the next token alone: score the first one (scoring = "first"), or use other words.'
         )
     run_in_background(reader.read("..."))

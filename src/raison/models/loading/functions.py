@@ -74,7 +74,7 @@ class AskedFunction:
     name: str
     classes: Sequence[Any] | None
     why: str = ""
-    """Why the model is used as a function, if it is more than one."""
+    """Why the model is used as a function, if it is more than a function."""
 
 
 def black_box_of(options: AskedFunction, agreed: Agreement) -> BlackBox:
@@ -82,7 +82,7 @@ def black_box_of(options: AskedFunction, agreed: Agreement) -> BlackBox:
     if options.classes is None or not len(options.classes):
         raise InputError(
             f"the classes of {options.name} are not known: load(function, classes=['no', 'yes']) names its columns in "
-            "order; a number without classes has one name, such as classes=['rating']."
+            "order; for a single number, give one name, such as classes=['rating']."
         )
     classes = tuple(map(str, options.classes))
     if len(set(classes)) < len(classes):

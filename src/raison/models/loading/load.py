@@ -51,9 +51,9 @@ class _Use:
     explained: Explained
     calibrate: bool
     compared: Compared | None = None
-    """Of a model without a head."""
+    """For a model without a head."""
     aggregation: Aggregation | None = None
-    """Of a model that tags tokens; None is "simple"."""
+    """For a token classification model; None is "simple"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ def _behind(endpoint: Endpoint, agreed: Agreement, use: _Use) -> LanguageModel |
     others = [name for name in agreed.given if name != "concurrency"]
     if others or use != _Use(use.prompt, "input", False):
         raise InputError(
-            "a model behind a server takes prompt=, served= and concurrency=, and nothing else: leave the others out."
+            "a model behind a server accepts only prompt=, served= and concurrency=: leave the others out."
         )
     return writer_behind(endpoint) if use.prompt is None else from_endpoint(endpoint, use.prompt)
 
@@ -147,7 +147,7 @@ def _by_name(name: str, place: _Place, use: _Use) -> LanguageModel | Generator:
         raise InputError("device and device_map exclude each other: give one of them.")
     ready_made = name.startswith(zoo.PREFIX) or zoo.is_adapter(Path(name))
     if ready_made and place.device_map is not None:
-        raise InputError(f"'{name}' is put together in memory, so device_map does not apply to it: give device=.")
+        raise InputError(f"'{name}' is assembled in memory, so device_map does not apply: use device=.")
     placing = {"dtype": _dtype(place.dtype), "device_map": place.device_map}
     if ready_made:
         loaded, tokenizer, use = _ready_made(name, use)
@@ -169,7 +169,7 @@ def _named(name: str, placing: dict[str, object], prompted: bool) -> tuple[PreTr
     """A model from elsewhere by its file, folder or Hub id, and its tokenizer. Raises LoadError."""
     if name.endswith(GGUF) and os.path.isfile(name):
         if placing["device_map"] is not None:
-            raise InputError(f"'{name}' is unpacked in memory, so device_map does not apply to it: give device=.")
+            raise InputError(f"'{name}' is unpacked in memory, so device_map does not apply: use device=.")
         return read_gguf(Path(name), placing["dtype"])
     if os.path.isfile(os.path.join(name, "adapter_config.json")):
         return foreign_adapter(Path(name), placing, prompted)
@@ -190,7 +190,7 @@ def _compared(similarity: Measure | None, pooling: Pooled | None) -> Compared | 
     """What is explained of a model without a head; None where the caller names nothing. Raises InputError."""
     if similarity is None:
         if pooling is not None:
-            raise InputError("pooling= belongs to similarity=: give similarity='cosine' as well.")
+            raise InputError("pooling= needs similarity=: also give similarity='cosine'.")
         return None
     return compared(similarity, pooling)
 
@@ -214,7 +214,7 @@ def _adapter(model: nn.Module, tokenizer: Tokenizer, name: str, use: _Use) -> La
             )
         return completed(model, tokenizer, name, PromptUse(use.prompt, use.explained, use.calibrate))
     if use.explained != "input" or use.calibrate:
-        raise InputError("explained= and calibrate= belong to a prompt: give prompt= as well.")
+        raise InputError("explained= and calibrate= need a prompt: also give prompt=.")
     if use.compared is not None:
         return of_vectors(core, tokenizer, name, use.compared.vectors, use.compared.measure)
     if is_a(core, "ForSequenceClassification"):
@@ -224,7 +224,9 @@ def _adapter(model: nn.Module, tokenizer: Tokenizer, name: str, use: _Use) -> La
     if is_tagging(core):
         return tagging(model, tokenizer, name, use.aggregation or "simple")
     if use.aggregation is not None:
-        raise InputError(f"aggregation= is for models that tag tokens, and '{name}' is a {kind}: leave it out.")
+        raise InputError(
+            f"aggregation= applies to token classification models, and '{name}' is a {kind}: leave it out."
+        )
     if is_filling(core):
         return filling(model, tokenizer, name)
     if _is_causal(core) or _is_written_by_decoder(core):
@@ -254,9 +256,12 @@ def _is_written_by_decoder(core: PreTrainedModel) -> bool:
 
 def _in_hand(model: nn.Module, tokenizer: Tokenizer | None, place: _Place, use: _Use) -> LanguageModel | Generator:
     if tokenizer is None:
-        raise InputError("a model in hand needs its tokenizer: load(model, tokenizer).")
+        raise InputError("an already loaded model needs its tokenizer: load(model, tokenizer).")
     if place.given:
-        raise InputError("device, dtype and device_map are for models loaded by name: a model in hand is never moved.")
+        raise InputError(
+            "device, dtype and device_map apply to models loaded by name; an already loaded model is never moved: "
+            "leave them out."
+        )
     return _adapter(model, tokenizer, _name_of(model), use)
 
 
@@ -269,8 +274,8 @@ def _check_alone(tokenizer: Tokenizer | None, place: _Place) -> None:
     """InputError for arguments that only a torch model takes."""
     if tokenizer is not None or place.given:
         raise InputError(
-            "tokenizer, device, dtype and device_map belong to a transformers model: a function or a pipeline is taken "
-            "as it is, without them."
+            "tokenizer, device, dtype and device_map apply to transformers models only: leave them out for a function "
+            "or a pipeline."
         )
 
 
@@ -279,19 +284,24 @@ def _check_here(agreed: Agreement, served: str | Served | None) -> None:
     if served is not None:
         raise InputError("served= names a model on a server: give the server's address (http://host:port/v1) first.")
     if agreed.given:
-        raise InputError(f"{', '.join(agreed.given)} belong to a function, and this is a model: leave them out.")
+        raise InputError(f"{', '.join(agreed.given)} apply to functions only, and this is a model: leave them out.")
 
 
 def _check_own(tokenizer: Tokenizer | None) -> None:
     """InputError for a tokenizer beside a name."""
     if tokenizer is not None:
-        raise InputError("a tokenizer goes with a model in hand: load(model, tokenizer); a name brings its own.")
+        raise InputError(
+            "a model loaded by name has its own tokenizer: leave tokenizer out, or give the loaded model, load(model, "
+            "tokenizer)."
+        )
 
 
 def _check_unprompted(model: object, use: _Use) -> None:
     """InputError for a prompt, except for a pipeline, which may hold a language model."""
     if use != _Use(None, "input", False) and not is_pipeline(model):
-        raise InputError("prompt, explained, calibrate and aggregation belong to a transformers model: leave them out.")
+        raise InputError(
+            "prompt, explained, calibrate and aggregation apply to transformers models only: leave them out."
+        )
 
 
 def _ready_made(name: str, use: _Use) -> tuple[PreTrainedModel, Tokenizer, _Use]:

@@ -22,7 +22,7 @@ from raison.models.adapters.writing.generator import Generator
 from raison.models.loading.functions import PROBES, Agreement, AskedFunction, black_box_of
 from raison.models.loading.output_check import Adapt, checked
 
-_ZERO_SHOT = "a zero-shot pipeline runs its model once for each label, and is asked as a function"
+_ZERO_SHOT = "a zero-shot pipeline runs its model once per label, and is used as a function"
 
 
 def from_pipeline(pipe: Pipeline, agreed: Agreement, adapt: Adapt) -> LanguageModel | Generator:
@@ -33,7 +33,10 @@ def from_pipeline(pipe: Pipeline, agreed: Agreement, adapt: Adapt) -> LanguageMo
     if isinstance(pipe, ZeroShotClassificationPipeline):
         return _zero_shot(pipe, agreed)
     if agreed.classes is not None or agreed.multi_label:
-        raise InputError("classes= and multi_label= are for functions and zero-shot pipelines: this one has its own.")
+        raise InputError(
+            "classes= and multi_label= apply to functions and zero-shot pipelines, and this pipeline has its own: "
+            "leave them out."
+        )
     if isinstance(pipe, TextClassificationPipeline):
         return _classification(pipe, agreed, adapt)
     if isinstance(pipe, TextGenerationPipeline):
@@ -43,8 +46,8 @@ def from_pipeline(pipe: Pipeline, agreed: Agreement, adapt: Adapt) -> LanguageMo
     if isinstance(pipe, FillMaskPipeline):
         return filling(pipe.model, _tokenizer_of(pipe), agreed.name or _name_of(pipe))
     raise LoadError(
-        f"a pipeline for {pipe.task or type(pipe).__name__} is not supported: text-classification, "
-        "zero-shot-classification, text-generation, token-classification and fill-mask are."
+        f"a pipeline for {pipe.task or type(pipe).__name__} is not supported: use one for text-classification, "
+        "zero-shot-classification, text-generation, token-classification or fill-mask."
     )
 
 
@@ -95,8 +98,8 @@ def _generation(pipe: TextGenerationPipeline, adapt: Adapt) -> LanguageModel | G
             read = pipe.preprocess(text, **pipe._preprocess_params)["input_ids"][0].tolist()
             if read != list(model.prompt(text).ids):
                 raise LoadError(
-                    f"the pipeline of {model.name} reads a prompt in another way than its tokenizer alone (a prefix, "
-                    "or other settings): load(pipeline.model, pipeline.tokenizer) explains the model without them."
+                    f"the pipeline of {model.name} does not read prompts as its tokenizer does (because of a prefix or "
+                    "other settings): load(pipeline.model, pipeline.tokenizer) explains the model without them."
                 )
     return model
 
@@ -118,5 +121,8 @@ def _name_of(pipe: Pipeline) -> str:
 
 def _tokenizer_of(pipe: Pipeline) -> PreTrainedTokenizerBase:
     if not isinstance(pipe.tokenizer, PreTrainedTokenizerBase):
-        raise InputError(f"the pipeline of {_name_of(pipe)} has no tokenizer, so that its model reads no text.")
+        raise InputError(
+            f"the pipeline of {_name_of(pipe)} has no tokenizer, so its model cannot read text: give a pipeline with "
+            "one."
+        )
     return pipe.tokenizer

@@ -177,8 +177,8 @@ def lacking(source: str | Path, missing: tuple[str, ...]) -> str:
     """The error text for a checkpoint that lacks weights and would give random outputs."""
     more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
     return (
-        f"'{source}' lacks the weights {', '.join(missing[:_SHOWN])}{more}, which would be random: its files are not "
-        "those of the model that its config.json describes. Save or download it again."
+        f"'{source}' lacks the weights {', '.join(missing[:_SHOWN])}{more}, which would be random: its files do not "
+        "match its config.json. Save or download it again."
     )
 
 
@@ -190,8 +190,8 @@ def _reason(error: Exception, source: Path) -> str:
         return f"its weights are damaged or cut off ({line}); download or copy them again"
     if isinstance(error, OSError) and "safetensors" in line and (pickled := _pickles(source)):
         return (
-            f"its weights are in {pickled}, a pickle file, which can run code and is not read. If you trust it, "
-            f"convert it once: {_conversion(source)}"
+            f"its weights are in {pickled}, a pickle file, which could run arbitrary code and is not read. If you "
+            f"trust it, convert it once: {_conversion(source)}"
         )
     if isinstance(error, OSError | ValueError):
         return line or type(error).__name__

@@ -24,7 +24,7 @@ from raison.models.tokens.small_vocabulary import choose_pieces, count_words
 
 _TOKEN_TYPES = ["input_ids", "token_type_ids", "attention_mask"]
 _ROBERTA_OFFSET = 2
-"""Rows of RoBERTa's position table that no token uses."""
+"""Number of rows in RoBERTa's position table that no token uses."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,9 @@ def from_sentence_transformers(model: object, agreed: Agreement, adapt: Adapt) -
     Raises LoadError for other models.
     """
     if agreed.classes is not None or agreed.multi_label:
-        raise InputError(f"classes= and multi_label= are for functions: a {type(model).__name__} has its own.")
+        raise InputError(
+            f"classes= and multi_label= apply to functions, and a {type(model).__name__} has its own: leave them out."
+        )
     if isinstance(model, CrossEncoder):
         return _cross_encoder(model, agreed, adapt)
     if isinstance(model, SentenceTransformer):
@@ -65,7 +67,7 @@ def _through(model: LanguageModel | Generator, activation: str) -> LanguageModel
     if not isinstance(model, Classifier) or model.outputs != "number" or not isinstance(model.head, ClassHead):
         raise LoadError("its numbers are not those of its model and tokenizer")
     if activation not in ACTIVATIONS:
-        raise LoadError(f"its number goes through {activation}, which raison does not know")
+        raise LoadError(f"its number goes through {activation}, which raison does not support")
     return model.over(model.model, replace(model.use, head=replace(model.head, activation=activation)))
 
 

@@ -51,7 +51,7 @@ def check(name: str) -> None:
         if place not in there:
             raise LoadError(f"{place} of the ready-made models is missing: {_WAY_OUT}.")
         if place not in listed:
-            raise LoadError(f"{place} is none of the files that the ready-made models shipped with: {_WAY_OUT}.")
+            raise LoadError(f"{place} is not one of the files that come with the ready-made models: {_WAY_OUT}.")
         size, digest = int(listed[place][0]), str(listed[place][1])
         stat = there[place].stat()
         actual = _digest(there[place], (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns))

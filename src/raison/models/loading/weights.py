@@ -131,7 +131,7 @@ def fetch(name: str, progress: bool = True) -> Path:
     if not unusable:
         return target
     if target.is_dir():
-        sys.stderr.write(f"raison: {target}: {unusable}: it is not used and is made again.\n")
+        sys.stderr.write(f"raison: {target}: {unusable}: it is not used and will be rebuilt.\n")
     if base.name == ELECTRA:
         return _electra(base, target, fetch("minilm", progress))
     places: tuple[tuple[str, Callable[[], Path]], ...] = (

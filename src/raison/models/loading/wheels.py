@@ -47,7 +47,7 @@ def download(wheel: Wheel, scratch: Path, progress: bool) -> Path:
     _run_pip(wheel, scratch, wheels, progress)
     files = sorted(wheels.glob("*.whl"))
     if not files:
-        raise NotHereError("pip brought no wheel")
+        raise NotHereError("pip downloaded no wheel")
     digest = digest_of(files[0])
     if digest != wheel.sha256:
         raise NotHereError(

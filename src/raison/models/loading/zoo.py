@@ -99,7 +99,7 @@ def demo_prompt(name: str) -> str | None:
 def _card(name: str) -> dict[str, Any]:
     if shipped.elsewhere(name.removeprefix(PREFIX)):
         raise LoadError(
-            f"{name} lies beside the studies and is no part of the package: install raison from a clone of its "
+            f"{name} belongs to the studies and is not part of the package: install raison from a clone of its "
             "repository (pip install -e .)."
         )
     if name not in names():

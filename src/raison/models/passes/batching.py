@@ -188,8 +188,8 @@ def shrinking(
             raise OutOfMemoryError(str(error)) from None
         if len(rows) == 1:
             raise OutOfMemoryError(
-                "not even one text fits into the device's memory: shorten it, take a smaller dtype (dtype='bfloat16'), "
-                "or a device with more memory (device='cpu')."
+                "not even one text fits into the device's memory: shorten it, or use a smaller dtype "
+                "(dtype='bfloat16') or a device with more memory (device='cpu')."
             ) from None
         budget.halve()
     # Outside the handler: inside, the exception's traceback would keep the failed batch's tensors alive.

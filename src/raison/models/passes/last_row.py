@@ -29,7 +29,7 @@ from raison.models.stack.layers import Call, ReachedError, layer_stack, replaced
 Predict = Callable[[TokenBatch, Embeddings | None], Logits]
 
 _TRIED = 2
-"""Rows of the first batch that are run both ways, as a check."""
+"""Number of rows of the first batch that are run both ways, as a check."""
 _TOLERANCES = {torch.float64: 1e-10, torch.float32: 1e-4}
 _HALF_TOLERANCE = 0.05
 _FAILURES = (RuntimeError, ValueError, TypeError, KeyError, AttributeError, IndexError, AssertionError)

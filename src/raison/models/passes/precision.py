@@ -93,7 +93,7 @@ def reduced_twin(model: nn.Module, core: PreTrainedModel) -> nn.Module:
     if odd:
         raise UnsupportedError(
             f"{type(core).__name__} cannot be evaluated in bfloat16",
-            [f"its parameter {odd[0]} is quantised, offloaded or of a type of its own"],
+            [f"its parameter {odd[0]} is quantised, offloaded or of another type"],
             "Leave precision at float32, or load the model unquantised on one device.",
         )
     twins: dict[int, nn.Module] = {}

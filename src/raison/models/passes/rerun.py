@@ -63,7 +63,7 @@ class Runner(ABC):
 
     layer: int
     tokens: int
-    """Positions computed for one point, which bound the batch size."""
+    """Number of positions computed per point, which bounds the batch size."""
 
     @abstractmethod
     def logits(self, attention: Points) -> Logits:
@@ -87,7 +87,7 @@ class Reruns(ReplaceableAttention):
 
     def attention_sites(self, encoding: Encoding, layers: Callable[[int], Sequence[int]]) -> list[AttentionSite]:
         if len(encoding) != 1:
-            raise InputError(f"attention is replaced in one text at a time; got {len(encoding)}.")
+            raise InputError(f"attention can be replaced in one text at a time; got {len(encoding)}.")
         with self._passes.network.quiet():
             return self._sites(encoding, self._rows(encoding), layers)
 

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit, urlunsplit
 from raison.core.errors import InputError
 
 KEYS = ("RAISON_API_KEY", "OPENAI_API_KEY")
-"""Environment variables. The first goes to every server that is loaded; the second only where `_is_openai` says so."""
+"""Environment variables with keys. The first is sent to every server; the second only if `_is_openai`."""
 
 _OPENAI = "api.openai.com"
 
@@ -37,7 +37,7 @@ class Address:
                 f"key into the environment variable {KEYS[0]}."
             )
         if not host:
-            raise InputError(f"'{given:.80}' names no server: give an address such as http://host:8080/v1.")
+            raise InputError(f"'{given:.80}' is not a server's address: give one such as http://host:8080/v1.")
         name = f"[{host}]" if ":" in host else host
         place = name if port is None else f"{name}:{port}"
         path = parts.path.rstrip("/") or "/v1"

@@ -13,7 +13,7 @@ from raison.core.errors import AnswerError
 from raison.models.served.server import Answer
 
 _ROUNDING = 1e-3
-"""Above zero, a log-probability may be by as much."""
+"""A log-probability may exceed zero by this much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Step:
     chosen: Token
     top: tuple[Token, ...]
     start: int | None = None
-    """The character of the echoed text where it begins, if the server says so."""
+    """Its first character in the echoed text, if the server reports it."""
 
 
 def choices_of(answer: Answer) -> list[Answer]:
@@ -114,5 +114,5 @@ def _parallel(logprobs: Answer) -> tuple[Step, ...]:
 
 def _logprob(value: Any) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool) or math.isnan(value) or value > _ROUNDING:
-        raise AnswerError(f"the server gives {value!r:.40} for a log-probability.")
+        raise AnswerError(f"the server returned {value!r:.40} as a log-probability.")
     return min(0.0, float(value))

@@ -10,7 +10,7 @@ from raison.models.served.answers import Step, choices_of, prompt_steps, steps_o
 from raison.models.served.server import Answer, Server
 
 BIAS = 100
-"""What makes a token certain; OpenAI allows no more."""
+"""The bias that makes a token certain; OpenAI allows no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class PromptScored(Forced):
         [choice] = choices_of(await self.server.complete(body, whole, repeat))[:1]
         read = prompt_steps(choice)
         if not read:
-            raise AnswerError("the server gives no prompt_logprobs.")
+            raise AnswerError("the server returned no prompt_logprobs.")
         return _at_end(read, wanted)
 
 
@@ -150,6 +150,6 @@ def _are(steps: Sequence[Step], wanted: Wanted) -> bool:
 def _other(steps: Sequence[Step], wanted: Wanted) -> str:
     shown = " ".join(repr(step.chosen.text) for step in steps) or "nothing"
     return (
-        f"the server was to go on with {wanted.text!r:.60}, and its tokens are {shown:.100}: they melt into the end of "
-        "the prompt, or the server does something else than it says."
+        f"the server should have continued with {wanted.text!r:.60}, but its tokens are {shown:.100}: they merge with "
+        "the end of the prompt, or the server does not do what it reports."
     )

@@ -14,7 +14,7 @@ from raison.models.served.server import Answer, Server
 NORMAL = 1.959964
 """The 97.5th percentile, for intervals of 95 %."""
 _SHORT = 3
-"""Characters of a label word for each token that a sample may have, and as many tokens more."""
+"""Number of characters of a label word per token that a sample may have, and the number of additional tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Label:
     word: str
     ids: tuple[int, ...] | None
     first: str | None = None
-    """The text of its first token, where that alone is scored."""
+    """The text of its first token, if only that is scored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class LabelReader:
         if self.tier == "scored":
             return f"scored (log-probabilities of the label words, by {way.name if way else 'the next token'})"
         if self.tier == "top-k":
-            return f"top-k (the {self.powers.top} likeliest next tokens)"
+            return f"top-k (the {self.powers.top} most likely next tokens)"
         return f"text (shares of {self.server.settings.samples} sampled answers)"
 
     @property
@@ -87,7 +87,9 @@ class LabelReader:
         [choice] = choices_of(await self.server.complete(next_body(frame, self.powers.top), prompt, repeat))[:1]
         steps = steps_of(choice)
         if not steps:
-            raise ServerError("the server gave log-probabilities when it was loaded, and gives none now.")
+            raise ServerError(
+                "the server returned log-probabilities when it was loaded, but no longer does: load it again."
+            )
         return await self._next(steps[0], frame, prompt, repeat)
 
     def known(self, text: str, repeat: int) -> bool:
@@ -136,8 +138,8 @@ class LabelReader:
             return Reading(_shares([value for value in logprobs if value is not None]))
         if len(missing) == len(logprobs):
             raise AnswerError(
-                f"none of the label words is among the {len(step.top)} likeliest tokens behind {prompt[-60:]!r}, which "
-                f"begin with {step.top[0].text!r:.40}: take label words that the model would write there."
+                f"none of the label words is among the {len(step.top)} most likely tokens after {prompt[-60:]!r}, "
+                f"which begin with {step.top[0].text!r:.40}: use label words that the model would write there."
             )
         most = _below(step.top)
         high = _shares([most if value is None else value for value in logprobs])
@@ -172,8 +174,8 @@ class LabelReader:
         named = [number for text in texts[:wanted] if (number := self._named(text)) is not None]
         if not named:
             raise AnswerError(
-                f"none of {wanted} answers begins with a label word; the first is {texts[0]!r:.60}. Take label words "
-                "that the model answers with, or say in the prompt what it is to answer."
+                f"none of {wanted} answers begins with a label word; the first is {texts[0]!r:.60}. Use label words "
+                "that the model answers with, or state in the prompt what to answer."
             )
         shares = tuple(named.count(number) / len(named) for number in range(len(self.labels)))
         return Reading(shares, max(_half_width(share, len(named)) for share in shares))

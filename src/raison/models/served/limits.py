@@ -12,7 +12,7 @@ from raison.models.served.tally import Count, Tally
 
 MILLION = 1_000_000
 _FIRST_RATE = 0.5
-"""Tokens per character until a server has said how many a prompt had."""
+"""Assumed tokens per character until a server has reported the tokens of a prompt."""
 
 Whole = Annotated[int | None, Setting(least=1)]
 
@@ -77,9 +77,9 @@ class Meter:
     tokens_in: int = 0
     tokens_out: int = 0
     reused: int = 0
-    """Answers that were on disk."""
+    """Answers found on disk."""
     rate: float = _FIRST_RATE
-    """The most tokens per character that a prompt had."""
+    """The largest number of tokens per character of a prompt so far."""
     _lock: Lock = field(default_factory=Lock, init=False, repr=False)
     _known: bool = False
 
@@ -152,7 +152,7 @@ class Meter:
         if exceeded:
             raise SpentError(
                 f"{more.requests:,} more request{'' if more.requests == 1 else 's'} of about "
-                f"{more.tokens_in + more.tokens_out:,} tokens {'is' if more.requests == 1 else 'are'} not sent: "
-                f"{'; '.join(exceeded)}. Raise the limit, explain fewer or shorter texts, or take a method of fewer "
-                "evaluations. Answers so far are kept and cost nothing again."
+                f"{more.tokens_in + more.tokens_out:,} tokens {'is' if more.requests == 1 else 'were'} not sent: "
+                f"{'; '.join(exceeded)}. Raise the limit, explain fewer or shorter texts, or use a method with fewer "
+                "evaluations. Answers so far are kept and cost nothing when reused."
             )

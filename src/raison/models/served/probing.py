@@ -14,9 +14,9 @@ Tier = Literal["scored", "top-k", "text"]
 
 BEGUN = "The capital of France is"
 TOPS = (50, 20, 5, 2, 1)
-"""How many of the likeliest tokens are asked for; a server that allows fewer refuses, or gives fewer."""
+"""Number of most likely tokens that are requested; a server that allows fewer refuses, or returns fewer."""
 TOLERANCE = 0.3
-"""Between two log-probabilities of the same token, asked in different ways."""
+"""Tolerance between two log-probabilities of the same token, requested in different ways."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,8 @@ async def _next(server: Server, frame: Answer) -> Step | None:
     except RefusedError as error:
         what, other = ("chats", "without") if "messages" in frame else ("texts", "with")
         raise ServerError(
-            f"{server.address.base} completes no {what} ({refusal or error}) Take a prompt {other} `chat`, or another "
-            "server."
+            f"{server.address.base} does not complete {what} ({refusal or error}) Take a prompt {other} `chat`, or "
+            "another server."
         ) from None
     return None
 

@@ -14,10 +14,10 @@ from raison.models.served.transport import Transport
 from raison.paths import cache_folder
 
 FILLING = 0.25
-"""How much of the work may go into filling more caches with the same beginning."""
+"""Share of the work that may go into filling additional caches with the same prefix."""
 
 Answer = dict[str, Any]
-"""A JSON object of the server, of which nothing is known before answers.py has read it."""
+"""A JSON object from the server, not yet validated by answers.py."""
 
 
 def store_path() -> Path:
@@ -87,7 +87,7 @@ class Server:
             raise
         entries = listing.get("data") if isinstance(listing, dict) else None
         if not isinstance(entries, list) or not all(isinstance(one, dict) and "id" in one for one in entries):
-            raise AnswerError(f"{self.address.base}/models answers something else than a list of models.")
+            raise AnswerError(f"{self.address.base}/models does not return a list of models: check the address.")
         return entries
 
     async def complete(self, body: Answer, prompt: str, repeat: int = 0) -> Answer:
@@ -108,7 +108,7 @@ class Server:
             path, {"model": self.model, **body}, lambda: reserved.append(self.meter.reserve(len(prompt), new))
         )
         if not isinstance(answer, dict):
-            raise AnswerError(f"{path} answers a {type(answer).__name__} in place of an object.")
+            raise AnswerError(f"{path} returned a {type(answer).__name__} instead of an object.")
         used = _usage(answer)
         if used is not None:
             self.meter.settle(reserved[-1], used, len(prompt))

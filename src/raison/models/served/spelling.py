@@ -59,7 +59,7 @@ async def spelled(way: Forced, tokens: Tokens | None, prompt: str, text: str) ->
         steps = await way.steps(frame_of(prompt, chat=False), prompt, Wanted(text))
         return Spelled(Wanted(text), _spans([step.chosen.text for step in steps]))
     if tokens is None:
-        raise AnswerError("the server has no /tokenize, and takes continuations by their tokens alone.")
+        raise AnswerError("the server has no /tokenize, and accepts continuations only as token ids.")
     whole, before = await tokens.of(prompt + text), await tokens.of(prompt)
     count = len(before.ids)
     together = whole.ids[:count] == before.ids and len(whole.ids) > count
@@ -68,10 +68,10 @@ async def spelled(way: Forced, tokens: Tokens | None, prompt: str, text: str) ->
     ids = pieces.ids[count:] if together else pieces.ids
     if texts is None or "".join(texts) != text:
         raise AnswerError(
-            f"the server's tokens of {text!r:.60} do not make up its characters: some are parts of a character. Give "
-            "an output without them (output=, answer=)."
+            f"the server's tokens of {text!r:.60} do not cover its characters exactly: some are parts of a character. "
+            "Give an output without such characters (output=, answer=)."
         )
-    warning = "the prompt's last and the output's first characters would be one token; they were kept apart"
+    warning = "the prompt's last and the output's first characters would form one token; they were kept separate"
     return Spelled(Wanted(text, ids), _spans(texts), None if together else warning)
 
 

@@ -27,8 +27,8 @@ class Store:
             weakref.finalize(self, self._file.close)
         except (sqlite3.Error, OSError) as error:
             raise DataError(
-                f"the store of answers {path} cannot be used ({error}): set RAISON_CACHE to a folder that can be "
-                "written, or load with served=raison.Served(remember=False)."
+                f"the store of answers {path} cannot be used ({error}): set RAISON_CACHE to a writable folder, or load "
+                "with served=raison.Served(remember=False)."
             ) from None
 
     def find(self, key: str) -> dict[str, Any] | None:

@@ -17,15 +17,15 @@ except ImportError:
     import httpx as httpx2  # type: ignore[no-redef]
 
 LARGEST = 1 << 25
-"""Bytes of an answer: the whole distribution over a vocabulary of 250,000 tokens has about as many."""
+"""Maximum size of an answer in bytes: about a full distribution over a vocabulary of 250,000 tokens."""
 BUSY = (408, 409, 425, 429, 500, 502, 503, 504, 529)
-"""Statuses after which the same request may be answered."""
+"""Statuses after which retrying the same request may succeed."""
 CRASHED = 500
-"""The status of a server that runs and cannot do what it is asked."""
+"""The status of a running server that failed on a request."""
 IN_A_ROW = 5
-"""So many requests, one after the other, may each crash the server at every attempt: each is then its own fault."""
+"""How many requests in a row may each crash the server at every attempt and still count as faulty themselves."""
 UNFIT = (400, 413, 422)
-"""Statuses that are about what a request contains: the server may answer another one."""
+"""Statuses about the content of a request: the server may still answer others."""
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 60.0
 
@@ -50,7 +50,7 @@ class Transport:
         self._client: httpx2.AsyncClient | None = None
         self._draws = random.Random()
         self._crashes: dict[str, int] = {}
-        """By path, requests since the last answer at which the server crashed; nothing before the first answer."""
+        """By path, requests since the last answer that crashed the server; empty before the first answer."""
 
     async def send(self, path: str, body: dict[str, Any] | None, before: Any = None) -> Any:
         """What the server answers to a POST of `body`, or a GET without one. `before` is called for every attempt.
@@ -75,10 +75,10 @@ class Transport:
         if set(statuses) == {CRASHED} and path in self._crashes:
             self._crashes[path] += 1
             if self._crashes[path] <= IN_A_ROW:
-                raise AnswerError(f"{self.address.base} cannot answer one request, asked {tried}: {why}.")
+                raise AnswerError(f"{self.address.base} cannot answer one request, tried {tried}: {why}.")
         raise ServerError(
-            f"{self.address.base} did not answer, asked {tried}: {why}. See whether the server runs, and raise the "
-            "time-out or the attempts (raison.Served(timeout=, attempts=)) or lower concurrency= where it is busy."
+            f"{self.address.base} did not answer, tried {tried}: {why}. Check that the server is running; if it is "
+            "busy, raise the timeout or the attempts (raison.Served(timeout=, attempts=)) or lower concurrency=."
         )
 
     def _pause(self, attempt: int, requested: float) -> float:
@@ -114,7 +114,7 @@ class Transport:
         async for part in answer.aiter_bytes():
             content += part
             if len(content) > LARGEST:
-                raise AnswerError(f"{self.address.base} sends more than {LARGEST >> 20} MiB: the rest is not read.")
+                raise AnswerError(f"{self.address.base} sent more than {LARGEST >> 20} MiB: the rest was not read.")
         return bytes(content)
 
     def _understood(self, answer: "httpx2.Response", content: bytes) -> Any:
@@ -124,11 +124,11 @@ class Transport:
             raise _FailedError(f"status {status}{self._said(content)}", pause, status)
         if status in (401, 403):
             raise RefusedError(
-                status, f"{self.address.base} wants another key (status {status}): put it into {KEYS[0]}."
+                status, f"{self.address.base} rejects the key (status {status}): set the right one in {KEYS[0]}."
             )
         if 300 <= status < 400:
             raise RefusedError(
-                status, f"{self.address.base} redirects to another address (status {status}): load that one."
+                status, f"{self.address.base} redirects to another address (status {status}): use that address."
             )
         if status >= 400:
             refused = UnfitRequestError if status in UNFIT else RefusedError

@@ -22,7 +22,7 @@ How = Literal["initial", "permuted"]
 HOWS: tuple[How, ...] = get_args(How)
 
 Values = dict[int, nn.Parameter]
-"""Other parameters in place of a block's, by the id of its own."""
+"""Replacements of a block's parameters, by the id of the original."""
 
 
 def find_stacks(core: PreTrainedModel) -> list[list[nn.Module]]:
@@ -44,7 +44,7 @@ def find_stacks(core: PreTrainedModel) -> list[list[nn.Module]]:
         reasons.append("its layers share parameters")
     if reasons:
         raise UnsupportedError(
-            f"{type(core).__name__} has no blocks that can be told apart",
+            f"{type(core).__name__} has no separate blocks",
             reasons,
             "Randomisation of blocks works on BERT, RoBERTa, GPT-2, Llama, T5 and others with a list of layers.",
         )
@@ -89,7 +89,7 @@ def drawn_values(core: PreTrainedModel, block: nn.Module, how: str, seed: tuple[
     if odd:
         raise UnsupportedError(
             f"cannot randomise a block of {type(core).__name__}",
-            [f"its parameter {odd[0]} is quantised, offloaded or of a type of its own"],
+            [f"its parameter {odd[0]} is quantised, offloaded or of another type"],
             "Load the model unquantised, on one device.",
         )
     number = int.from_bytes(hashlib.blake2b(repr(seed).encode(), digest_size=8).digest(), "little")

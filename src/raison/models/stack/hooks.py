@@ -20,9 +20,9 @@ from torch.utils.hooks import RemovableHandle
 Args = tuple[Any, ...]
 Keywords = dict[str, Any]
 Before = Callable[[nn.Module, Args, Keywords], tuple[Args, Keywords] | None]
-"""(module, args, kwargs) -> what the module is called with instead; None leaves it."""
+"""(module, args, kwargs) -> replacements of args and kwargs; None keeps them."""
 After = Callable[[nn.Module, Args, Any], Any]
-"""(module, args, output) -> what the call returns instead; None leaves it."""
+"""(module, args, output) -> a replacement of the output; None keeps it."""
 Place = Literal["first", "before", "inner", "after"]
 
 

@@ -21,9 +21,9 @@ _Part = Callable[[Tensor, Tensor, Tensor, slice], Tensor]
 """(queries of a block, keys, values, the block's place) -> outputs, with the queries as the second axis."""
 
 NUMBERS = 1 << 21
-"""Entries of attention that a block has at most, in all texts and heads."""
+"""Maximum number of attention entries in a block, over all texts and heads."""
 _IGNORED = ("position_ids", "cache_position")
-"""What attention functions are given and do not read."""
+"""Arguments that attention functions get but do not read."""
 _WANTED: ContextVar[Again | None] = ContextVar("raison_query_blocks", default=None)
 
 

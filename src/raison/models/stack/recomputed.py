@@ -33,7 +33,7 @@ class Recomputed:
     layers: Sequence[nn.Module]
     calls: list[Call] = field(default_factory=list)
     states: list[Tensor] = field(default_factory=list)
-    """What entered the first layer, with the graph that leads there, and what left each layer without one."""
+    """The input of the first layer, with its graph, and the output of each layer, without one."""
 
     def gradients(self, scalar: Tensor, embeds: Embeddings) -> Embeddings:
         """Of a scalar that was computed from the last layer's states, with respect to what the pass was given."""

@@ -53,13 +53,15 @@ class Tap:
     """
 
     query: dict[int, HeadStates] = field(default_factory=dict)
-    """What is multiplied with the keys. In DeBERTa this product is a part of the scores, beside those of positions."""
+    """The queries, multiplied with the keys. In DeBERTa this product is one part of the scores; the others involve
+    positions.
+    """
     key: dict[int, HeadStates] = field(default_factory=dict)
-    """What is multiplied with the queries; after repetition: as many heads as these have."""
+    """The keys, multiplied with the queries; after repetition, so with the same number of heads."""
     value: dict[int, HeadStates] = field(default_factory=dict)
-    """After repetition: as many heads as the queries have."""
+    """The values, after repetition: with the same number of heads as the queries."""
     scores: dict[int, Attention] = field(default_factory=dict)
-    """What enters the softmax: scaled, with position bias and mask. Models with attention sinks have a further key."""
+    """The input of the softmax: scaled, with position bias and mask. Models with attention sinks have one more key."""
     probabilities: dict[int, Attention] = field(default_factory=dict)
     """After the softmax, before dropout. Rows sum to 1, less the share of a sink."""
     output: dict[int, HeadStates] = field(default_factory=dict)
@@ -171,7 +173,7 @@ class _Numbers:
         self._places = {id(module): number for number, module in enumerate(modules)}
         self.layers = len(modules)
         self.shared = len(self._places) < len(modules)
-        """Whether a module is several layers: then calls are counted."""
+        """Whether one module serves as several layers, so that calls are counted."""
         self._next = first
 
     def restart(self, _module: nn.Module, _args: Args, _kwargs: Keywords) -> None:
@@ -196,7 +198,7 @@ class _Opened:
     layers: frozenset[int]
     numbers: _Numbers
     inside: frozenset[int]
-    """Ids of all modules of the model, and of the configs that they hold."""
+    """Ids of all modules of the model and of their configs."""
     edit: Edit | None
 
     def watches(self, step: Step) -> bool:

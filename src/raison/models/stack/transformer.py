@@ -30,8 +30,8 @@ def inner_model(model: nn.Module) -> PreTrainedModel:
     if model.active_peft_config.is_prompt_learning:
         raise UnsupportedError(
             f"cannot explain a model with {model.active_peft_config.peft_type}",
-            ["its virtual tokens stand for no text"],
-            "LoRA and other adapters of weights work.",
+            ["its virtual tokens do not correspond to text"],
+            "Use LoRA or another adapter that changes weights.",
         )
     return inner_model(model.get_base_model())
 

@@ -31,7 +31,7 @@ class _Slot:
 
 
 ChatTemplate = Callable[[Chat], str]
-"""A chat to what the model reads, up to where its answer begins. Raises InputError for a chat that it does not take."""
+"""Renders a chat as the model's input, up to where its answer begins. Raises InputError for an unsupported chat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,18 +74,18 @@ def _mark(number: int) -> str:
 
 def _check(chat: Chat) -> None:
     if not chat.messages:
-        raise InputError("the chat has no message: give at least one.")
+        raise InputError("the chat has no messages: give at least one.")
     for message in chat.messages:
         if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
-            raise InputError(f"{message!r:.80} is no chat message: {_SHAPE}.")
+            raise InputError(f"{message!r:.80} is not a chat message: {_SHAPE}.")
         content = message.get("content")
         parts = content if isinstance(content, list) else []
         known = isinstance(content, str) or (content is None and message.get("tool_calls"))
         if not known and not (parts and all(isinstance(p, Mapping) and isinstance(p.get("text"), str) for p in parts)):
-            raise InputError(f"{message!r:.80} is no chat message: {_SHAPE}.")
+            raise InputError(f"{message!r:.80} is not a chat message: {_SHAPE}.")
     for document in chat.documents:
         if not isinstance(document, Mapping) or not all(isinstance(value, str) for value in document.values()):
-            raise InputError(f"{document!r:.80} is no document: give dicts of strings, such as 'title' and 'text'.")
+            raise InputError(f"{document!r:.80} is not a document: give dicts of strings, such as 'title' and 'text'.")
 
 
 def _of_messages(messages: Sequence[Mapping[str, Any]]) -> list[_Slot]:
@@ -133,7 +133,10 @@ def _render(tokenizer: PreTrainedTokenizerBase, chat: Chat) -> str:
             )
         )
     except (TemplateError, ValueError, TypeError) as error:
-        raise InputError(f"the tokenizer's chat template refuses the chat ({error}).") from None
+        raise InputError(
+            f"the tokenizer's chat template rejects the chat ({error}): change the messages, or pass the rendered "
+            "prompt as a string."
+        ) from None
 
 
 def _copied(message: Mapping[str, Any]) -> dict[str, Any]:

@@ -115,7 +115,7 @@ def _read(tokenizer: PreTrainedTokenizerBase, given: str | PartedText) -> Prompt
     """A text with all tokens that the tokenizer gives it."""
     text = plain(given)
     if not isinstance(text, str):
-        raise InputError("a prompt is one text, and this is a pair: join the two.")
+        raise InputError("a prompt is a single text, and this is a pair: join the two.")
     if not text.strip():
         raise InputError("the prompt is empty or blank: there is nothing to explain.")
     encoded = tokenizer(without_halves(text), return_offsets_mapping=True, verbose=False)
@@ -212,10 +212,10 @@ class ContinuationEncoder:
         """See LanguageModel.encode; the texts are known already, one for each output token."""
         check_unit(unit)
         if list(texts) != list(self.texts):
-            raise InputError("this model is prepared for one prompt and output: load it again to explain others.")
+            raise InputError("this model was prepared for one prompt and output: load it again to explain others.")
         units, unit_ids = self.prompt.units(unit)
         if not units:
-            raise InputError("the prompt has no token that could be explained.")
+            raise InputError("the prompt has no token to explain.")
         count, first = len(self.output.ids), len(self.prompt.ids)
         lengths = first + torch.arange(count)
         width = first + count - 1

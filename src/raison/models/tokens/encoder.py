@@ -47,7 +47,7 @@ class TextEncoder:
         """See LanguageModel.encode."""
         check_unit(unit)
         if not texts:
-            raise InputError("no text to explain: give at least one.")
+            raise InputError("no text to explain: pass at least one.")
         rows = []
         for number, text in enumerate(texts):
             where = "the text" if len(texts) == 1 else f"text {number + 1} of {len(texts)}"
@@ -82,7 +82,7 @@ class TextEncoder:
         owners = [-1 if part is None else part for part in encoded.sequence_ids(0)]
         units, unit_ids = find_units(given, encoded["offset_mapping"], owners, unit, cut=removed > 0)
         if not units:
-            raise InputError(f"{where} has no token that could be explained: {text!r:.60}.")
+            raise InputError(f"{where} has no token to explain: {text!r:.60}.")
         types = encoded.get("token_type_ids", [0] * len(owners))
         ids = self._plain(encoded["input_ids"], owners)
         return TokenRow(text, ids, types, encoded["offset_mapping"], units, unit_ids, removed)

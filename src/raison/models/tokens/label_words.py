@@ -14,7 +14,7 @@ from raison.text.prompts import Prompt, Rendered
 Ids = tuple[int, ...]
 
 _PROBES = ("They left at noon", "It was (almost) 12!")
-"""Two texts that end differently: the label words' tokens must not depend on what is classified."""
+"""Two texts with different endings: the label words' tokens must not depend on the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,11 @@ def find_label_ids(prompt: Prompt, rendered: Rendered, speller: Speller) -> tupl
         first, second = (_ids_behind(what, rendered.around(probe), word, speller) for probe in _PROBES)
         if first != second:
             raise LoadError(
-                f"{what} is {speller.shown(first)} behind one text and {speller.shown(second)} behind another: "
-                "end the query with a cue behind {text}, such as a line 'Label:'."
+                f"{what} is {speller.shown(first)} after one text and {speller.shown(second)} after another: end the "
+                "query with a cue after {text}, such as a line 'Label:'."
             )
         if speller.unknown in first:
-            raise LoadError(f"{what} is {speller.shown(first)}, which the tokenizer does not know: take another word.")
+            raise LoadError(f"{what} is {speller.shown(first)}, which the tokenizer does not know: use another word.")
         label_ids.append(first[:1] if prompt.scoring == "first" else first)
     for one, other in combinations(range(len(label_ids)), 2):
         names = f"'{prompt.classes[one]}' and '{prompt.classes[other]}'"
@@ -61,12 +61,12 @@ def _ids_behind(what: str, string: str, word: str, speller: Speller) -> Ids:
         same += 1
     if same < len(before):
         raise LoadError(
-            f"{what} melts into the end of the prompt: {speller.shown(before[same:])} becomes "
-            f"{speller.shown(whole[same:])}. End the cue without white space and begin the label word with it, or take "
+            f"{what} merges with the end of the prompt: {speller.shown(before[same:])} becomes "
+            f"{speller.shown(whole[same:])}. End the cue without white space and begin the label word with it, or use "
             "another word."
         )
     if same == len(whole):
-        raise LoadError(f"{what} has no token behind the prompt with this tokenizer: take another word.")
+        raise LoadError(f"{what} has no token after the prompt with this tokenizer: use another word.")
     return whole[same:]
 
 
@@ -77,7 +77,7 @@ def _check_apart(names: str, one: Ids, other: Ids, first_only: bool, speller: Sp
     if first_only:
         raise LoadError(
             f"the label words of {names} begin with the same token {speller.shown(one)}: score them whole "
-            '(scoring = "word"), or take other words.'
+            '(scoring = "word"), or use other words.'
         )
     fault = "are the same tokens" if one == other else f"are {speller.shown(longer)} and its own beginning"
-    raise LoadError(f"the label words of {names} {fault} {speller.shown(shorter)}: take other words.")
+    raise LoadError(f"the label words of {names} {fault} {speller.shown(shorter)}: use other words.")

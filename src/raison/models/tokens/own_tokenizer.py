@@ -11,9 +11,9 @@ from transformers import PreTrainedTokenizerBase
 from raison.core.errors import LoadError
 
 _UNUSED = ("_tokenizer", "deprecation_warnings")
-"""Attributes that say nothing of a tokenizer's settings: the backend, looked at by itself, and what it warned of."""
+"""Attributes that are not settings: the backend, which is compared separately, and issued warnings."""
 _LARGEST = 1000
-"""Entries of a container that are compared one by one; of a larger one, such as a vocabulary, only the number is."""
+"""Maximum size of a container whose entries are compared; for a larger one, such as a vocabulary, only the size is."""
 _MODEL_SETTINGS = ("dropout", "unk_token", "fuse_unk", "byte_fallback", "ignore_merges", "continuing_subword_prefix")
 
 

@@ -13,7 +13,7 @@ from transformers import PreTrainedTokenizerBase
 from raison.models.tokens.own_tokenizer import own_tokenizer
 
 _PRIVATE = range(0x100000, 0x10FFFE)
-"""Characters that stand for nothing (a plane for private use)."""
+"""Characters without a meaning (from a private use plane)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -72,7 +72,7 @@ class PromptEncoder:
         """See LanguageModel.encode."""
         check_unit(unit)
         if not texts:
-            raise InputError("no text to explain: give at least one.")
+            raise InputError("no text to explain: pass at least one.")
         rows = []
         for number, text in enumerate(texts):
             where = "the text" if len(texts) == 1 else f"text {number + 1} of {len(texts)}"
@@ -85,7 +85,7 @@ class PromptEncoder:
         text = plain(given)
         if isinstance(text, tuple):
             raise InputError(
-                f"{where} is a pair, and the prompt '{self.prompt.name}' has one slot: join the two to one text."
+                f"{where} is a pair, and the prompt '{self.prompt.name}' has one slot: join the two into one text."
             )
         if not isinstance(text, str):
             raise InputError(f"{where} is {text!r:.80}: a text for a prompt is a string.")
@@ -115,7 +115,7 @@ class PromptEncoder:
         # The whole text, so that the last unit of a cut one ends where its tokens do.
         units, unit_ids = find_units(given, offsets, owners, unit, cut=removed > 0)
         if not units:
-            raise InputError(f"{where} has no token that could be explained: {text!r:.60}.")
+            raise InputError(f"{where} has no token to explain: {text!r:.60}.")
         row = TokenRow(text, tokens.ids, tokens.types, offsets, units, unit_ids, removed)
         return row if self.explained == "input" else self._with_prompt(row, tokens, shown)
 
@@ -139,7 +139,7 @@ class PromptEncoder:
 
     def _cut(self, text: str, where: str, tokens: _Tokens) -> str:
         """The longest beginning of the text that fits, in whole tokens."""
-        assert self.max_tokens is not None, "a text is cut for a model that reads any length"
+        assert self.max_tokens is not None, "a text was truncated for a model without a length limit"
         start = len(self.rendered.before)
         inside = _tokens_in(tokens, (start, start + len(text)))
         spans = [span for span, mine in zip(tokens.covered, inside, strict=True) if mine]
@@ -149,14 +149,12 @@ class PromptEncoder:
             # The token at the cut may become two, and a character may consist of several.
             if shown.strip() and len(self._tokenize(self._framed.around(shown)).ids) <= self.max_tokens:
                 return shown
-        raise TextTooLongError(
-            f"no token of {where} fits: {self._sizes(text, tokens)}. Take a prompt with fewer shots."
-        )
+        raise TextTooLongError(f"no token of {where} fits: {self._sizes(text, tokens)}. Use a prompt with fewer shots.")
 
     def _sizes(self, text: str, tokens: _Tokens) -> str:
         start = len(self.rendered.before)
         length = sum(_tokens_in(tokens, (start, start + len(text))))
-        assert self.max_tokens is not None, "a model that reads any length has no limit to tell"
+        assert self.max_tokens is not None, "a model without a length limit has no limit to report"
         rest = f" (of which it keeps {self._reserve} for the label words)" if self._reserve else ""
         return (
             f"the prompt '{self.prompt.name}' has {len(tokens.ids) - length} tokens, the text {length}, and the model "
@@ -202,7 +200,7 @@ class PromptEncoder:
         if self.max_tokens is not None and length >= self.max_tokens:
             raise InputError(
                 f"the prompt '{self.prompt.name}' has {length} tokens, its label words need {self._reserve} more, and "
-                f"the model reads at most {self.max_tokens + self._reserve}: no text fits; take fewer or shorter shots."
+                f"the model reads at most {self.max_tokens + self._reserve}: no text fits; use fewer or shorter shots."
             )
 
     def _shown(self, ids: Sequence[int]) -> str:
@@ -223,7 +221,7 @@ def _template_of(tokenizer: PreTrainedTokenizerBase) -> Template | None:
             )
         except (TemplateError, ValueError) as error:
             raise InputError(
-                f"the tokenizer's chat template refuses the prompt's messages ({error}): take a prompt without "
+                f"the tokenizer's chat template rejects the prompt's messages ({error}): use a prompt without "
                 '`system`, with chat = "message", or in plain text.'
             ) from None
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from tokenizers import Tokenizer
 
 _LONGEST = 8
-"""Characters of the longest piece that is no whole word."""
+"""Maximum number of characters of a piece that is not a whole word."""
 _WHOLE, _SINGLE = 0.75, 0.25
-"""The most room that whole words, and single characters, take."""
+"""Maximum shares of the vocabulary for whole words and for single characters."""
 
 
 def count_words(tokenizer: Tokenizer, lines: Sequence[str]) -> Counter[str]:

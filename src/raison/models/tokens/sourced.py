@@ -24,7 +24,7 @@ class Sourced:
     of_source: tuple[int, ...]
     of_sentence: tuple[int, ...]
     blocks: tuple[Span, ...] = ()
-    """The characters that go with each source: its text and its label."""
+    """The characters that belong to each source: its text and its label."""
 
     @property
     def homes(self) -> tuple[int, ...]:

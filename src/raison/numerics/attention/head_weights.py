@@ -9,7 +9,7 @@ from torch import Tensor
 
 CLIP = 1.0
 _TINY = 1e-8
-"""Added to the divisor of a correlation: of values that are all the same it is 0."""
+"""Added to the divisor of a correlation, so that constant values give 0."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

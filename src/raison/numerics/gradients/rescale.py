@@ -15,11 +15,11 @@ Pull = Callable[[Tensor], Tensor]
 """Factors of the output -> factors of the input."""
 
 NEAR = 1e-3
-"""Logarithms that differ by less than this have a series in place of the quotient, whose difference loses digits."""
+"""For logarithms that differ by less than this, a series replaces the quotient, which would lose digits."""
 PORTION = 1 << 15
-"""Entries of a softmax that are taken at a time."""
+"""Number of softmax entries that are processed at a time."""
 STEP = 1e-5
-"""Points that are closer than this, relative to their size, are moved apart before their difference is divided by."""
+"""Points closer than this, relative to their size, are moved apart before dividing by their difference."""
 
 
 def precise(values: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float
 from raison.numerics.measures.ranking import top_keeps
 
 SHARES = tuple(tenth / 10 for tenth in range(11))
-"""Where curves of texts with different numbers of units are read, so that they have a mean."""
+"""Shares at which curves of texts with different numbers of units are interpolated, so that they can be averaged."""
 
 
 def curve_keeps(order: Sequence[int], keep_top: bool) -> Bool[np.ndarray, "points units"]:

@@ -17,7 +17,7 @@ UnitSpan = tuple[int, int]
 AVERAGES = ("macro", "micro")
 
 ANNOTATORS = ("majority", "union", "intersection", "each")
-"""How the marks of several annotators are combined.
+"""How the rationales of several annotators are combined.
 
 majority      what more than half of them marked: with two annotators that is what both marked
 union         what at least one marked

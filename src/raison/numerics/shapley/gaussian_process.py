@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 FITTED = 128
-"""Pairs that the prior is fitted on, evenly spaced where there are more: the fit's time stays bounded."""
+"""Maximum number of pairs that the prior is fitted on, evenly spaced if there are more, which bounds the time."""
 ROUNDS = 12
 START, LARGEST, SMALLEST = 2.5, 0.9, 1e-4
 

@@ -15,7 +15,7 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
     """
     wrong = [p for p in p_values if not (math.isnan(p) or 0 <= p <= 1)]
     if wrong:
-        raise InputError(f"a p-value is a number from 0 to 1, or NaN for a test that was not made; got {wrong[0]}.")
+        raise InputError(f"a p-value is a number from 0 to 1, or NaN for a test that was not run; got {wrong[0]}.")
     made = sorted((i for i, p in enumerate(p_values) if not math.isnan(p)), key=lambda i: p_values[i])
     adjusted = [math.nan] * len(p_values)
     highest = 0.0

@@ -14,11 +14,13 @@ from raison.numerics.statistics.studentised import studentised_p
 
 LEVEL = 0.95
 EXACT_TEXTS = 12
-"""Up to so many texts all 2^n swaps are tried."""
+"""Maximum number of texts for which all 2^n swaps are tried."""
 TOLERANCE = 1e-10
-"""Differences that agree to this share of the pooled values tie; the rest is rounding."""
+"""Differences that agree to this share of the pooled values tie; smaller ones are rounding errors."""
 FEW = 30
-"""Below so many texts percentile intervals are too narrow (benchmarks/claim_rules.py): the second test is made."""
+"""Below this number of texts percentile intervals are too narrow (benchmarks/claim_rules.py), and the second test is
+used.
+"""
 
 SampleMeans = Float[np.ndarray, "2 samples parts"]
 Gaps = Float[np.ndarray, " samples"]

@@ -10,9 +10,9 @@ from scipy.stats import nct, t
 LEVEL = 0.05
 """Of the two-sided test."""
 POWER = 0.8
-"""How likely a true difference is to be found."""
+"""The probability that a true difference is found."""
 MOST = 10**6
-"""Beyond so many texts a difference is not worth looking for."""
+"""Maximum number of texts that is reported as needed."""
 _STILL = 1e-12
 """A smaller standard error is rounding: the values are alike."""
 

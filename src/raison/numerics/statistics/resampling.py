@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int, UInt8
 
 RESAMPLES = 10_000
 LARGEST = 2048
-"""Up to so many texts are drawn one by one; their draws take 41 MB at most."""
+"""Maximum number of texts for which draws are stored; they need at most 41 MB."""
 SLICE = 1_000_000
 """Numbers drawn at a time: the table of all draws for many texts would not fit beside them as floats."""
 

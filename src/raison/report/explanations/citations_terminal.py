@@ -12,14 +12,14 @@ from raison.report.style.colours import level, scale_of
 from raison.report.style.terminal_text import plain, safe
 
 TOP = 3
-"""Sources that are shown of each statement, besides those in use."""
+"""Number of sources shown per statement, besides those in use."""
 SUPPORTED = 0.5
 """From here on a source supports a statement."""
 ORIGINS = {
     "sources": "",
-    "together": "rests on several sources together: none is needed alone",
-    "memory": "no source carries it: from the model's own memory or the question",
-    "undecided": "whether a source carries it is undecided",
+    "together": "rests on several sources together; no single one is needed",
+    "memory": "does not depend on any source: it comes from the model's memory or from the question",
+    "undecided": "whether it depends on a source is undecided",
 }
 
 

@@ -27,7 +27,7 @@ class AnswerPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class TextPiece:
     """Some characters and the units that cover them: none in between, several where byte tokens share a character."""
 
     text: str
@@ -35,13 +35,13 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class ShownSpan:
     """A piece as it is shown. `level` is None without a finite score, `rank` 1 for the strongest unit, 0 for none.
 
     `said` is what is said of it beside its text: its name, its score, its rank.
     """
 
-    piece: Piece
+    piece: TextPiece
     parts: tuple[AnswerPart, ...]
     level: float | None = None
     value: str = ""
@@ -56,11 +56,11 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class TextLayout:
     """One of the one or two texts, with what stands over it."""
 
     label: str
-    spans: tuple[Span, ...]
+    spans: tuple[ShownSpan, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Bar:
     unread: bool = False
     finite: bool = True
     ranked: bool = True
-    """Whether it is above the noise of a server."""
+    """Whether it exceeds the noise of the server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class MatrixRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
+class ScaleEnds:
     """The numbers at the ends of the scale, and what they mean."""
 
     lowest: str
@@ -101,13 +101,13 @@ class Ends:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class ExplanationLayout:
     """An explanation as it is shown; `rest` tells of the units without a bar."""
 
     e: Explanation
     scale: Scale
-    passages: tuple[Passage, ...]
-    ends: Ends
+    passages: tuple[TextLayout, ...]
+    ends: ScaleEnds
     bars: tuple[Bar, ...]
     rest: str
 
@@ -126,7 +126,7 @@ class Layout:
         return f"{(50 if self.scale.signed else 100) * abs(bar.level):.1f}%"
 
 
-def layout(e: Explanation, shared: float | None = None) -> Layout:
+def layout(e: Explanation, shared: float | None = None) -> ExplanationLayout:
     """How the explanation is shown; `shared` is the end of the scale that it has in common with others."""
     scale = largest(e) if shared is None else shared
     shown = strongest(e, TOP)
@@ -135,7 +135,7 @@ def layout(e: Explanation, shared: float | None = None) -> Layout:
     total = phrases.score(e, sum(e.scores[unit] for unit in others), phrases.decimals(scale))
     verb = "adds" if len(others) == 1 else "add"
     rest = f"{phrases.count(len(others), f'weaker {e.unit}')} {verb} up to {total}" if others else ""
-    return Layout(e, scale_of(e.signed), _passages(e, scale), ends(e, scale, *phrases.ends(e)), bars, rest)
+    return ExplanationLayout(e, scale_of(e.signed), _passages(e, scale), ends(e, scale, *phrases.ends(e)), bars, rest)
 
 
 def bar(e: phrases.Explained, unit: int, score: float, scale: float) -> Bar:
@@ -146,14 +146,14 @@ def bar(e: phrases.Explained, unit: int, score: float, scale: float) -> Bar:
     return Bar(unit, said, level(score, scale) if finite else 0.0, unread, finite, not noise or abs(score) > noise)
 
 
-def ends(e: phrases.Explained, scale: float, against: str, towards: str) -> Ends:
+def ends(e: phrases.Explained, scale: float, against: str, towards: str) -> ScaleEnds:
     """The ends of a scale, with what the lower and the upper one mean."""
     places = phrases.decimals(scale)
     low, high = (phrases.score(e, end, places) for end in (-scale if e.signed else 0.0, scale))
-    return Ends(against, low, high, towards)
+    return ScaleEnds(against, low, high, towards)
 
 
-def pieces(e: Explanation) -> tuple[tuple[Piece, ...], ...]:
+def pieces(e: Explanation) -> tuple[tuple[TextPiece, ...], ...]:
     """The pieces of each of the texts; joined, they are the text."""
     return tuple(tuple(_cut(e, number, text)) for number, text in enumerate(segments(e.text)))
 
@@ -188,31 +188,31 @@ def strongest(e: Explanation, limit: int) -> tuple[int, ...]:
     return tuple(sorted(ranked, key=lambda unit: (-strength[unit], unit))[:limit])
 
 
-def _score(e: Explanation, piece: Piece) -> float:
+def _score(e: Explanation, piece: TextPiece) -> float:
     return sum(e.scores[unit] for unit in piece.units)
 
 
-def _passages(e: Explanation, scale: float) -> tuple[Passage, ...]:
+def _passages(e: Explanation, scale: float) -> tuple[TextLayout, ...]:
     ranks = {unit: rank for rank, unit in enumerate(strongest(e, len(e.scores)), 1)}
     places, unread = phrases.decimals(scale), phrases.unknown_units(e)
 
-    def span(piece: Piece, cut: tuple[AnswerPart, ...]) -> Span:
+    def span(piece: TextPiece, cut: tuple[AnswerPart, ...]) -> ShownSpan:
         if not piece.units:
-            return Span(piece, cut)
+            return ShownSpan(piece, cut)
         score = _score(e, piece)
         known = level(score, scale) if math.isfinite(score) else None
         rank = min((ranks[unit] for unit in piece.units if unit in ranks), default=0)
-        shown = Span(piece, cut, known, phrases.score(e, score, places), rank, not unread.isdisjoint(piece.units))
+        shown = ShownSpan(piece, cut, known, phrases.score(e, score, places), rank, not unread.isdisjoint(piece.units))
         return replace(shown, said=_said(e, shown))
 
     labels = phrases.text_labels(e)
     cuts = [parts(e, number, [piece.text for piece in text]) for number, text in enumerate(pieces(e))]
     return tuple(
-        Passage(label, tuple(map(span, text, cut))) for label, text, cut in zip(labels, pieces(e), cuts, strict=True)
+        TextLayout(label, tuple(map(span, text, cut))) for label, text, cut in zip(labels, pieces(e), cuts, strict=True)
     )
 
 
-def _said(e: Explanation, span: Span) -> str:
+def _said(e: Explanation, span: ShownSpan) -> str:
     """What is said of a span beside its text."""
     names = "".join(f"{e.units[unit].name}: " for unit in span.piece.units if e.units[unit].name)
     count = len(span.piece.units)
@@ -222,10 +222,10 @@ def _said(e: Explanation, span: Span) -> str:
     return f"{names}{minus(span.value)}{together}, {rank}{unread}"
 
 
-def _cut(e: Explanation, segment: int, text: str) -> list[Piece]:
+def _cut(e: Explanation, segment: int, text: str) -> list[TextPiece]:
     """A text's pieces in order; units that overlap are in one piece."""
     spans = sorted((unit.start, unit.end, number) for number, unit in enumerate(e.units) if unit.segment == segment)
-    cut: list[Piece] = []
+    cut: list[TextPiece] = []
     cursor = 0
     for start, end, number in spans:
         start, end = max(0, start), min(len(text), end)
@@ -234,9 +234,9 @@ def _cut(e: Explanation, segment: int, text: str) -> list[Piece]:
         if start < cursor:
             last = cut.pop()
             first, cursor = cursor - len(last.text), max(cursor, end)
-            cut.append(Piece(text[first:cursor], (*last.units, number)))
+            cut.append(TextPiece(text[first:cursor], (*last.units, number)))
             continue
-        cut += [Piece(text[cursor:start], ())] if start > cursor else []
-        cut.append(Piece(text[start:end], (number,)))
+        cut += [TextPiece(text[cursor:start], ())] if start > cursor else []
+        cut.append(TextPiece(text[start:end], (number,)))
         cursor = end
-    return [*cut, Piece(text[cursor:], ())] if cursor < len(text) else cut
+    return [*cut, TextPiece(text[cursor:], ())] if cursor < len(text) else cut

@@ -11,9 +11,9 @@ from raison.report.style import phrases
 from raison.report.style.markup import minus
 
 FEW = 3
-"""Units that two explanations need in common for a rank correlation."""
+"""Minimum number of common units for a rank correlation of two explanations."""
 MOST = 25
-"""Explanations of one text of which every two are compared on a page; of more the first ones."""
+"""Maximum number of explanations of one text that are compared pairwise on a page."""
 
 
 def agreements(explanations: Sequence[phrases.Explained]) -> dict[str, str]:
@@ -30,7 +30,7 @@ def agreement(first: Explanation, second: Explanation) -> str:
     """How far two explanations agree on the units that both texts have, in words and a number."""
     common = _common(first, second)
     if len(common) < FEW:
-        return f"Agreement: not measured, fewer than {FEW} {first.unit}s are in both"
+        return f"Agreement: not measured, fewer than {FEW} common {first.unit}s"
     ours, theirs = (np.array(scores) for scores in zip(*common, strict=True))
     sizes = not (first.signed and second.signed)
     value = spearman(*(np.abs(scores) if sizes else scores for scores in (ours, theirs)))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from raison.core.results.explanation import Explanation
-from raison.report.explanations.layout import Ends, Layout, MatrixRow, bar, ends, largest, layout
+from raison.report.explanations.layout import ExplanationLayout, MatrixRow, ScaleEnds, bar, ends, largest, layout
 from raison.report.style import phrases
 from raison.report.style.colours import Scale, scale_of
 from raison.report.style.markup import minus
@@ -20,7 +20,7 @@ class TargetsLayout:
     e: Explanation
     scale: Scale
     goal: str
-    ends: Ends
+    ends: ScaleEnds
     names: tuple[str, ...]
     rows: tuple[MatrixRow, ...]
     strong: tuple[int, ...]
@@ -58,13 +58,13 @@ def apart(explanations: Sequence[Explanation]) -> str:
     """Why explanations have no common scale; nothing where they have one."""
     quantities = list(dict.fromkeys(phrases.quantity(e.of) for e in explanations))
     if len(quantities) > 1:
-        return f"{' and '.join(quantities)} have no common scale: each map has its own"
+        return f"{' and '.join(quantities)} have no common scale, so each map has its own"
     if len({e.signed for e in explanations}) > 1:
-        return "scores with a sign and scores without have no common scale: each map has its own"
+        return "signed and unsigned scores have no common scale, so each map has its own"
     return ""
 
 
-def _on_scale(shown: Layout) -> OnScale:
+def _on_scale(shown: ExplanationLayout) -> OnScale:
     units = [span for passage in shown.passages for span in passage.spans if span.is_unit]
     return OnScale(
         shades=tuple(None if span.level is None else shown.scale.place(span.level) for span in units),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from raison.core.errors import DataError
 from raison.report.figures.data import Curve, Series
-from raison.report.figures.labels import Label, spread
+from raison.report.figures.labels import PlacedLabel, spread
 from raison.report.style.colours import SERIES
 from raison.report.style.markup import Markup, drawing, rendered
 from raison.report.style.phrases import shorten
@@ -59,7 +59,7 @@ _SETTINGS: "dict[RcKeyType, object]" = {
 def require() -> None:
     """Raises DataError where matplotlib is missing."""
     if find_spec("matplotlib") is None:
-        raise DataError("plots need matplotlib: pip install 'raison[report]', or leave them out with --no-plots.")
+        raise DataError("plots need matplotlib: pip install 'raison[report]', or turn plots off with --no-plots.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +104,10 @@ def name_ends(axes: "Axes", curves: Sequence[Curve]) -> None:
     """The curves' names at the right, joined to their ends in their colours."""
     ends = [spot_of(axes, curve.spots[-1].x, curve.spots[-1].mean) for curve in curves]
     for curve, end, height in zip(curves, ends, spread([along for _, along in ends]), strict=True):
-        put(axes, curve.name, end, Label(axes.bbox.x1 + 8, height, "left", True), Look.of(curve).colour)
+        put(axes, curve.name, end, PlacedLabel(axes.bbox.x1 + 8, height, "left", True), Look.of(curve).colour)
 
 
-def put(axes: "Axes", text: str, position: Position, label: Label, colour: str) -> None:
+def put(axes: "Axes", text: str, position: Position, label: PlacedLabel, colour: str) -> None:
     """A label of a point, both in points of the figure, with a line to it from afar."""
     beginning = ({"left": 0.0, "right": 1.0, "center": 0.5}[label.anchor], 0.5)
     line = {"arrowstyle": "-", "color": colour, "linewidth": 0.7, "shrinkA": 1, "shrinkB": 2, "relpos": beginning}

@@ -17,7 +17,7 @@ from raison.models.adapters.blackbox.background import run_in_background
 from raison.progress import Told, steps_of
 
 Function = Callable[[list[Any]], Any]
-"""Texts, or pairs of texts, to one row of numbers each; or the same as a coroutine."""
+"""Maps texts, or pairs of texts, to one row of numbers each; may be a coroutine function."""
 
 Answers = Float[np.ndarray, "texts classes"]
 
@@ -92,8 +92,12 @@ class Asking:
     def _asked(self, batch: Sequence[Text]) -> str:
         which = f"{len(batch)} texts, the first of them" if len(batch) > 1 else "the text"
         empty = any(not "".join(segments(text)).strip() for text in batch)
-        way_out = " One is empty, as where all units are deleted: removal='ellipsis' leaves dots." if empty else ""
-        return f"raison had asked {self.name} for {which} {batch[0]!r:.80}.{way_out}"
+        way_out = (
+            " One of them is empty because all units were deleted: removal='ellipsis' leaves dots instead."
+            if empty
+            else ""
+        )
+        return f"raison had called {self.name} with {which} {batch[0]!r:.80}.{way_out}"
 
     def _checked(self, batch: Sequence[Text], returned: Any) -> Answers:
         numbers = self._numbers(returned)
@@ -102,7 +106,7 @@ class Asking:
         if numbers.shape != (len(batch), len(self.classes)):
             raise AnswerError(
                 f"{self.name} returned an array of shape {numbers.shape} for {len(batch)} texts: with the classes "
-                f"{', '.join(self.classes):.80} it has to be ({len(batch)}, {len(self.classes)}), a row for each text "
+                f"{', '.join(self.classes):.80} it must be ({len(batch)}, {len(self.classes)}), with one row per text "
                 "in the order of the texts."
             )
         finite = np.isfinite(numbers).all(1)
@@ -120,7 +124,7 @@ class Asking:
         except (TypeError, ValueError):
             raise AnswerError(
                 f"{self.name} returned a {type(returned).__name__} that is not an array of numbers ({returned!r:.60}): "
-                "return a row of numbers for each text."
+                "return one row of numbers per text."
             ) from None
 
     def _check_shares(self, batch: Sequence[Text], numbers: Answers) -> None:
@@ -138,7 +142,7 @@ class Asking:
             row = int(wrong.argmax())
             raise AnswerError(
                 f"{self.name} returned {_listed(numbers[row])} for {batch[row]!r:.60}, which sum to {sums[row]:.3g} "
-                "and not to 1. If each label has a probability of its own, load with multi_label=True."
+                "instead of 1. If each label has its own probability, load with multi_label=True."
             )
 
 

@@ -25,7 +25,7 @@ from raison.text.absent import without
 SUBSTITUTES = {"ellipsis": "..."}
 """The replacement for a unit, by the name of the removal."""
 
-WITHOUT_LOGITS = "a function gives probabilities, and any number could be added to their logarithms"
+WITHOUT_LOGITS = "a function returns probabilities, which determine logits only up to a constant"
 
 
 class BlackBox(LanguageModel):
@@ -42,7 +42,7 @@ class BlackBox(LanguageModel):
     def __init__(self, asking: Asking, *, strings: int = 1, why: str = "") -> None:
         """`why` gives the reason why only the model's answers are used."""
         self.asking = asking
-        self._why = why or "it is a function of texts: nothing but its answers is known"
+        self._why = why or "it is a function of texts, of which only the outputs are known"
         self.name = asking.name
         self.classes, self.multi_label = asking.classes, asking.multi_label
         self.undefined = {"logit": WITHOUT_LOGITS} if self.outputs == "classes" else {}
@@ -116,8 +116,8 @@ def substitute_of(removal: str) -> str | None:
     if removal in REMOVALS:
         raise UnsupportedError(
             f"removal '{removal}' is not possible",
-            ["the model is a function of texts, and has no tokenizer with such a token"],
-            "Use removal='delete', or give the string that takes a unit's place, such as removal='[MASK]'.",
+            ["the model is a function of texts and has no tokenizer with such a token"],
+            "Use removal='delete', or give the string that replaces a unit, such as removal='[MASK]'.",
         )
     if removal.isalpha() or not removal:
         raise UnknownNameError("removal", removal, (*SUBSTITUTES, "delete"))

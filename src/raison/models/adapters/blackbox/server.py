@@ -20,8 +20,8 @@ from raison.models.served.labels import LabelReader
 from raison.models.served.server import Server
 from raison.models.tokens.word_encoder import WordEncoder
 
-WHY = "its weights are on a server, which gives answers alone"
-WITHOUT_LOGITS = "the label words' probabilities are known, and any number could be added to their logarithms"
+WHY = "its weights are on a server, which only returns answers"
+WITHOUT_LOGITS = "only the label words' probabilities are known, which determine logits only up to a constant"
 
 Keeps = Sequence[Bool[Tensor, "_masks _units"]]
 

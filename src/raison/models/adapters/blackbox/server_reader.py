@@ -26,8 +26,8 @@ from raison.models.served.together import gathered
 from raison.models.tokens.continuation import ContinuationEncoder
 
 NOTHING = "\n"
-"""What a prompt is of which nothing is left: a model reads at least one token before it writes."""
-_LOGITS = "its server gives log-probabilities, whose zero is that of the logits alone where two tokens are compared"
+"""What replaces an empty prompt: a model reads at least one token before it writes."""
+_LOGITS = "its server returns log-probabilities, which match logits only in differences of two tokens"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +119,8 @@ class ServedReader(LanguageModel):
             steps = await self.way.steps(frame_of(text, chat=False), text, wanted, repeat)
             if len(steps) != request.count:
                 raise AnswerError(
-                    f"the output {wanted.text!r:.60} is {len(steps)} tokens behind {text[-40:]!r}, and "
-                    f"{request.count} behind the whole prompt: its beginning melts into the prompt's end."
+                    f"the output {wanted.text!r:.60} is {len(steps)} tokens behind {text[-40:]!r}, and {request.count} "
+                    "behind the whole prompt: its beginning merges with the end of the prompt: begin it with a space."
                 )
             return [step.chosen.logprob for step in steps]
 

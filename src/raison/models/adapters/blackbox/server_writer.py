@@ -42,12 +42,12 @@ class ServedWriter(Writer):
     def prompt(self, prompt: str | PartedText | Chat) -> Prompt:
         if isinstance(prompt, Chat):
             if not self._chats:
-                raise InputError(f"{self.name} tells no chat template: pass the prompt as a string.")
+                raise InputError(f"{self.name} does not report its chat template: pass the prompt as a string.")
             frame = framed(prompt, lambda chat: run_in_background(self._rendered(chat)))
             prompt = PartedText(frame.text, frame.parts) if frame.parts else frame.text
             return replace(self._read(prompt), regions=frame.regions)
         if not isinstance(plain(prompt), str):
-            raise InputError("a prompt is one text, and this is a pair: join the two.")
+            raise InputError("a prompt is a single text, and this is a pair: join the two.")
         return self._read(prompt)
 
     def prompts_again(self, text: str) -> list[Prompt]:
@@ -62,7 +62,8 @@ class ServedWriter(Writer):
         text = None if answer is None else answer.get("content", answer.get("prompt"))
         if not isinstance(text, str) or not text:
             raise InputError(
-                f"{self.name} does not tell the text of an output's tokens: explain it again, and then judge."
+                f"{self.name} does not return the text of the output's tokens: explain the prompt again before "
+                "evaluating."
             )
         return self.output(prompt, text)[0]
 
@@ -101,8 +102,8 @@ class ServedWriter(Writer):
     def runners_up(self, prompt: Prompt, output: Output) -> tuple[int, ...]:
         raise UnsupportedError(
             f"of='margin' without contrast= is not possible on {self.name}",
-            ["its server scores given tokens, and does not tell the likeliest other one for each place"],
-            "Name what stands against the output (contrast=), or take of='log_odds'.",
+            ["its server scores given tokens and does not report the most likely alternative at each position"],
+            "Name the alternative to the output (contrast=), or use of='log_odds'.",
         )
 
     def reader(self, rows: ContinuationEncoder, tokens: Sequence[int]) -> LanguageModel:
@@ -115,7 +116,7 @@ class ServedWriter(Writer):
     def _text_of(self, prompt: Prompt, wanted: Wanted) -> str:
         """The text of a continuation's last token, which the caller names by its number. Raises InputError."""
         if not self._way.by_id:
-            raise InputError(f"contrast= is a token's number, and {self.name} is asked by text: give a word.")
+            raise InputError(f"contrast= is a token id, and {self.name} only accepts text: give a word.")
         steps = run_in_background(self._way.steps(frame_of(prompt.text, chat=False), prompt.text, wanted))
         return steps[-1].chosen.text
 
@@ -123,7 +124,7 @@ class ServedWriter(Writer):
         """The first token of a word behind a part of the output, and its text. Raises InputError."""
         spelling = run_in_background(spelled(self._way, self._tokens, prompt.text, before + word))
         if spelling.numbers[: len(ids)] != tuple(ids):
-            raise InputError(f"the contrast {word!r} melts into the output before it: name a word that does not.")
+            raise InputError(f"the contrast {word!r} merges with the output before it: choose a word that does not.")
         start, end = spelling.spans[len(ids)]
         return spelling.numbers[len(ids)], spelling.wanted.text[start:end]
 
@@ -143,11 +144,13 @@ class ServedWriter(Writer):
     async def _rendered(self, chat: Chat) -> str:
         body = {"messages": [dict(message) for message in chat.messages], "add_generation_prompt": True}
         if chat.documents or chat.tools:
-            raise InputError(f"documents and tools cannot be sent to {self.name}: put them into a message.")
+            raise InputError(f"documents and tools cannot be sent to {self.name}: put them into a message instead.")
         answer = await self.server.other("/apply-template", body)
         text = None if answer is None else answer.get("prompt")
         if not isinstance(text, str):
-            raise AnswerError(f"{self.server.address.base} does not put this chat into its template.")
+            raise AnswerError(
+                f"{self.server.address.base} does not render chats with its template: pass the prompt as a string."
+            )
         return text
 
 

@@ -70,5 +70,5 @@ def _said(largest: float) -> str | None:
         return None
     return (
         f"the model's answers differ between equal calls (an output by {largest:.2g}), so every score is partly "
-        "chance: look for dropout or sampling inside it"
+        "random: look for dropout or sampling inside it"
     )

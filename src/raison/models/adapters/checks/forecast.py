@@ -19,7 +19,7 @@ from raison.models.adapters.writing.generator import Generator
 from raison.models.tokens.continuation import ContinuationEncoder
 
 SHORT, LONG = 64, 256
-"""Lengths of the two texts in tokens, if the model reads that many."""
+"""Lengths of the two texts in tokens, if the model accepts that many."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,10 @@ def check_function(model: BlackBox, text: Text, other: Text) -> list[Finding]:
     """Check on two texts what is expected of a function; about six calls."""
     nothing: Text = ("", "") if model.pairs else ""
     return [
-        _finding("its answers are as agreed", lambda: _agreed(model, (text, other))),
+        _finding("its outputs have the required form", lambda: _agreed(model, (text, other))),
         _finding("equal calls give equal answers", lambda: _repeated(model, text)),
-        _finding("a text is answered alone as among others", lambda: _alone(model, (text, other))),
-        _finding("a text without words is answered", lambda: _agreed(model, (nothing,))),
+        _finding("a text gets the same output alone and in a batch", lambda: _alone(model, (text, other))),
+        _finding("a text without words is accepted", lambda: _agreed(model, (nothing,))),
     ]
 
 

@@ -26,7 +26,7 @@ class PeakMemory(TorchDispatchMode):
         self._given = {tensor.untyped_storage().data_ptr() for tensor in given}
         self._known: dict[int, tuple[StorageWeakRef, int]] = {}
         self._total = 0
-        """Of what is known, some of which may be gone."""
+        """The known tensors, some of which may have been freed."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         output = func(*args, **(kwargs or {}))

@@ -31,7 +31,7 @@ def relevance_cost(model: Statements, method: Method, tokens: int, written: int)
     the length, and so does memory where all of a pass is kept. Where layers are computed again, and attention in
     blocks, memory grows as c n, beside one block.
     """
-    assert isinstance(model.writer, Generator), "a server tells nothing of its insides"
+    assert isinstance(model.writer, Generator), "a server does not expose its layers"
     samples = [prompted(model.writer, min(tokens, most)) for most in (SHORT, LONGER)]
     with computed_as(tokens):
         _explain(method, samples[0])
@@ -43,7 +43,7 @@ def relevance_cost(model: Statements, method: Method, tokens: int, written: int)
     together = max(map(len, groups(lengths, samples[0].model.budget.tokens)))
     squares = together * tokens**2
     ruled = samples[0].model.ask(BackwardRules)
-    assert isinstance(ruled, RuledPasses), "nothing else follows rules"
+    assert isinstance(ruled, RuledPasses), "only generative causal models use backward rules on prompts"
     if ruled.again(tokens):
         heads: int = model.writer.core.config.get_text_config().num_attention_heads
         squares = min(squares, query_blocks.NUMBERS // (points * heads))

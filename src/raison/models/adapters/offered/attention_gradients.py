@@ -21,8 +21,8 @@ def check_one_pass(model: LanguageModel, method: str) -> None:
     if isinstance(model, Classifier) and model.readout is not None and model.readout.branches != ((),):
         raise UnsupportedError(
             f"{method} does not work on {model.name} with this prompt",
-            ["label words of several tokens are read in several passes, and each has an attention of its own"],
-            'Score the label words by their first tokens (scoring = "first" in the prompt), take label words of one '
+            ["label words of several tokens are read in several passes, each with its own attention"],
+            'Score the label words by their first tokens (scoring = "first" in the prompt), use label words of one '
             "token, or use input_x_gradient.",
         )
 

@@ -43,11 +43,11 @@ from raison.models.stack.eval_mode import evaluating
 from raison.models.stack.tap import attention_modules
 from raison.models.stack.transformer import known_pooling
 
-_APART = "its number compares texts that are read apart: no row of attention or states belongs to all of them"
-_NO_RULE = "its number compares texts that are read apart, for which no backward rule is known"
-_TWO_STACKS = "its number compares texts that are read apart, each of them by two stacks"
-_LARGEST = "a vector has the largest value of each feature over all tokens: no row of attention predicts it"
-_NOT_OF_LAYERS = "its number is the difference of several passes' numbers, which no one chain of layers makes"
+_APART = "its number compares texts that are encoded separately: no attention or hidden states span all of them"
+_NO_RULE = "its number compares texts that are encoded separately, for which no backward rule is known"
+_TWO_STACKS = "its number compares texts that are encoded separately, each by two stacks"
+_LARGEST = "its vectors are max-pooled over all tokens: no single row of attention predicts them"
+_NOT_OF_LAYERS = "its number is the difference between several passes' numbers, not the output of one chain of layers"
 _OF_ATTENTION = (ReadableAttention, AttentionLayers, ReplaceableAttention, BackwardRules, Anatomy, AnswerAttention)
 _OF_ONE_PASS = (ReadableAttention, ReplaceableAttention, StepLogits, HiddenStates)
 _POOLINGS: dict[Pooled, Pooling] = {"mean": "mean", "cls": "first", "lasttoken": "last"}
@@ -75,7 +75,7 @@ def withheld_from(model: PreTrainedModel, use: TaskSetup) -> dict[type[Capabilit
     """What the model lacks, each with the reason."""
     withheld = _not_in_architecture(model, use) | _not_in_weights(model, use.readout, use.head)
     if isinstance(use.head, ClassHead) and use.head.activation is not None:
-        withheld[Anatomy] = f"its number goes through {use.head.activation} at the end, which is no part of a layer"
+        withheld[Anatomy] = f"its number goes through {use.head.activation} at the end, which is not part of a layer"
     return withheld if use.join is None else _of_reads(model, use.head) | withheld
 
 
@@ -94,17 +94,21 @@ def _of_reads(model: PreTrainedModel, head: Head) -> dict[type[Capability], str]
 def _not_in_architecture(model: PreTrainedModel, use: TaskSetup) -> dict[type[Capability], str]:
     readout, head = use.readout, use.head
     withheld: dict[type[Capability], str] = dict.fromkeys(
-        (AnswerLengths, TokenPredictions), "what it predicts is no statement of several tokens"
+        (AnswerLengths, TokenPredictions), "it does not predict statements of several tokens"
     )
     if not isinstance(readout, TokenReadout):
-        withheld[AnswerAttention] = "it writes no answer"
-    withheld[AskedAgain] = "it gives equal answers to equal questions"
-    withheld[OtherWordings] = "it was prepared for no texts, and reads any"
+        withheld[AnswerAttention] = "it does not generate answers"
+    withheld[AskedAgain] = "it is deterministic, so asking again shows no noise"
+    withheld[OtherWordings] = "it accepts any text, so other wordings need no preparation"
     if readout is None or use.border is not None:
         withheld[StepLogits] = "only causal models predict after each part of a text"
     if use.border is not None:
-        withheld[HiddenStates] = "its text and what it writes are read by two stacks, whose states are not one space"
-        withheld[AnswerAttention] = "its text and what it writes are read by two stacks, whose attention is not one row"
+        withheld[HiddenStates] = (
+            "its text and its output are processed by two stacks, whose hidden states do not share a space"
+        )
+        withheld[AnswerAttention] = (
+            "its text and its output are processed by two stacks, whose attention is not one matrix"
+        )
     try:
         attention_modules(model)
         if model.config.is_encoder_decoder:
@@ -120,17 +124,17 @@ def _not_in_architecture(model: PreTrainedModel, use: TaskSetup) -> dict[type[Ca
         withheld |= dict.fromkeys((ReadableAttention, ReplaceableAttention), reading)
     # An answer is read from all positions of its context, and the upper layers cannot be re-run for a row alone.
     elif head.in_place:
-        withheld[ReplaceableAttention] = "its prediction is read from positions of the text, not from one row"
+        withheld[ReplaceableAttention] = "its prediction is made at positions of the text, not at one row"
     elif readout is not None and readout.branches != ((),):
         withheld[ReplaceableAttention] = (
-            "label words of several tokens are read in several passes: there is no one attention to replace"
+            "label words of several tokens are read in several passes, so there is no single attention to replace"
         )
     return withheld
 
 
 def _no_parts(model: PreTrainedModel) -> str:
     if model.config.is_encoder_decoder:
-        return "its layers are two stacks, of which one reads the other"
+        return "its layers form two stacks, one of which reads the other"
     return f"the parts of a layer of '{model.config.model_type}' with these settings are not known"
 
 

@@ -24,7 +24,7 @@ def writer_of(model: LanguageModel, method: str) -> Generator:
     if not isinstance(model, Classifier) or not isinstance(model.readout, WordReadout):
         raise UnsupportedError(
             f"{method} does not work on {model.name}",
-            ["it cannot be asked: it is no causal language model that classifies through a prompt"],
+            ["it cannot answer questions: it is not a causal language model with a classification prompt"],
             "Load an instruction-tuned language model with a prompt (load(name, prompt='sentiment'), --prompt), or use "
             "kernel_shap.",
         )

@@ -35,7 +35,9 @@ def is_filling(core: PreTrainedModel) -> bool:
 def filling(model: nn.Module, tokenizer: PreTrainedTokenizerBase, name: str) -> Classifier:
     """The adapter of a masked language model. Raises LoadError for a tokenizer without a mask token."""
     if tokenizer.mask_token_id is None:
-        raise LoadError(f"the tokenizer of '{name}' has no mask token, whose word the model could predict.")
+        raise LoadError(
+            f"the tokenizer of '{name}' has no mask token for the model to fill in: use a masked language model."
+        )
     core = inner_model(model)
     encoder = MaskEncoder(tokenizer, max_tokens(core.config, tokenizer.model_max_length))
     use = TaskSetup(
@@ -58,7 +60,7 @@ class MaskEncoder:
         """See LanguageModel.encode. Raises InputError for a pair, and a text without a mask or with nothing else."""
         for text in texts:
             if isinstance(plain(text), tuple):
-                raise InputError("a masked language model takes a text, and this is a pair: give one string.")
+                raise InputError("a masked language model needs a single text, and this is a pair: give one string.")
             if self._mask not in str(plain(text)):
                 raise InputError(
                     f"{str(plain(text))!r:.60} has no {self._mask}: put {self._mask} where the model is to predict a "
@@ -76,7 +78,9 @@ class MaskEncoder:
                     unit_ids[row][encoding.unit_ids[row] == number] = -1
             left = sorted({number for number in unit_ids[row].tolist() if number >= 0})
             if not left:
-                raise InputError(f"{str(encoding.texts[row])!r:.60} has nothing but its {self._mask} to explain.")
+                raise InputError(
+                    f"{str(encoding.texts[row])!r:.60} consists of nothing but {self._mask}: add text around it."
+                )
             # The appended number answers for tokens of no unit (-1).
             renumbered = torch.full((len(row_units) + 1,), -1)
             renumbered[left] = torch.arange(len(left))
@@ -93,9 +97,9 @@ class _Mask:
     start: int
     end: int
     ranked: tuple[int, int]
-    """The two likeliest."""
+    """The two most likely words."""
     share: float
-    """Of the likeliest."""
+    """The probability of the most likely word."""
 
 
 class Filling(Choosing):
@@ -124,7 +128,7 @@ class Filling(Choosing):
     def settled(self, encoding: Encoding, spec: TargetSpec) -> Settled:
         specs: list[Any] = list(spec) if isinstance(spec, list) else [spec] * len(encoding)
         if len(specs) != len(encoding):
-            raise InputError(f"{len(specs)} targets for {len(encoding)} texts: a list names one for each text.")
+            raise InputError(f"{len(specs)} targets for {len(encoding)} texts: a list needs one for each text.")
         spans, choices, places, classes, pairs = [], [], [], [], []
         for text, (masks, one) in enumerate(zip(self._masks(encoding), specs, strict=True)):
             mask, what = self._mask_of(masks, one, str(encoding.texts[text]))
@@ -134,7 +138,7 @@ class Filling(Choosing):
             likeliest = next(other for other in mask.ranked if other != word)
             other = likeliest if that is None else self._word(that, string, mask)
             if other == word:
-                raise InputError(f"the two targets are the same word {this!r}; name two different ones.")
+                raise InputError(f"both targets are the word {this!r}; name two different ones.")
             spans.append([mask.token])
             choices.append([[word, other]])
             pairs.append(that is not None)
@@ -144,7 +148,9 @@ class Filling(Choosing):
             tokens = (word,) if that is None else (word, other)
             places.append(Place("mask", mask.start, mask.end, shown, predicted, tokens=tokens))
         if any(pairs) and not all(pairs):
-            raise InputError("pairs of words (this, not that) are named for some texts and not for others: for all.")
+            raise InputError(
+                "only some texts have pairs of words: give pairs of words (this, not that) for all texts or for none."
+            )
         reading = Reading(torch.ones(len(spans), 1, dtype=torch.float64), torch.tensor(choices))
         read = replace(encoding, spans=torch.tensor(spans), reading=reading)
         against = [1] * len(spans) if pairs[0] else None
@@ -163,7 +169,7 @@ class Filling(Choosing):
             matching = masks[where[0] :][:1] if isinstance(where[0], int) and where[0] >= 0 else []
         if not matching:
             raise InputError(
-                f"target {spec!r:.60} names no mask: {whole!r:.60} has {len(masks)}, counted from 0. Give a word, or "
+                f"target {spec!r:.60} is not a mask: {whole!r:.60} has {len(masks)}, counted from 0. Give a word, or "
                 "(mask number, word)."
             )
         return matching[0], what
@@ -173,7 +179,7 @@ class Filling(Choosing):
         if type(word) is int and 0 <= word < len(self._tokenizer):
             return word
         if not isinstance(word, str) or not word.strip():
-            raise InputError(f"target {word!r:.60} is no word: give a word of the vocabulary, or its number there.")
+            raise InputError(f"target {word!r:.60} is not a word: give a word of the vocabulary, or its token id.")
         bare, spaced = word.strip(), f" {word.strip()}"
         glued = mask.start > 0 and not string[mask.start - 1].isspace() and not string[mask.start].isspace()
         unknown = self._tokenizer.unk_token_id
@@ -187,7 +193,10 @@ class Filling(Choosing):
         if isinstance(known, int) and known != unknown:
             return known
         spelled = ", ".join(map(str, self._tokenizer.convert_ids_to_tokens(pieces)))
-        raise InputError(f"target {word!r:.60} is not one token ({spelled}), and a mask stands for one.")
+        raise InputError(
+            f"target {word!r:.60} is not one token ({spelled}), and a mask stands for exactly one: give a word that is "
+            "one token."
+        )
 
     def _spelled(self, token: int) -> str:
         return str(self._tokenizer.decode([token])).strip() or str(self._tokenizer.convert_ids_to_tokens(token))

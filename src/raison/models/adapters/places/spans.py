@@ -38,8 +38,8 @@ def answering(model: nn.Module, tokenizer: PreTrainedTokenizerBase, name: str) -
     """The adapter of a question answering model. Raises LoadError where the tokenizer lacks any token for removals."""
     if not replacement_ids(tokenizer):
         raise LoadError(
-            f"the tokenizer of '{name}' has no mask, unknown or padding token: an answer is a position of the text, so "
-            "tokens can be replaced but not deleted. Give the tokenizer one of these tokens."
+            f"the tokenizer of '{name}' has no mask, unknown or padding token. An answer is a position in the text, so "
+            "tokens must be replaced, not deleted: give the tokenizer one of these tokens."
         )
     encoder = QuestionEncoder(tokenizer, max_tokens(inner_model(model).config, tokenizer.model_max_length))
     use = TaskSetup(encoder, SpanHead(CLASSES, multi_label=False), probe=lambda text: (QUESTION, text))
@@ -67,15 +67,16 @@ class QuestionEncoder:
             if count < 2:
                 raise InputError(
                     f"the context of {_place(number, len(texts))} has {count} token{'s' * (count != 1)} that the model "
-                    "reads: an answer is chosen among at least two. Give a longer context, or a shorter question."
+                    "reads, and needs at least two to choose an answer from. Give a longer context, or a shorter "
+                    "question."
                 )
         return encoding
 
     def _check(self, text: Text, where: str) -> None:
         if not isinstance(text, tuple) or len(text) != 2:
             raise InputError(
-                f"{where} is {text!r:.80}: a model that answers questions takes pairs (question, context), on the "
-                "command line the question and --pair CONTEXT."
+                f"{where} is {text!r:.80}: a question answering model needs pairs (question, context); on the command "
+                "line, the question and --pair CONTEXT."
             )
         if self._longest is None or not isinstance(text[0], str):
             return
@@ -85,7 +86,7 @@ class QuestionEncoder:
         )
         if length + 2 > self._longest:
             raise TextTooLongError(
-                f"the question of {where} has {length} tokens with the special ones, and the model reads at most "
+                f"the question of {where} has {length} tokens including special ones, and the model reads at most "
                 f"{self._longest}, context included: shorten the question."
             )
 
@@ -125,8 +126,8 @@ def settled(encoding: Encoding, spec: TargetSpec) -> tuple[Encoding, TargetSpec]
         return replace(encoding, spans=spans), 0
     if isinstance(stated, tuple) and any(isinstance(one, str) for one in stated):
         raise InputError(
-            f"target {stated!r:.80} names two answers, and one answer is explained against all others: give a part of "
-            "the context, or 0 for the predicted answer."
+            f"target {stated!r:.80} names two answers, but one answer is explained against all others: give one part "
+            "of the context, or 0 for the predicted answer."
         )
     return encoding, 0 if stated is None else stated
 
@@ -156,7 +157,7 @@ def explained(
 
 def _stated_answers(encoding: Encoding, stated: Sequence[str]) -> list[Answer]:
     if len(stated) != len(encoding):
-        raise InputError(f"{len(stated)} targets for {len(encoding)} texts: a list names one answer per text.")
+        raise InputError(f"{len(stated)} targets for {len(encoding)} texts: a list needs one answer per text.")
     answers = []
     for row, text in enumerate(stated):
         start = encoding.texts[row][1].find(text) if text.strip() else -1

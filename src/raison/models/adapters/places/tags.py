@@ -27,10 +27,11 @@ from raison.models.tokens.limits import max_tokens
 
 Aggregation = Literal["none", "simple", "first", "average", "max"]
 """How tokens become entities, as in transformers' pipeline: "none" tags each token alone, "simple" joins neighbouring
-tokens of one type, and the others first give each word one tag: of its first token, of its tokens' mean probabilities,
-or of its surest token."""
+tokens of one type, and the others first give each word one tag: that of its first token, of its tokens' mean
+probabilities, or of its most confident token.
+"""
 OUTSIDE = "O"
-"""The tag of what is no entity."""
+"""The tag of tokens outside entities."""
 REST = "other tags"
 
 
@@ -48,8 +49,8 @@ def tagging(
     core = inner_model(model)
     if not replacement_ids(tokenizer):
         raise LoadError(
-            f"the tokenizer of '{name}' has no mask, unknown or padding token: a tag is read at a position of the text "
-            "so that tokens can be replaced but not deleted. Give the tokenizer one of these tokens."
+            f"the tokenizer of '{name}' has no mask, unknown or padding token. A tag belongs to a position in the "
+            "text, so tokens must be replaced, not deleted: give the tokenizer one of these tokens."
         )
     labels: dict[int, str] = core.config.id2label  # type: ignore[assignment]
     tags = tuple(str(labels[number]) for number in range(len(labels)))
@@ -72,7 +73,9 @@ class SingleText:
         """See LanguageModel.encode. Raises InputError for a pair."""
         for text in texts:
             if isinstance(plain(text), tuple):
-                raise InputError("a model that tags tokens takes a text, and this is a pair: give one string.")
+                raise InputError(
+                    "a token classification model needs a single text, and this is a pair: give one string."
+                )
         return self._inner.encode(texts, unit, truncate)
 
 
@@ -201,7 +204,7 @@ class Tagging(Choosing):
     def settled(self, encoding: Encoding, spec: TargetSpec) -> Settled:
         specs = spec if isinstance(spec, list) else [spec] * len(encoding)
         if len(specs) != len(encoding):
-            raise InputError(f"{len(specs)} targets for {len(encoding)} texts: a list names one for each text.")
+            raise InputError(f"{len(specs)} targets for {len(encoding)} texts: a list needs one for each text.")
         chosen, index, against, places = [], [], [], []
         for (text, words), one in zip(self._words(encoding), specs, strict=True):
             whole = str(encoding.texts[text])
@@ -215,7 +218,9 @@ class Tagging(Choosing):
             places.append(Place("entity", start, end, whole[start:end], predicted))
         contrasted = [number for number in against if number is not None]
         if contrasted and len(contrasted) < len(against):
-            raise InputError("pairs of tags (this, not that) are named for some texts and not for others: for all.")
+            raise InputError(
+                "only some texts have pairs of tags: give pairs of tags (this, not that) for all texts or for none."
+            )
         classes = (*self._names, REST) if len(self._names) < len(self._finder.tags) else self._names
         read = self._reading(encoding, chosen)
         return Settled(read, index, contrasted or None, tuple(places), (classes,) * len(encoding))
@@ -232,12 +237,14 @@ class Tagging(Choosing):
             start = whole.find(spec) if spec.strip() else -1
             if start < 0:
                 raise InputError(
-                    f"target {spec!r:.60} is no part of {whole!r:.60}: name a part of the text, a span "
+                    f"target {spec!r:.60} is not part of {whole!r:.60}: name a part of the text, a span "
                     "(start, end), or a span and its tag (start, end, 'PER')."
                 )
             spec = (start, start + len(spec))
         if not (isinstance(spec, tuple) and len(spec) in (2, 3) and all(type(place) is int for place in spec[:2])):
-            raise InputError(f"target {spec!r:.60} names no entity: give (start, end) in characters, or also its tag.")
+            raise InputError(
+                f"target {spec!r:.60} is not an entity: give (start, end) in characters, or (start, end, tag)."
+            )
         start, end = spec[:2]
         for entity in self._finder.entities(words):
             # As it was found, with tokens that have no character of their own.

@@ -99,7 +99,7 @@ class ForcedAnswer:
 
 
 Reading = Callable[[ForcedAnswer, Bool[np.ndarray, "masks pieces"], str], Float[np.ndarray, "masks tokens"]]
-"""How the log-odds of an answer's tokens are read under keeps, with a removal."""
+"""How the log-odds of an answer's tokens are computed under keeps, with a removal."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ GREEDY = {
     "forced_bos_token_id": None,
     "forced_eos_token_id": None,
 }
-"""The likeliest token at each step, whatever else a model's own settings ask for: only that is a prediction."""
+"""The most likely token at each step, whatever the model's own settings say: only that is a prediction."""
 
 
 class _Told(StoppingCriteria):
@@ -83,7 +83,7 @@ class Generator(Writer):
         if not isinstance(prompt, Chat):
             return self._next.prompt(prompt)
         if self.core.config.is_encoder_decoder:
-            raise InputError(f"{self.name} is an encoder-decoder, which reads a text and no chat: give it as a string.")
+            raise InputError(f"{self.name} is an encoder-decoder, which reads texts, not chats: pass a string.")
         return chat_prompt(self._tokenizer, prompt)
 
     def prompts_again(self, text: str) -> list[Prompt]:
@@ -128,10 +128,10 @@ class Generator(Writer):
         if merged:
             return (
                 output,
-                "the prompt's last and the output's first characters would be one token; they were kept apart",
+                "the prompt's last and the output's first characters would form one token; they were kept separate",
             )
         if prompt.border is None and prompt.text[-1:].isalnum() and text[:1].isalnum():
-            return output, "the output goes on with the prompt's last word: begin it with a space if that is not meant"
+            return output, "the output continues the prompt's last word: begin it with a space if that is not intended"
         return output, None
 
     def written(self, prompt: Prompt, ids: Sequence[int]) -> Output:
@@ -250,7 +250,7 @@ class Generator(Writer):
         tolerance = 1e-3 if self.core.dtype == torch.float32 else 0.05
         if not torch.allclose(partial, whole, rtol=tolerance, atol=tolerance * float(whole.abs().max())):
             raise UnsupportedError(
-                f"cannot explain what {self.name} writes",
+                f"cannot explain outputs of {self.name}",
                 [f"{type(self.core).__name__} changes the logits after its output matrix"],
                 "Use a model that does not, such as one of the Llama, Qwen, Mistral, GPT-2, T5 or BART family.",
             )

@@ -36,9 +36,9 @@ from raison.models.tokens.written_answer import WrittenAnswer
 from raison.text.segment import Span
 
 STATEMENT: Final = "statement"
-"""The class of a statement as it stands."""
+"""The class of a statement as written."""
 KEPT: Final = 32
-"""Answers whose computed numbers are kept: as many as are explained together."""
+"""Number of answers whose results are cached: as many as are explained together."""
 
 
 @final
@@ -103,7 +103,7 @@ class Chosen(Choosing):
     def settled(self, encoding: Encoding, spec: TargetSpec) -> Settled:
         specs = spec if isinstance(spec, list) else [spec] * len(encoding)
         if len(specs) != len(encoding):
-            raise InputError(f"{len(specs)} targets for {len(encoding)} texts: a list names one for each text.")
+            raise InputError(f"{len(specs)} targets for {len(encoding)} texts: a list needs one for each text.")
         answers = [self._answers[text] for text in encoding.texts]
         spans = [_span(answered, one) for answered, one in zip(answers, specs, strict=True)]
         tokens = [answered.tokens([span])[0] for answered, span in zip(answers, spans, strict=True)]
@@ -123,7 +123,9 @@ class Chosen(Choosing):
 
     def each(self, encoding: Encoding, threshold: float) -> list[list[PlaceTarget]]:
         if threshold:
-            raise InputError("threshold= is for labels and entities: every statement is explained. Leave it out.")
+            raise InputError(
+                "threshold= applies to labels and entities only, and every statement is explained: leave it out."
+            )
         return [[(*span, STATEMENT) for span in self._answers[text].statements] for text in encoding.texts]
 
 
@@ -187,7 +189,7 @@ class Statements(LanguageModel):
 
     def encode(self, texts: Sequence[Given], unit: Granularity = PART, truncate: bool = False) -> Encoding:
         if truncate:
-            raise InputError("truncate= is for texts that are classified: shorten the prompt yourself.")
+            raise InputError("truncate= applies to classified texts only: shorten the prompt yourself.")
         rows = [self._row(plain(text), unit) for text in texts]
         width = max(len(row.ids) for row in rows)
 
@@ -231,7 +233,7 @@ class Statements(LanguageModel):
 
     def _row(self, text: Text, unit: Granularity) -> "_Row":
         if text not in self.answers:
-            raise InputError(f"this model is prepared for other answers than that to {text[0]!r:.60}.")
+            raise InputError(f"this model was not prepared for the answer to {text[0]!r:.60}.")
         answered = self.answers[text]
         prompt, output = answered.source.prompt, answered.output
         pieces = prompt.units(PART if answered.source.sources else unit)[1]
@@ -293,12 +295,12 @@ def _span(answered: WrittenAnswer, spec: object) -> Span:
     if isinstance(spec, str):
         start = answered.text.find(spec) if spec.strip() else -1
         if start < 0:
-            raise InputError(f"target {spec!r:.60} is no part of the answer {answered.text!r:.60}.")
+            raise InputError(f"target {spec!r:.60} is not part of the answer {answered.text!r:.60}.")
         return start, start + len(spec)
     if not (isinstance(spec, tuple) and len(spec) in (2, 3) and all(type(place) is int for place in spec[:2])):
-        raise InputError(f"target {spec!r:.60} names no statement: give (start, end) in the answer's characters.")
+        raise InputError(f"target {spec!r:.60} is not a statement: give (start, end) in the answer's characters.")
     if len(spec) == 3 and spec[2] != STATEMENT:
-        raise InputError(f"target {spec!r:.60} names a class, and a statement has none: give (start, end).")
+        raise InputError(f"target {spec!r:.60} is a class, and statements have none: give (start, end).")
     answered.check([(spec[0], spec[1])])
     return spec[0], spec[1]
 

@@ -12,7 +12,7 @@ from raison.core.internals.rules import Relevance
 from raison.models.gradients.rules.function_mode import Call, Rule, RuleBook, carries, pulled, refuse_fused
 
 ACTIVATIONS = ("relu", "gelu", "silu", "tanh", "mish", "elu", "selu", "leaky_relu", "relu6", "hardswish")
-"""Activations that are zero at zero: elsewhere f(z) / z has no end near zero, and the slope stays."""
+"""Activations that are zero at zero; for others f(z) / z diverges near zero, and the slope is used."""
 PRODUCTS = ("matmul", "__matmul__", "bmm", "einsum")
 GATES = ("mul", "multiply", "__mul__", "__rmul__")
 FUSED = ("scaled_dot_product_attention",)

@@ -27,7 +27,7 @@ from raison.models.stack.recomputed import NotInARowError, recomputed, stack_of
 from raison.models.stack.tap import tap
 
 LONG = 256
-"""Tokens from which a causal model's layers are computed again on the way back, and attention in blocks."""
+"""Number of tokens from which a causal model recomputes its layers in the backward pass, and attention in blocks."""
 _LENGTH: ContextVar[int] = ContextVar("raison_ruled_length", default=0)
 
 

@@ -20,12 +20,12 @@ from raison.models.passes.batching import TokenBatch
 Parts = Float[Tensor, "rows parts choices"]
 
 Outputs = ModelOutput | Mapping[str, Any] | tuple[Any, ...] | Tensor
-"""What a model returns from one pass: a record with `logits`, a tuple with them first, or only the logits."""
+"""The output of one pass: a record with `logits`, a tuple with them first, or only the logits."""
 
 ACTIVATIONS: Mapping[str, type[nn.Module]] = {
     kind.__name__: kind for kind in (nn.Identity, nn.Tanh, nn.ReLU, nn.GELU, nn.Sigmoid, nn.SiLU)
 }
-"""What a number or a vector may go through, by the names that files give."""
+"""Activations of a number or a vector, by their names in files."""
 
 LONGEST_ANSWER = 30
 """The longest predicted answer in tokens, as usual for SQuAD."""
@@ -46,7 +46,7 @@ class Head(ABC):
     classes: tuple[str, ...]
     multi_label: bool
     in_place: ClassVar[bool] = False
-    """Whether its choices are positions of the text, or made there, so that tokens may be replaced but not deleted."""
+    """Whether its choices are positions of the text, or made there, so that tokens can be replaced but not deleted."""
     in_context: ClassVar[bool] = False
     """Whether its choices are positions of a pair's second text."""
 
@@ -72,7 +72,7 @@ class ClassHead(Head):
     """One choice among the classes. A single output that is not a label is a number, which is also its logit."""
 
     activation: str | None = None
-    """What a number goes through at the end, by its name in torch.nn."""
+    """The final activation of a number, by its name in torch.nn."""
 
     @classmethod
     def of(cls, config: PreTrainedConfig) -> "ClassHead":
@@ -115,7 +115,7 @@ class SpanHead(Head):
         if not isinstance(outputs, QuestionAnsweringModelOutput | Seq2SeqQuestionAnsweringModelOutput):
             raise UnsupportedError(
                 "cannot read the answers of this model",
-                [f"it returns a {type(outputs).__name__} in place of start and end logits"],
+                [f"it returns a {type(outputs).__name__} instead of start and end logits"],
                 "Use a model with a linear question answering head (BERT, RoBERTa, DistilBERT, ELECTRA, ...).",
             )
         assert outputs.start_logits is not None, "an answer without its logits"

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 ROWS = 256
 """Maximum number of rows with logits over the whole vocabulary in memory."""
 LOGITS = 1 << 21
-"""Logits that are summed at a time: few enough that the working memory fits into the processor's cache."""
+"""Number of logits that are summed at a time, so that the working memory fits into the processor's cache."""
 
 States = Float[Tensor, "rows _reads hidden"]
 

@@ -22,7 +22,7 @@ class Join(ABC):
     """How the outputs of a row's reads become one number."""
 
     reads: ClassVar[int]
-    """How many reads a row has."""
+    """Number of reads per row."""
 
     @abstractmethod
     def number(self, outputs: Sequence[Output]) -> Float[Tensor, "rows 1"]:

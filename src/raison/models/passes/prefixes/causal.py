@@ -62,7 +62,7 @@ class CausalReader:
             if first == 0:
                 raise UnsupportedError(
                     "there is no prediction before the first unit",
-                    ["nothing precedes the text: the tokenizer adds no token at its beginning, and there is no prompt"],
+                    ["nothing precedes the text: the tokenizer adds no token at the beginning, and there is no prompt"],
                     "Start from the fully removed text instead.",
                 )
             ids = encoding.input_ids[text, : encoding.lengths[text]]

@@ -23,11 +23,13 @@ from raison.models.stack.tap import TAP, implementation_of, tapped
 from raison.progress import steps_of
 
 CPU_NODES, DEVICE_NODES = 512, 4096
-"""Maximum number of nodes per pack. Attention is quadratic, so more than a busy device needs is slower."""
+"""Maximum number of nodes per pack. Attention is quadratic, so a pack larger than needed to keep the device busy is
+slower.
+"""
 PACKABLE = ("sdpa", "eager", None)
 """Attention implementations that take a mask of any shape. Others (flash, flex, a tap) get plain batches."""
 TRIAL_TOKENS = 16
-"""Length of the trial's sequences, unless a sliding window is shorter."""
+"""Length of the trial sequences, unless a sliding window is shorter."""
 _FAILURES = (RuntimeError, ValueError, TypeError, KeyError, AttributeError, IndexError, AssertionError)
 
 

@@ -18,7 +18,7 @@ class Trie:
     tokens: list[int]
     depths: list[int]
     ends: list[int]
-    """The node after the last descendant: node j is i itself or an ancestor of i where j <= i < ends[j]."""
+    """The node after the last descendant: node j is i or an ancestor of i if j <= i < ends[j]."""
     paths: list[list[int]]
     """The nodes of each sequence."""
 
