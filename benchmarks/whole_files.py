@@ -36,7 +36,7 @@ from raison.core.results.explanation import Explanation
 from raison.data import Row
 from raison.data.streams import Item, Reading
 from raison.explaining.attribution import Settings
-from raison.explaining.files.explained_rows import How, row_of
+from raison.explaining.files.explained_rows import RowExplainer, row_of
 from raison.explaining.files.survey import Input, survey
 from raison.explaining.files.texts import TextRows
 from raison.explaining.files.work import FileWork
@@ -55,7 +55,7 @@ FIRST = 1000
 
 
 @dataclass(frozen=True)
-class Nothing(How[LanguageModel]):
+class Nothing(RowExplainer[LanguageModel]):
     """In place of a method and a model: scores that are there already."""
 
     explains = "predictions"
@@ -117,7 +117,7 @@ def measure(what: str, rows: int, hours: float) -> dict[str, Any]:
     importlib.import_module("pyarrow.parquet")
     with tempfile.TemporaryDirectory() as place:
         path, model = file_of(rows, Path(place)), model_of(what)
-        how: How[Any] = (
+        how: RowExplainer[Any] = (
             Nothing(CATALOGUE.create("random"))
             if what == "nothing"
             else TextRows(CATALOGUE.create("occlusion"), Settings("word", of=asked_of(model, None)))

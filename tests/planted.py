@@ -15,7 +15,7 @@ from raison.core.inputs.rationale import Span
 from raison.data import Dataset, Row
 from raison.numerics.losses.attributive_masking import LossWeights
 from raison.training.loop.objective import TrainingBatch
-from raison.training.loop.tuning import Trial
+from raison.training.loop.tuning import TuningTrial
 from raison.training.objectives.attributive_masking import AttributiveMasking
 from raison.training.recipes import aml
 from raison.training.recipes.aml import train_aml
@@ -120,12 +120,12 @@ def no_search(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
     """A search that tries nothing and finds other weights for sufficiency; returns what each call is asked for."""
     asked: list[Sequence[str]] = []
 
-    def search(settings: object, space: object, goals: Sequence[str], run: object) -> tuple[Trial, ...]:
+    def search(settings: object, space: object, goals: Sequence[str], run: object) -> tuple[TuningTrial, ...]:
         asked.append(goals)
         found = []
         for number, best in enumerate((("comprehensiveness", "log_odds"), ("sufficiency",))):
             weights = {"prediction": 1.0, "inverse": 0.5 + number, "size": 0.3}
-            found.append(Trial(number, weights, {goal: float(goal in best) for goal in goals}, "complete"))
+            found.append(TuningTrial(number, weights, {goal: float(goal in best) for goal in goals}, "complete"))
         return tuple(found)
 
     monkeypatch.setattr(aml, "search", search)

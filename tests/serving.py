@@ -9,8 +9,8 @@ from starlette.testclient import TestClient
 
 import raison
 from raison.web.server.app import application
-from raison.web.server.served import Served
-from raison.web.server.settings import Access, Limits, Shown
+from raison.web.server.served import ServedModels
+from raison.web.server.settings import Access, Limits, VisibleFolders
 from tests.functions import CLASSES, shares
 from tests.tiny import TINY
 
@@ -30,15 +30,17 @@ def words() -> Any:
 
 
 @contextmanager
-def serving(served: Served) -> Iterator[TestClient]:
+def serving(served: ServedModels) -> Iterator[TestClient]:
     """A client of a server in this process."""
     with TestClient(application(served), base_url=LOCAL, raise_server_exceptions=False) as client:
         yield client
 
 
-def served_words(limits: Limits | None = None, access: Access | None = None, shown: Shown | None = None) -> Served:
+def served_words(
+    limits: Limits | None = None, access: Access | None = None, shown: VisibleFolders | None = None
+) -> ServedModels:
     """A server of the function alone."""
-    return Served({WORDS: words()}, access or Access(), limits or Limits(), shown or Shown())
+    return ServedModels({WORDS: words()}, access or Access(), limits or Limits(), shown or VisibleFolders())
 
 
 def without_time(explanation: dict[str, Any]) -> dict[str, Any]:

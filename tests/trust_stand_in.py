@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from raison.core.errors import InputError
 from raison.trust.records import Attacked, Similarity, Substituted
-from raison.trust.works import Request, Works
+from raison.trust.works import TrustRequest, Works
 from tests.explained import of_words
 
 EXPLANATION = of_words("a calm sea", (0.0, 1.0, 0.5))
@@ -72,7 +72,9 @@ class Stand:
         if len(self.calls) == self.stop:
             raise KeyboardInterrupt
 
-    def similarities(self, request: Request, plan: Randomised, done: Collection[Any]) -> Iterator[list[Similarity]]:
+    def similarities(
+        self, request: TrustRequest, plan: Randomised, done: Collection[Any]
+    ) -> Iterator[list[Similarity]]:
         for method in request.methods:
             for order in plan.orders:
                 for blocks in range(1, 4):
@@ -84,12 +86,16 @@ class Stand:
                             value = float("nan") if method == "saliency" and blocks == 3 and draw else len(method) / 20
                             yield [Similarity(*key[:3], 3, *key[3:], value, value, 0.2) for key in left]
 
-    def attacked(self, request: Request, plans: Sequence[Attack], done: Collection[Any]) -> Iterator[list[Attacked]]:
+    def attacked(
+        self, request: TrustRequest, plans: Sequence[Attack], done: Collection[Any]
+    ) -> Iterator[list[Attacked]]:
         if any(plan.k is not None and plan.k > 3 for plan in plans):
             raise InputError("k is above a text's units.")
         return self._attacked(request, plans, done)
 
-    def _attacked(self, request: Request, plans: Sequence[Attack], done: Collection[Any]) -> Iterator[list[Attacked]]:
+    def _attacked(
+        self, request: TrustRequest, plans: Sequence[Attack], done: Collection[Any]
+    ) -> Iterator[list[Attacked]]:
         for plan in plans:
             for method in request.methods:
                 keys = [
@@ -103,7 +109,7 @@ class Stand:
                         for key in left
                     ]
 
-    def substituted(self, request: Request, plan: Swaps, done: Collection[Any]) -> Iterator[list[Substituted]]:
+    def substituted(self, request: TrustRequest, plan: Swaps, done: Collection[Any]) -> Iterator[list[Substituted]]:
         for method in request.methods:
             keys = [(method, "substitution", "constrained", text) for text in (0, 2, 3)]
             left = [key for key in keys if key not in done]

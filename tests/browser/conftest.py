@@ -13,7 +13,7 @@ import pytest
 
 import raison
 from raison.core.model import LanguageModel
-from raison.web.server.served import Served
+from raison.web.server.served import ServedModels
 from tests.browser.stage import TEXT, Stage, open_stage
 from tests.browser.written import REFUSED, writer
 from tests.integration.test_serve_live import listening
@@ -83,7 +83,7 @@ def opened(browser: "Browser") -> Iterator[Opened]:
 @pytest.fixture(scope="session")
 def port() -> Iterator[int]:
     """Of a server of a model that writes and of one that predicts, the same for all tests of its pages."""
-    with listening(Served({"writer": writer(), "words": models()["words"]})) as found:
+    with listening(ServedModels({"writer": writer(), "words": models()["words"]})) as found:
         yield found
 
 

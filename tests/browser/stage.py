@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from raison.core.errors import RaisonError
 from raison.core.results.explanation import Explanation
 from raison.models.adapters.writing.writer import Writer
-from raison.web.component.explain_request import Request, explained, read_explanations
+from raison.web.component.explain_request import ExplainRequest, explained, read_explanations
 from raison.web.component.explanation_checks import checked
 from raison.web.component.model_facts import facts_of
 from raison.web.component.sources import module, style
@@ -55,12 +55,15 @@ class Stage:
             if any(isinstance(model, Writer) for model in self.models.values()):
                 return {"id": message["id"], "answer": answered(self.models, message["ask"], message["body"])}
             if message["ask"] == "explain":
-                return {"id": message["id"], "answer": explained(self.models, Request.read(message["body"])).to_dict()}
+                return {
+                    "id": message["id"],
+                    "answer": explained(self.models, ExplainRequest.read(message["body"])).to_dict(),
+                }
             if message["ask"] == "view/trust":
                 [e] = read_explanations({"explanations": [message["body"]["explanation"]]})
                 return {"id": message["id"], "answer": trusted(e, None, None)}
             if message["ask"] == "check":
-                request = Request.read(message["body"])
+                request = ExplainRequest.read(message["body"])
                 found = checked(self.models[request.model], explained(self.models, request))
                 return {"id": message["id"], "answer": found}
             return {"id": message["id"], "answer": seen(read_explanations(message["body"]))}

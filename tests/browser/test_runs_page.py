@@ -8,8 +8,8 @@ import pytest
 
 import raison
 from raison.report.explanations.html import page as static_page
-from raison.web.server.served import Served
-from raison.web.server.settings import Shown
+from raison.web.server.served import ServedModels
+from raison.web.server.settings import VisibleFolders
 from tests.browser.conftest import models
 from tests.integration.test_serve_live import listening
 
@@ -34,7 +34,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     raison.explain_file(
         model, place / "texts.jsonl", place / "runs" / "files", "occlusion", format="jsonl", progress=False
     )
-    with listening(Served({"words": model}, shown=Shown(runs=place / "runs"))) as port:
+    with listening(ServedModels({"words": model}, shown=VisibleFolders(runs=place / "runs"))) as port:
         yield f"http://127.0.0.1:{port}/runs"
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import raison
-from raison.web.server.served import Served
+from raison.web.server.served import ServedModels
 from raison.web.server.settings import Access
 from tests.browser.conftest import models
 from tests.browser.stage import numbers
@@ -26,7 +26,7 @@ SETTLED = """() => {
 
 
 @contextmanager
-def opened(browser: "Browser", served: Served, rest: str = "") -> "Iterator[Page]":
+def opened(browser: "Browser", served: ServedModels, rest: str = "") -> "Iterator[Page]":
     """The page of a server, in the end without a complaint in its console."""
     problems: list[str] = []
     with listening(served) as port:
@@ -40,7 +40,7 @@ def opened(browser: "Browser", served: Served, rest: str = "") -> "Iterator[Page
 
 
 def test_a_text_is_explained_and_again_when_it_is_edited(browser: "Browser") -> None:
-    with opened(browser, Served(models())) as page:
+    with opened(browser, ServedModels(models())) as page:
         page.wait_for_function(SETTLED)
         page.get_by_label("Model").select_option("words")
         page.get_by_label("Text", exact=True).fill("A dull pleasure")
@@ -60,7 +60,7 @@ def test_a_text_is_explained_and_again_when_it_is_edited(browser: "Browser") -> 
 
 
 def test_the_token_comes_from_the_address_and_leaves_it(browser: "Browser") -> None:
-    served = Served(models(), Access(token="t" * 16))
+    served = ServedModels(models(), Access(token="t" * 16))
     with opened(browser, served, f"#token={'t' * 16}") as page:
         page.wait_for_function(SETTLED)
         assert "token" not in page.url
@@ -68,7 +68,7 @@ def test_the_token_comes_from_the_address_and_leaves_it(browser: "Browser") -> N
 
 
 def test_a_reload_keeps_the_token_and_a_link_the_map(browser: "Browser") -> None:
-    served = Served({"words": models()["words"]}, Access(token="t" * 16))
+    served = ServedModels({"words": models()["words"]}, Access(token="t" * 16))
     rest = f"#token={'t' * 16}&text=a+dull+pleasure&method=occlusion&target=negative&with=nothing"
     with opened(browser, served, rest) as page:
         for _ in range(2):
@@ -87,7 +87,7 @@ def test_an_edit_takes_back_what_is_being_explained(browser: "Browser") -> None:
             time.sleep(0.4)
         return [[0.25, 0.75] for _ in texts]
 
-    served = Served({"m": raison.load(slowly, classes=["no", "yes"])})
+    served = ServedModels({"m": raison.load(slowly, classes=["no", "yes"])})
     with opened(browser, served, "#text=slow&method=shapley_sampling") as page:
         page.wait_for_function("() => document.querySelector('[aria-busy]')")
         page.get_by_label("Text", exact=True).fill("quick now")
@@ -99,7 +99,7 @@ def test_an_edit_takes_back_what_is_being_explained(browser: "Browser") -> None:
 
 @pytest.mark.parametrize("path", ["/", "/assets/component.js"])
 def test_no_other_site_can_show_or_read_the_page(browser: "Browser", path: str) -> None:
-    with listening(Served(models())) as port:
+    with listening(ServedModels(models())) as port:
         page = browser.new_context().new_page()
         page.goto(f"http://localhost:{port}/healthz")
         script = """async (address) => {

@@ -26,7 +26,7 @@ from raison.report.explanations.terminal import explanation_text
 from raison.report.style.terminal_text import plain
 from raison.trust.attack_descent import descend, disturb
 from raison.trust.attack_settings import EmbeddingAttack
-from raison.trust.attack_start import AlikeAttacks, Row, started, top_counts
+from raison.trust.attack_start import AlikeAttacks, AttackedText, started, top_counts
 from tests.contracts.test_methods import SHORTER, fingerprint
 from tests.contracts.test_numbers import TRIED, refused
 from tests.tiny import build, build_embedder
@@ -177,7 +177,7 @@ def test_an_attack_changes_the_query_beside_both_documents_alike() -> None:
     model = scorer("bert").ranker
     batch = prepare(model, [TRIPLE, ("what ?", "dull", "a modest story")], Settings())
     plan = EmbeddingAttack(epsilon=1.0, relative=True, steps=3, optimiser="sign", draws=3)
-    rows = tuple(Row(text, plan) for text in range(2))
+    rows = tuple(AttackedText(text, plan) for text in range(2))
     _, start = started(AlikeAttacks(batch, Saliency(), rows), top_counts(batch, [plan]), 0.1)
     rngs = [np.random.default_rng(0) for _ in rows]
     for change in (descend(start, plan).change, disturb(start, plan, torch.full((2,), 0.1), rngs).change):

@@ -20,7 +20,7 @@ from raison.report.pages.saving import save
 from raison.web.component.exports import TYPES
 from raison.web.component.views import seen
 from raison.web.server.bodies import ExplainBody
-from raison.web.server.served import Served
+from raison.web.server.served import ServedModels
 from raison.web.server.settings import Limits
 from tests.functions import CLASSES, TEXTS, labels, overlap, rating
 from tests.serving import BERT, WORDS, bert, serving, without_time, words
@@ -40,7 +40,7 @@ ONE = {"model": WORDS, "text": "A good film"}
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[TestClient]:
-    with serving(Served(MODELS)) as client:
+    with serving(ServedModels(MODELS)) as client:
         yield client
 
 
@@ -310,7 +310,7 @@ def test_health_and_numbers_have_no_text(client: TestClient) -> None:
 def test_a_batch_gives_what_each_text_gives_alone() -> None:
     """Requests that come together are one call; the scores are those of a call for each, within rounding."""
     texts = ["a dull plot", "dull", "the end is good", "a quiet end", "the the the plot is a dull end"]
-    served = Served({BERT: MODELS[BERT]})
+    served = ServedModels({BERT: MODELS[BERT]})
     asked = [{"model": BERT, "text": text, "method": "deep_lift"} for text in texts]
     from raison.web.server.calls import AskedExplanation
 

@@ -15,8 +15,8 @@ from raison.methods import CATALOGUE as METHODS
 from raison.metrics import CATALOGUE as METRICS
 from raison.web.server import guard, running
 from raison.web.server.calls import OUTSIDE, check_call
-from raison.web.server.served import Served
-from raison.web.server.settings import Limits, Shown
+from raison.web.server.served import ServedModels
+from raison.web.server.settings import Limits, VisibleFolders
 from tests.hostile import about, asked, post, requests, wrong
 from tests.hostile_values import SECRET
 from tests.integration.test_serve_live import listening
@@ -50,7 +50,7 @@ def test_every_hostile_request_is_answered(tmp_path: Path, monkeypatch: pytest.M
         folder.mkdir()
     (secret / "run.json").write_text(f'{{"model": "{SECRET}"}}')
     (runs / "linked").symlink_to(secret, target_is_directory=True)
-    served = Served({BERT: bert()}, limits=Limits(characters=6000, seconds=20), shown=Shown(runs=runs))
+    served = ServedModels({BERT: bert()}, limits=Limits(characters=6000, seconds=20), shown=VisibleFolders(runs=runs))
     troubles: list[str] = []
     statuses: Counter[str] = Counter()
     with listening(served) as port:
@@ -72,7 +72,7 @@ def test_every_hostile_request_is_answered(tmp_path: Path, monkeypatch: pytest.M
 def test_every_path_that_takes_a_body_answers_hostile_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard, "BODY_SECONDS", 1.0)
     models = {BERT: bert(), "writer": raison.load(*build_language_model("llama"))}
-    served = Served(models, limits=Limits(characters=6000, seconds=20, new_tokens=8))
+    served = ServedModels(models, limits=Limits(characters=6000, seconds=20, new_tokens=8))
     with serving(served) as client:
         whole = _bodies(client)
         offered = client.get("/openapi.json").json()["paths"]
@@ -81,7 +81,7 @@ def test_every_path_that_takes_a_body_answers_hostile_ones(monkeypatch: pytest.M
         for path, body in whole.items():
             assert client.post(path, json=body).status_code == 200, path
     troubles, statuses = [], Counter[str]()
-    with listening(Served(models, limits=served.limits)) as port:
+    with listening(ServedModels(models, limits=served.limits)) as port:
         for hostile in about(whole, COUNT):
             answer = asked(port, hostile.content)
             statuses[answer[9:12].decode()] += 1
@@ -118,7 +118,7 @@ def _bodies(client: TestClient) -> dict[str, dict[str, object]]:
 
 
 def test_a_mistake_is_told_in_the_words_of_its_own_path() -> None:
-    with serving(Served({BERT: bert()})) as client:
+    with serving(ServedModels({BERT: bert()})) as client:
         for path, body, line in (
             ("/api/view/span", {"explanation": {}, "first": -1, "last": 0}, "first cannot be -1: give the number of"),
             ("/api/view/file", {"results": [], "kid": "svg"}, "kind is missing: give one of "),

@@ -18,7 +18,7 @@ from raison.core.settings.reading import dump
 from raison.explaining.generation import Writing
 from raison.models.adapters.writing.generator import Generator
 from raison.runs.overview import overview
-from raison.web.server.settings import Shown
+from raison.web.server.settings import VisibleFolders
 from tests.functions import CLASSES, TEXTS, rating
 from tests.serving import served_words, serving, words
 from tests.tiny import build_language_model
@@ -59,7 +59,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_runs_are_shown_in_slices(folder: Path) -> None:
-    with serving(served_words(shown=Shown(runs=folder))) as client:
+    with serving(served_words(shown=VisibleFolders(runs=folder))) as client:
         run = client.get("/api/runs").json()["runs"][0]
         assert (run["run"], run["texts"], run["explained"], run["labelled"]) == ("deep/words", 5, True, True)
         assert [row["label"] for row in run["rows"]] == ["occlusion", "random"]
@@ -90,7 +90,7 @@ def test_a_comparison_of_numbers_is_cut_by_them(tmp_path: Path) -> None:
     texts = ["a good film", "good", "bad", "a bad film", "film"]
     model = raison.load(rating, classes=["rating"])
     raison.compare(model, texts, methods=["occlusion"], metrics=["gini"], out=tmp_path / "rated", progress=False)
-    with serving(served_words(shown=Shown(runs=tmp_path))) as client:
+    with serving(served_words(shown=VisibleFolders(runs=tmp_path))) as client:
         [run] = client.get("/api/runs").json()["runs"]
         assert run["gives"] == "number"
         row = {"run": "rated", "row": "occlusion", "sort": "value"}
@@ -101,7 +101,7 @@ def test_a_comparison_of_numbers_is_cut_by_them(tmp_path: Path) -> None:
 
 
 def test_explained_files_are_a_run_of_one_row(folder: Path) -> None:
-    with serving(served_words(shown=Shown(runs=folder))) as client:
+    with serving(served_words(shown=VisibleFolders(runs=folder))) as client:
         run = client.get("/api/runs").json()["runs"][1]
         assert (run["run"], run["texts"], run["data"], run["labelled"]) == ("files", len(FILED), "texts.csv", True)
         row = {"run": "files", "row": run["rows"][0]["label"]}
@@ -133,7 +133,7 @@ def test_what_was_written_is_a_line_with_all_that_was_said_of_it(tmp_path: Path)
     raison.cite_file(WRITER, tmp_path / "asked.jsonl", runs / "cited", template=TEMPLATE, draws=0, **of_files)
     generator = Generator(*build_language_model("llama"), "tiny")
     raison.explain_file(generator, tmp_path / "prompts.txt", runs / "out", "saliency", writing=two, **of_files)
-    with serving(served_words(shown=Shown(runs=runs))) as client:
+    with serving(served_words(shown=VisibleFolders(runs=runs))) as client:
         told = client.get("/api/runs").json()["runs"]
         assert [(run["gives"], run["texts"], run["labelled"]) for run in told] == [
             ("answer", 3, False),
@@ -153,7 +153,7 @@ def test_what_was_written_is_a_line_with_all_that_was_said_of_it(tmp_path: Path)
 
 @pytest.mark.parametrize("run", ["files", "deep/words"])
 def test_slices_are_what_their_filters_give(folder: Path, run: str) -> None:
-    with serving(served_words(shown=Shown(runs=folder))) as client:
+    with serving(served_words(shown=VisibleFolders(runs=folder))) as client:
         row = {"run": run, "row": "occlusion"}
         slices = client.get("/api/runs/slices", params=row).json()["slices"]
         whole = client.get("/api/runs/texts", params=row).json()
@@ -178,7 +178,7 @@ def test_no_link_leads_out_of_the_folder_of_runs(folder: Path, tmp_path: Path, r
         [shard] = (shown / "deeper" / "explanations").iterdir()
         shard.unlink()
         shard.symlink_to(folder / run / "explanations" / shard.name)
-    with serving(served_words(shown=Shown(runs=shown))) as client:
+    with serving(served_words(shown=VisibleFolders(runs=shown))) as client:
         assert client.get("/api/runs").json() == {"runs": []}
         for named in ("linked", "part", "deeper", f"../runs0/{run}", str(folder / run), "", ".", "\x00"):
             for path in ("texts", "slices", "words"):

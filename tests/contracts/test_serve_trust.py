@@ -11,8 +11,8 @@ import raison
 from raison.studies.kinds.audit.spec import AuditPlan
 from raison.trust.attacks import EmbeddingAttack
 from raison.web.component.audits import Trusts
-from raison.web.server.served import Served
-from raison.web.server.settings import Shown
+from raison.web.server.served import ServedModels
+from raison.web.server.settings import VisibleFolders
 from tests.functions import CLASSES, labels, weight
 from tests.serving import BERT, WORDS, bert, serving, words
 from tests.tiny import build_language_model
@@ -28,7 +28,7 @@ ONE = {"model": WORDS, "text": "A good film"}
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[TestClient]:
-    with serving(Served(MODELS)) as client:
+    with serving(ServedModels(MODELS)) as client:
         yield client
 
 
@@ -77,7 +77,7 @@ def test_trust_is_that_of_an_audit_of_this_very_model_only(tmp_path: Path) -> No
         method, out = ("saliency" if name == "own" else "occlusion"), tmp_path / name
         raison.compare(model, ["a dull plot", "a quiet end"], method, "comprehensiveness", out=out, progress=False)
     # The model of the first run is served and audited; that of the second is neither.
-    served = Served({BERT: MODELS[BERT], "labels": MODELS["labels"]}, shown=Shown(runs=tmp_path))
+    served = ServedModels({BERT: MODELS[BERT], "labels": MODELS["labels"]}, shown=VisibleFolders(runs=tmp_path))
     with serving(served) as client:
         for name, model in (("own", BERT), ("other", None)):
             row = {"run": name, "row": "saliency" if name == "own" else "occlusion", "seed": 0, "number": 0}
@@ -87,7 +87,7 @@ def test_trust_is_that_of_an_audit_of_this_very_model_only(tmp_path: Path) -> No
     trusts = Trusts({BERT: MODELS[BERT]}, tmp_path)
     e = raison.explain(MODELS[BERT], "a dull plot", "saliency", progress=False)
     assert trusts.of(BERT, e)["light"] == audited.methods[0].light
-    served = Served({BERT: MODELS[BERT], WORDS: MODELS[WORDS]}, shown=Shown(runs=tmp_path))
+    served = ServedModels({BERT: MODELS[BERT], WORDS: MODELS[WORDS]}, shown=VisibleFolders(runs=tmp_path))
     with serving(served) as client:
         for model, method in ((BERT, "saliency"), (BERT, "occlusion"), (WORDS, "occlusion")):
             e = client.post("/api/explain", json={"model": model, "text": "a dull plot", "method": method}).json()

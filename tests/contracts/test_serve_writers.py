@@ -15,7 +15,7 @@ from raison.core.settings.reading import dump
 from raison.web.component.views import agreement, from_to, seen
 from raison.web.server.bodies import CiteBody
 from raison.web.server.citing import AskedCitations
-from raison.web.server.served import Served
+from raison.web.server.served import ServedModels
 from raison.web.server.settings import Limits
 from tests.serving import WORDS, serving, without_time, words
 from tests.tiny import build_language_model
@@ -25,7 +25,7 @@ MODELS = {WORDS: words(), "writer": raison.load(*build_language_model("llama"))}
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[TestClient]:
-    with serving(Served(MODELS)) as client:
+    with serving(ServedModels(MODELS)) as client:
         yield client
 
 
@@ -123,7 +123,7 @@ def test_citations_are_the_librarys(client: TestClient, options: dict[str, objec
 
 
 def test_an_answer_of_the_models_own_is_as_long_as_the_server_allows() -> None:
-    served = Served(MODELS, limits=Limits(new_tokens=20))
+    served = ServedModels(MODELS, limits=Limits(new_tokens=20))
     asked = AskedCitations.read(CiteBody(**QUESTION), served.limits)
     assert asked.max_new_tokens == 20
     assert AskedCitations.read(CiteBody(**GIVEN), served.limits).max_new_tokens is None

@@ -21,7 +21,7 @@ from raison.jobs import disk
 from raison.jobs.engine import Shard, Sharing
 from raison.runs.files import summary
 from raison.runs.files.flat_records import COLUMNS, explanation_of
-from raison.runs.files.folder import Written, read
+from raison.runs.files.folder import WrittenShards, read
 from raison.runs.files.shards import Format
 from raison.studies.reports import write as report
 from tests.interruptions import Cut, Interruption
@@ -67,7 +67,7 @@ def reviews(tmp_path: Path) -> Path:
 
 def explained(
     model: LanguageModel, data: Path, out: Path, form: Format = "parquet", sharing: Sharing | None = None
-) -> Written:
+) -> WrittenShards:
     asked = sharing or Sharing()
     return raison.explain_file(
         model, data, out, "occlusion", format=form, progress=False, sharing=asked, load=loading if sharing else None
@@ -134,7 +134,7 @@ def test_killed_at_any_write_and_gone_on_with(
         assert content(out) == expected, moment
 
 
-def timeless(written: Written) -> list[dict[str, object]]:
+def timeless(written: WrittenShards) -> list[dict[str, object]]:
     return [{name: value for name, value in row.items() if name != "seconds"} for row in written.rows()]
 
 
@@ -150,7 +150,7 @@ def test_shards_and_workers_give_the_same_rows(model: LanguageModel, reviews: Pa
 
 
 def test_so_many_rows(model: LanguageModel, reviews: Path, tmp_path: Path) -> None:
-    def limited(limit: int) -> Written:
+    def limited(limit: int) -> WrittenShards:
         reading = Reading(limit=limit)
         return raison.explain_file(model, reviews, tmp_path / "out", "occlusion", reading=reading, progress=False)
 
@@ -160,7 +160,7 @@ def test_so_many_rows(model: LanguageModel, reviews: Path, tmp_path: Path) -> No
 
 
 def test_so_many_hours(model: LanguageModel, reviews: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def for_hours(hours: float | None) -> Written:
+    def for_hours(hours: float | None) -> WrittenShards:
         return raison.explain_file(model, reviews, tmp_path / "out", "occlusion", budget_hours=hours, progress=False)
 
     assert for_hours(1e-9).done == 0

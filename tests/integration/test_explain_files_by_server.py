@@ -15,7 +15,7 @@ from raison.jobs.engine import Engine, Sharing
 from raison.models.served.limits import SpentError
 from raison.models.served.transport import IN_A_ROW
 from raison.runs.files.flat_records import result_of
-from raison.runs.files.folder import Written, read
+from raison.runs.files.folder import WrittenShards, read
 from tests.fake_server import Fake, running
 from tests.fake_server import apart as apart
 
@@ -34,12 +34,12 @@ def texts(tmp_path: Path) -> Path:
     return path
 
 
-def outputs(fake: Fake, texts: Path, served: raison.Served | None = None) -> Written:
+def outputs(fake: Fake, texts: Path, served: raison.Served | None = None) -> WrittenShards:
     model, out = raison.load(fake.base, served=served), texts.parent / "out"
     return raison.explain_file(model, texts, out, "occlusion", writing=OUTPUT, format="jsonl", progress=False)
 
 
-def predictions(fake: Fake, texts: Path, served: raison.Served | None = None) -> Written:
+def predictions(fake: Fake, texts: Path, served: raison.Served | None = None) -> WrittenShards:
     model, out = raison.load(fake.base, prompt="sentiment", served=served), texts.parent / "out"
     return raison.explain_file(model, texts, out, "occlusion", format="jsonl", progress=False)
 
@@ -142,7 +142,7 @@ def test_a_limit_holds_for_all_workers_together(
     path.write_text("".join(f"Review: a {word} film number {n}\n" for n in range(12) for word in ("warm", "dull")))
     monkeypatch.setattr(surveys, "ROWS", 1)
 
-    def explained(fake: Fake, most: int | None, workers: int) -> Written:
+    def explained(fake: Fake, most: int | None, workers: int) -> WrittenShards:
         load = partial(loaded, fake.base, most)
         sharing = Sharing(workers=workers, engine=engine) if workers > 1 else Sharing()
         options = {"format": "jsonl", "progress": False, "sharing": sharing, "load": load}

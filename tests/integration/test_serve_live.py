@@ -28,7 +28,7 @@ from raison.cli.served_models import served_models
 from raison.studies.entries import StudyModel
 from raison.web.server import guard, running
 from raison.web.server.calls import AskedExplanation
-from raison.web.server.served import Served
+from raison.web.server.served import ServedModels
 from raison.web.server.settings import Access, Limits
 from tests.functions import CLASSES, TEXTS, shares
 from tests.serving import WORDS, without_time
@@ -55,7 +55,7 @@ class Gate:
 
 
 @contextmanager
-def listening(served: Served) -> Iterator[int]:
+def listening(served: ServedModels) -> Iterator[int]:
     """The port of a server that runs in another thread."""
     held = running.listening(Access(port=0))
     server = running.server_of(served)
@@ -117,7 +117,7 @@ def gate() -> Iterator[Gate]:
     found.open.set()
 
 
-def gated(gate: Gate, limits: Limits | None = None) -> Served:
+def gated(gate: Gate, limits: Limits | None = None) -> ServedModels:
     """A server whose gate is shut once the model is loaded; one text is a pass, so that work can end between two."""
     gate.open.set()
     loaded = raison.load(gate, classes=CLASSES, batch=1)
@@ -125,10 +125,10 @@ def gated(gate: Gate, limits: Limits | None = None) -> Served:
     gate.open.clear()
     gate.begun.clear()
     gate.calls.clear()
-    return Served({WORDS: loaded}, limits=limits or Limits())
+    return ServedModels({WORDS: loaded}, limits=limits or Limits())
 
 
-def waits(served: Served, count: int) -> None:
+def waits(served: ServedModels, count: int) -> None:
     until(lambda: f'raison_waiting{{model="{WORDS}"}} {float(count)}' in served.counts.told().decode())
 
 
@@ -211,7 +211,7 @@ def test_work_has_an_end(gate: Gate) -> None:
         time.sleep(0.3)
         return shares(texts)
 
-    served = Served({WORDS: raison.load(slow, classes=CLASSES, batch=1)}, limits=Limits(seconds=1))
+    served = ServedModels({WORDS: raison.load(slow, classes=CLASSES, batch=1)}, limits=Limits(seconds=1))
     with listening(served) as port:
         began = time.monotonic()
         status, answer, _ = ask(port, text="a film that is long enough to take more than that")

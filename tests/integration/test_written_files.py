@@ -21,7 +21,7 @@ from raison.jobs.engine import Shard, Sharing
 from raison.models.adapters.writing.generator import Generator
 from raison.runs.files import summary
 from raison.runs.files.flat_records import explanation_of, result_of
-from raison.runs.files.folder import Written, read
+from raison.runs.files.folder import WrittenShards, read
 from raison.studies.reports import write as report
 from tests.copying import copying_writer
 from tests.interruptions import Cut, Interruption
@@ -67,7 +67,7 @@ def prompts(tmp_path: Path) -> Path:
     return path
 
 
-def cited(data: Path, out: Path, **changes: object) -> Written:
+def cited(data: Path, out: Path, **changes: object) -> WrittenShards:
     return raison.cite_file(WRITER, data, out, **{**CITED, **changes})
 
 
@@ -193,7 +193,7 @@ def recorded_as_table(place: Path) -> Path:
     return place
 
 
-def explained(model: object, data: Path, out: Path, **changes: object) -> Written:
+def explained(model: object, data: Path, out: Path, **changes: object) -> WrittenShards:
     options = {"reading": Reading(output_column="wrote"), "progress": False, **changes}
     return raison.explain_file(model, data, out, "occlusion", **options)  # type: ignore[arg-type]
 

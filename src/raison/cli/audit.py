@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from raison.cli import options
-from raison.cli.readable_texts import Source, judged_rows
+from raison.cli.readable_texts import TextSource, judged_rows
 from raison.explaining.settings import Settings
 from raison.jobs.engine import Sharing
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @options.from_records
 def audit(
-    source: Annotated[Source, options.But(defaults={"limit": 50})],
+    source: Annotated[TextSource, options.But(defaults={"limit": 50})],
     entry: Annotated[options.Model, options.But(without=("explained", "calibrate"))],
     settings: Annotated[Settings, options.But(without=("target", "of", "precision"))],
     sharing: Sharing,

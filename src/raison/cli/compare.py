@@ -7,16 +7,16 @@ from typing import Annotated
 import typer
 
 from raison.cli import options
-from raison.cli.readable_texts import Source, judged_rows
-from raison.explaining.settings import Compared, Settings
+from raison.cli.readable_texts import TextSource, judged_rows
+from raison.explaining.settings import ComparisonSettings, Settings
 from raison.jobs.engine import Sharing
 
 
 @options.from_records
 def compare(
-    source: Source,
+    source: TextSource,
     entry: options.Model,
-    asked: Compared,
+    asked: ComparisonSettings,
     settings: Annotated[Settings, options.But(without=("seed",))],
     sharing: Sharing,
     out: Annotated[Path | None, typer.Option(help="Folder for explanations and scores; run again to resume.")] = None,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from raison.cli import options
-from raison.cli.readable_texts import Source, judged_rows
-from raison.explaining.settings import Compared, Settings
+from raison.cli.readable_texts import TextSource, judged_rows
+from raison.explaining.settings import ComparisonSettings, Settings
 
 if TYPE_CHECKING:
     from raison.judging.estimate import Estimate
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 @options.from_records
 def estimate(
-    source: Source,
+    source: TextSource,
     entry: options.Model,
-    asked: Annotated[Compared, options.But(without=("seeds", "select"))],
+    asked: Annotated[ComparisonSettings, options.But(without=("seeds", "select"))],
     settings: Annotated[Settings, options.But(without=("seed",))],
     template: options.Template = None,
     json: options.Json = False,

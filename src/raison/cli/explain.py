@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from raison.cli import options
-from raison.cli.files import Files, How, InFiles, explain_files, refuse_beside_data
+from raison.cli.files import Files, InFiles, RowOptions, explain_files, refuse_beside_data
 from raison.cli.files import show as show_files
 from raison.core.errors import InputError
 from raison.core.results.explanation import Explanation
@@ -18,7 +18,7 @@ from raison.explaining.settings import Settings
 from raison.jobs.engine import Sharing
 
 if TYPE_CHECKING:
-    from raison.explaining.generation import Writing as Wanted
+    from raison.explaining.generation import Writing
 
 Input = Annotated[
     list[str] | None,
@@ -62,7 +62,7 @@ Html = Annotated[Path | None, typer.Option(help="Also write a standalone page to
 
 
 @dataclass(frozen=True, slots=True)
-class Writing:
+class WritingOptions:
     """What is asked of a language model that writes."""
 
     output: Annotated[str | None, Setting("Explain this output of a language model, including its leading space.")] = (
@@ -74,19 +74,19 @@ class Writing:
     earlier: Annotated[bool, Setting("Also score earlier output tokens.")] = False
     chat: Annotated[bool, Setting("Use the model's chat template.")] = False
 
-    def asked(self, contrast: list[str] | None) -> "Wanted":
+    def asked(self, contrast: list[str] | None) -> "Writing":
         """The same with what stands against the output."""
         # Only now: it needs torch.
-        from raison.explaining.generation import Writing as Wanted
+        from raison.explaining.generation import Writing
 
-        return Wanted(self.output, self.max_new_tokens, _contrast(contrast), self.earlier)
+        return Writing(self.output, self.max_new_tokens, _contrast(contrast), self.earlier)
 
 
 @options.from_records
 def explain(
     entry: options.Model,
     settings: Settings,
-    writing: Writing,
+    writing: WritingOptions,
     reading: Reading,
     files: Files,
     sharing: Sharing,
@@ -108,7 +108,7 @@ def explain(
     in_files = InFiles(reading, files, sharing)
     if data:
         refuse_beside_data({"--pair": pair, "--document": document, "--html": html})
-        how = How(method, budget, units, language, select, threshold, writing.asked(contrast), writing.chat)
+        how = RowOptions(method, budget, units, language, select, threshold, writing.asked(contrast), writing.chat)
         show_files(explain_files((*data, *(text or ())), entry, settings, how, in_files), json)
         return
     in_files.refuse_without_data()

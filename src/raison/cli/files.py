@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from raison.cli.cite import Citing
     from raison.explaining.generation import Writing
     from raison.explaining.settings import Settings
-    from raison.runs.files.folder import Written
+    from raison.runs.files.folder import WrittenShards
     from raison.studies.entries import StudyModel
 
 
@@ -54,7 +54,7 @@ class InFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class How:
+class RowOptions:
     """How each row is explained, besides the settings."""
 
     method: str
@@ -75,8 +75,8 @@ def refuse_beside_data(for_texts: Mapping[str, object]) -> None:
 
 
 def explain_files(
-    data: Sequence[str], entry: "StudyModel", settings: "Settings", how: How, files: InFiles
-) -> "Written":
+    data: Sequence[str], entry: "StudyModel", settings: "Settings", how: RowOptions, files: InFiles
+) -> "WrittenShards":
     """Explain the files. Raises RaisonError."""
     from raison.explaining.files.front import explain_file
     from raison.studies.plans import load_judged
@@ -110,7 +110,7 @@ def explain_files(
     )
 
 
-def cite_files(data: Sequence[str], citing: "Citing", files: InFiles) -> "Written":
+def cite_files(data: Sequence[str], citing: "Citing", files: InFiles) -> "WrittenShards":
     """Cite for every question of files. Raises RaisonError."""
     from raison.explaining.files.front import cite_file
     from raison.studies.plans import load_entry
@@ -130,7 +130,7 @@ def cite_files(data: Sequence[str], citing: "Citing", files: InFiles) -> "Writte
     )
 
 
-def show(written: "Written", json: bool) -> None:
+def show(written: "WrittenShards", json: bool) -> None:
     """What has been written so far, as tables or as JSON."""
     from json import dumps
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from raison.core.inputs.parts import Given
     from raison.core.model import LanguageModel
     from raison.core.registry import Catalogue
-    from raison.explaining.settings import Compared, Settings
+    from raison.explaining.settings import ComparisonSettings, Settings
 
 ALL = "all"
 CHOOSING = "auto"
@@ -188,7 +188,7 @@ def named(specs: Sequence[str], catalogue: "Catalogue[Any]") -> list[str]:
     return chosen
 
 
-def check_named(asked: "Compared") -> None:
+def check_named(asked: "ComparisonSettings") -> None:
     """Raises InputError for an invalid method or metric."""
     from raison.methods import CATALOGUE as METHODS
     from raison.metrics import CATALOGUE as METRICS
@@ -198,7 +198,7 @@ def check_named(asked: "Compared") -> None:
     named(asked.select, METRICS)
 
 
-def metrics_of(asked: "Compared") -> list[str] | None:
+def metrics_of(asked: "ComparisonSettings") -> list[str] | None:
     """The metrics by name; None for the default ones."""
     from raison.metrics import CATALOGUE
 
@@ -206,7 +206,7 @@ def metrics_of(asked: "Compared") -> list[str] | None:
 
 
 def methods_of(
-    asked: "Compared", model: "LanguageModel", texts: "Sequence[Given]", settings: "Settings"
+    asked: "ComparisonSettings", model: "LanguageModel", texts: "Sequence[Given]", settings: "Settings"
 ) -> Sequence[str]:
     """The methods by name; for "all", those that can explain the texts. The others are named on stderr."""
     from raison.core.registry import label_of

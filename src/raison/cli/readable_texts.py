@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class TextSource:
     """The texts of a command."""
 
     data: Annotated[
@@ -69,7 +69,7 @@ class Readable:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class JudgedRows:
     """What is judged, of the data set `name`: `texts` as compare takes them, and the model that predicts them."""
 
     given: "Judged"
@@ -80,21 +80,21 @@ class Rows:
 
 
 def judged_rows(
-    model: "LanguageModel | Writer", source: Source, settings: "Settings", template: str | None = None
-) -> Rows:
+    model: "LanguageModel | Writer", source: TextSource, settings: "Settings", template: str | None = None
+) -> JudgedRows:
     """The texts of a command that judges; of a language model that writes, questions with their answers.
 
     Raises DataError, InputError.
     """
     from raison.explaining.answers import answers_of, judged
-    from raison.explaining.texts import Reading
+    from raison.explaining.texts import InputOptions
     from raison.models.adapters.writing.writer import Writer
 
-    reading = Reading(settings.unit)
+    reading = InputOptions(settings.unit)
     if not isinstance(model, Writer):
         found = readable_texts(model, source, settings)
         given = judged(model, found.texts, reading, template)
-        return Rows(given, found.texts, found.rationales, found.name, found.target)
+        return JudgedRows(given, found.texts, found.rationales, found.name, found.target)
     if source.wanted != Wanted() or source.skip_bad:
         raise InputError(
             "questions always have the columns question, sources, answer and gold: leave the column options and "
@@ -102,10 +102,10 @@ def judged_rows(
         )
     data = load_data(source.data, split=source.split, limit=source.limit)
     answers = answers_of(model, data, template)
-    return Rows(judged(model, answers, reading), answers, None, data.name, settings.target)
+    return JudgedRows(judged(model, answers, reading), answers, None, data.name, settings.target)
 
 
-def readable_texts(model: "LanguageModel", source: Source, settings: "Settings") -> Readable:
+def readable_texts(model: "LanguageModel", source: TextSource, settings: "Settings") -> Readable:
     """The texts that the model can read, cut if the settings say so, and explained against what their column says.
 
     Rows that cannot be read raise DataError; with skip_bad they are named on stderr and skipped.

@@ -12,7 +12,7 @@ import typer
 from raison.cli import options
 from raison.cli.served_models import served_models
 from raison.core.errors import DataError
-from raison.web.server.settings import TOKEN, Access, Limits, Shown
+from raison.web.server.settings import TOKEN, Access, Limits, VisibleFolders
 
 Models = Annotated[
     list[str] | None,
@@ -31,7 +31,7 @@ Device = Annotated[str | None, typer.Option(help="Where to put the models, such 
 @options.from_records
 def serve(
     access: Access,
-    shown: Shown,
+    shown: VisibleFolders,
     limits: Limits,
     model: Models = None,
     prompt: Prompt = None,
@@ -50,10 +50,10 @@ def serve(
 
     from raison.studies.plans import load_entry
     from raison.web.server.running import run
-    from raison.web.server.served import Served
+    from raison.web.server.served import ServedModels
 
     loaded = {name: load_entry(entry) for name, entry in entries.items()}
-    served = Served(loaded, access, limits, shown)
+    served = ServedModels(loaded, access, limits, shown)
 
     def ready(address: str) -> None:
         typer.echo(f"raison: serving {', '.join(loaded)} at {address} (Ctrl-C stops it)", err=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from raison.core.errors import InputError
-from raison.explaining.sourced_prompt import Asked
+from raison.explaining.sourced_prompt import SourcedPrompt
 from raison.models.adapters.writing.writer import Writer
 from raison.models.tokens.written_answer import WrittenAnswer
 from raison.text.segment import sentence_spans
@@ -33,14 +33,14 @@ class Telling:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class StatedAnswer:
     """An answer after its prompt, and what is to be said of it."""
 
     answered: WrittenAnswer
     notes: dict[str, Any] = field(default_factory=dict)
 
 
-def told(writer: Writer, found: Asked, telling: Telling) -> Told:
+def told(writer: Writer, found: SourcedPrompt, telling: Telling) -> StatedAnswer:
     """The answer to what was asked. Raises InputError, TextTooLongError."""
     prompt, notes, answer = found.source.prompt, {}, telling.answer
     if answer is None:
@@ -59,4 +59,4 @@ def told(writer: Writer, found: Asked, telling: Telling) -> Told:
     shift = 0 if answer is None else len(answer) - len(answer.lstrip())
     spans = telling.statements
     wanted = sentence_spans(output.text.strip()) if spans is None else [(a - shift, b - shift) for a, b in spans]
-    return Told(WrittenAnswer(found.source, output, tuple(wanted)), notes)
+    return StatedAnswer(WrittenAnswer(found.source, output, tuple(wanted)), notes)

@@ -19,8 +19,8 @@ from raison.explaining.answer_statements import Telling, told
 from raison.explaining.attribution import check_model
 from raison.explaining.measuring import Annotations
 from raison.explaining.ranking import fitting
-from raison.explaining.sourced_prompt import Asked, asked
-from raison.explaining.texts import Reading
+from raison.explaining.sourced_prompt import SourcedPrompt, asked
+from raison.explaining.texts import InputOptions
 from raison.models.adapters.writing.statements import Statements
 from raison.models.adapters.writing.writer import Writer
 from raison.models.tokens.sourced import Sourced
@@ -85,7 +85,7 @@ def _loaded(load: Callable[[], LanguageModel | Writer], answers: Answers) -> Lan
 def judged(
     model: LanguageModel | Writer,
     texts: Any,
-    reading: Reading,
+    reading: InputOptions,
     template: SourceTemplate | str | Path | None = None,
 ) -> Judged:
     """Texts and the model that predicts them; a language model that writes answers them first.
@@ -176,9 +176,9 @@ def _row(one: object, number: int) -> QuestionRow | str:
     )
 
 
-def _asked(writer: Writer, row: QuestionRow | str, template: SourceTemplate | None) -> Asked:
+def _asked(writer: Writer, row: QuestionRow | str, template: SourceTemplate | None) -> SourcedPrompt:
     if isinstance(row, str):
-        return Asked(row, Sourced(writer.prompt(row), (), (), (), ()), "")
+        return SourcedPrompt(row, Sourced(writer.prompt(row), (), (), (), ()), "")
     question = row.question if isinstance(row.question, str) else Chat(row.question)
     return asked(writer, question, row.sources, template)
 

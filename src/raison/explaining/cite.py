@@ -17,11 +17,11 @@ from raison.core.results.citations import Citations, Statement
 from raison.core.results.explanation import Explanation
 from raison.core.results.notes import NOISE, SERVED, noise_in
 from raison.core.targets.choices import Of, One
-from raison.explaining.answer_statements import Spans, Telling, Told, told
+from raison.explaining.answer_statements import Spans, StatedAnswer, Telling, told
 from raison.explaining.attribution import Settings, prepare_stated, run
 from raison.explaining.entailment import Judge, supported
-from raison.explaining.source_necessity import Draws, Lit, lit
-from raison.explaining.sourced_prompt import Asked, Question, Sources, asked
+from raison.explaining.source_necessity import Lit, RandomRemovals, lit
+from raison.explaining.sourced_prompt import Question, SourcedPrompt, Sources, asked
 from raison.methods import CATALOGUE
 from raison.models.adapters.writing.statements import Statements
 from raison.models.adapters.writing.writer import Writer
@@ -36,7 +36,7 @@ ADDITIVE = frozenset({Property.COMPLETE, Property.TOKENWISE, Property.LINEAR})
 
 
 @dataclass(frozen=True, slots=True)
-class How:
+class ScoringOptions:
     """How statements are scored."""
 
     method: Method
@@ -97,7 +97,7 @@ def cite(
         raise InputError(
             "cite explains the output of a generative language model: load one without a prompt (raison.load(name))."
         )
-    how = How(method_of(method, within, draws), within, removal, seed, draws)
+    how = ScoringOptions(method_of(method, within, draws), within, removal, seed, draws)
     telling = Telling(answer, statements, max_new_tokens)
     found = asked(writer, question, sources, template)
     result = _cited(writer, found, told(writer, found, telling), how)
@@ -121,7 +121,7 @@ def method_of(method: str | Method, within: Within, draws: int) -> Method:
     return CATALOGUE.create(AUTO[within] if method == "auto" else method)
 
 
-def _cited(writer: Writer, found: Asked, answer: Told, how: How) -> Citations:
+def _cited(writer: Writer, found: SourcedPrompt, answer: StatedAnswer, how: ScoringOptions) -> Citations:
     answered, source = answer.answered, found.source
     model, spans = Statements(writer, [answered]), answered.statements
     explained = _explained(model, how, "sentence" if how.within == "sentence" else PART)
@@ -130,7 +130,7 @@ def _cited(writer: Writer, found: Asked, answer: Told, how: How) -> Citations:
     pieces = len(source.of_source)
     ends = np.stack([np.ones(pieces, dtype=bool), np.zeros(pieces, dtype=bool)])
     full, empty = forced.log_probabilities(ends, tokens, how.removal).tolist()
-    lights = lit(forced, tokens, how.removal, Draws(how.draws, how.seed)) if how.draws else Lit.off(len(spans))
+    lights = lit(forced, tokens, how.removal, RandomRemovals(how.draws, how.seed)) if how.draws else Lit.off(len(spans))
     return Citations(
         question=found.question,
         prompt=source.prompt.text,
@@ -161,7 +161,7 @@ def _cited(writer: Writer, found: Asked, answer: Told, how: How) -> Citations:
     )
 
 
-def _explained(model: Statements, how: How, unit: Granularity) -> list[Explanation]:
+def _explained(model: Statements, how: ScoringOptions, unit: Granularity) -> list[Explanation]:
     [answered] = model.answers.values()
     targets: list[One] = [*answered.statements]
     settings = Settings(unit, targets, how.of, how.removal, how.seed)
@@ -183,7 +183,7 @@ def _intervals(explained: Sequence[Explanation]) -> tuple[tuple[tuple[float, flo
 
 
 def _scores(
-    model: Statements, how: How, explained: Sequence[Explanation]
+    model: Statements, how: ScoringOptions, explained: Sequence[Explanation]
 ) -> tuple[tuple[tuple[float, ...], ...], tuple[tuple[float | None, ...], ...]]:
     """Scores of the sources, and of the sentences that the method looked at."""
     [answered] = model.answers.values()

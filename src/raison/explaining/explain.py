@@ -36,7 +36,7 @@ from raison.explaining.generation import Contrast, Writing, explain_generation
 from raison.explaining.measuring import create_metrics, lacking_of, missing_needs
 from raison.explaining.ranking import fitting, named, pairs_of, read_ranked
 from raison.explaining.selection import best_maps, check_selection
-from raison.explaining.texts import Asks, Reading, Side, Texts
+from raison.explaining.texts import Asks, InputOptions, Side, Texts
 from raison.methods import CATALOGUE
 from raison.models.adapters.writing.writer import Writer
 from raison.progress import Advance, progress_bar
@@ -55,7 +55,7 @@ Asked = One | Sequence[Ranking] | Chat | Texts | Iterable[Message] | Iterable[Se
 
 
 @dataclass(frozen=True, slots=True)
-class _How:
+class _ExplainOptions:
     """How texts are to be explained."""
 
     method: Method
@@ -65,7 +65,7 @@ class _How:
     progress: bool | Advance
     threshold: float | None
 
-    def of(self, unit: Granularity) -> "_How":
+    def of(self, unit: Granularity) -> "_ExplainOptions":
         """The same for another unit."""
         return replace(self, settings=replace(self.settings, unit=unit))
 
@@ -196,9 +196,9 @@ def explain(
     """
     chosen = CATALOGUE.create(method) if budget is None else within_budget(method, budget)
     settings = Settings("word", target, of, removal, seed, truncate, precision)
-    how = _How(chosen, _chooser(model, chosen, select), settings, progress, threshold)
+    how = _ExplainOptions(chosen, _chooser(model, chosen, select), settings, progress, threshold)
     writing = Writing(output, max_new_tokens, contrast, earlier)
-    return _explain(model, texts, Reading(unit, units, text, language), how, writing)
+    return _explain(model, texts, InputOptions(unit, units, text, language), how, writing)
 
 
 def within_budget(method: str | Method, budget: int) -> Method:
@@ -211,7 +211,9 @@ def within_budget(method: str | Method, budget: int) -> Method:
     return CATALOGUE.create(f"auto(budget={budget!r})")
 
 
-def _explain(model: LanguageModel | Writer, texts: Asked, reading: Reading, how: _How, writing: Writing) -> _Result:
+def _explain(
+    model: LanguageModel | Writer, texts: Asked, reading: InputOptions, how: _ExplainOptions, writing: Writing
+) -> _Result:
     if isinstance(model, Writer):
         without_threshold(how.threshold)
         prompts, unit, single = reading.prompts(texts)
@@ -233,7 +235,7 @@ def _explain(model: LanguageModel | Writer, texts: Asked, reading: Reading, how:
 
 
 def _explain_rankings(
-    model: LanguageModel, ranked: Sequence[Ranked], single: bool, reading: Reading, how: _How
+    model: LanguageModel, ranked: Sequence[Ranked], single: bool, reading: InputOptions, how: _ExplainOptions
 ) -> Explanation | list[Explanation]:
     """Each ranking's two documents."""
     check_model(model)
@@ -279,7 +281,7 @@ def _chooser(model: LanguageModel | Writer, method: Method, select: str | Metric
     return metric  # type: ignore[return-value]
 
 
-def _explained(batch: Batch, how: _How) -> list[Explanation]:
+def _explained(batch: Batch, how: _ExplainOptions) -> list[Explanation]:
     """The method's explanations of a batch, or the best of its maps."""
     if how.chooser is None:
         return run(batch, how.method)
@@ -305,7 +307,9 @@ def _batches(texts: Sequence[Given]) -> list[list[int]]:
     return [order[start : start + BATCH] for start in range(0, len(order), BATCH)]
 
 
-def _explain_each(model: LanguageModel, texts: Sequence[Given], how: _How, threshold: float) -> list[list[Explanation]]:
+def _explain_each(
+    model: LanguageModel, texts: Sequence[Given], how: _ExplainOptions, threshold: float
+) -> list[list[Explanation]]:
     """Every prediction in every text from the threshold on."""
     check(model, how.method)
     found: list[list[Explanation]] = [[] for _ in texts]
@@ -319,7 +323,7 @@ def _explain_each(model: LanguageModel, texts: Sequence[Given], how: _How, thres
     return found
 
 
-def _explain_all(model: LanguageModel, texts: Sequence[Given], how: _How) -> list[Explanation]:
+def _explain_all(model: LanguageModel, texts: Sequence[Given], how: _ExplainOptions) -> list[Explanation]:
     check_model(model)
     # What cannot be done is refused before a text is predicted.
     check(model, how.method)
@@ -346,7 +350,7 @@ def _placed(explanations: list[Explanation]) -> list[Explanation]:
 
 
 def _explain_writing(
-    model: Writer, prompts: Sequence[Asks], how: _How, writing: Writing
+    model: Writer, prompts: Sequence[Asks], how: _ExplainOptions, writing: Writing
 ) -> list[GenerationExplanation]:
     """One prompt or chat at a time: its output tokens fill the batches."""
     explanations = []

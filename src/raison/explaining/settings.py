@@ -70,7 +70,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparisonSettings:
     """Methods beside each other, and what judges them. `metrics` None are the usual ones for the model's outputs."""
 
     methods: Annotated[

@@ -41,14 +41,14 @@ class Lit:
 
 
 @dataclass(frozen=True, slots=True)
-class Draws:
+class RandomRemovals:
     """Random texts that each source is compared with."""
 
     count: int
     seed: int
 
 
-def lit(answer: ForcedAnswer, statements: Sequence[range], removal: str, draws: Draws) -> Lit:
+def lit(answer: ForcedAnswer, statements: Sequence[range], removal: str, draws: RandomRemovals) -> Lit:
     """Remove each source, all of them, and random text: `draws` runs of pieces for each source, of its length.
 
     Near-duplicates (raison.text.duplicates) are removed together: without one of them, the other still says it. Random
@@ -74,13 +74,13 @@ def lit(answer: ForcedAnswer, statements: Sequence[range], removal: str, draws: 
     return Lit(tuple(checks), tuple(origins))
 
 
-def passes_of(source: Sourced, draws: Draws) -> int:
+def passes_of(source: Sourced, draws: RandomRemovals) -> int:
     """The masked prompts that `lit` runs: whole, without sources, without each source, and without random text."""
     _, owns, random = _removed(source, draws)
     return 2 + len(owns) + len(random)
 
 
-def _removed(source: Sourced, draws: Draws) -> tuple[tuple[tuple[int, ...], ...], Keeps, Keeps]:
+def _removed(source: Sourced, draws: RandomRemovals) -> tuple[tuple[tuple[int, ...], ...], Keeps, Keeps]:
     """The near-duplicates of each source, their pieces, and random keeps."""
     groups = near_duplicates([one.text for one in source.sources])
     homes = np.array(source.of_source)

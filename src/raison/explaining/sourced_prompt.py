@@ -20,7 +20,7 @@ Sources = Mapping[str, str] | Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SourcedPrompt:
     """A prompt with its sources; `before` goes before a given answer, and the model's own answer ends at `stop`."""
 
     question: str
@@ -32,7 +32,7 @@ class Asked:
 
 def asked(
     writer: Writer, question: Question, sources: Sources | None, template: SourceTemplate | str | Path | None
-) -> Asked:
+) -> SourcedPrompt:
     """The prompt of a question with sources. Raises InputError, UnknownNameError or DataError."""
     if not isinstance(question, str):
         chat = question if isinstance(question, Chat) else Chat(tuple(question))
@@ -53,7 +53,7 @@ def asked(
         # Most templates take the white space around a message away.
         shift = prompt.text.find(filled.text.strip()) - (len(filled.text) - len(filled.text.lstrip()))
     places = [_shifted(place, shift) for place in filled.places]
-    return Asked(question, sourced(prompt, places), chosen.name, chosen.before, chosen.stop)
+    return SourcedPrompt(question, sourced(prompt, places), chosen.name, chosen.before, chosen.stop)
 
 
 def _named(sources: Sources) -> dict[str, str]:
@@ -66,7 +66,7 @@ def _named(sources: Sources) -> dict[str, str]:
     check_ids(list(named))
     for name, text in named.items():
         if not isinstance(text, str):
-            raise InputError(f"the source '{name}' is {text!r:.40}, and has to be a string.")
+            raise InputError(f"the source '{name}' is {text!r:.40}; it must be a string.")
         if not text.strip():
             raise InputError(f"the source '{name}' is empty or blank: leave it out.")
     return named
@@ -76,7 +76,7 @@ def _shifted(place: Place, shift: int) -> Place:
     return Place(place.id, place.start + shift, place.first + shift, place.last + shift, place.end + shift)
 
 
-def _conversation(writer: Writer, chat: Chat, named: dict[str, str] | None) -> Asked:
+def _conversation(writer: Writer, chat: Chat, named: dict[str, str] | None) -> SourcedPrompt:
     """A chat whose tools' results and documents are the sources, or the texts that the caller names in it."""
     prompt = writer.prompt(chat)
     texts = list(_held(chat)) if named is None else list(named.items())
@@ -101,7 +101,7 @@ def _conversation(writer: Writer, chat: Chat, named: dict[str, str] | None) -> A
             raise InputError(f"the sources '{before.id}' and '{after.id}' overlap: give sources without overlaps.")
     users = [message.get("content") for message in chat.messages if message.get("role") == "user"]
     question = users[-1] if users and isinstance(users[-1], str) else ""
-    return Asked(question, sourced(prompt, places), "conversation")
+    return SourcedPrompt(question, sourced(prompt, places), "conversation")
 
 
 def _held(chat: Chat) -> list[tuple[str, str]]:

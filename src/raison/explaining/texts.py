@@ -32,7 +32,7 @@ _CODE = re.compile("[a-z]{2,3}(-[A-Za-z]+)?")
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class InputOptions:
     """How a caller's texts become texts with units: the arguments of that name, `column` being `text`."""
 
     unit: Granularity | None = None

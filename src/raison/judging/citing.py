@@ -11,8 +11,8 @@ from raison.core.method import Cost, Method
 from raison.core.registry import name_of
 from raison.explaining.answer_statements import Spans, Telling, told
 from raison.explaining.attribution import Settings, check
-from raison.explaining.cite import DRAWS, How, Within, method_of
-from raison.explaining.source_necessity import Draws, passes_of
+from raison.explaining.cite import DRAWS, ScoringOptions, Within, method_of
+from raison.explaining.source_necessity import RandomRemovals, passes_of
 from raison.explaining.sourced_prompt import Question, Sources, asked
 from raison.explaining.token_by_token import looks_inside
 from raison.judging.estimate import speed_of
@@ -88,7 +88,7 @@ def estimate_cite(
         )
     if isinstance(writer, ServedWriter) and answer is None:
         raise InputError(f"an estimate sends no request to {writer.name}, so its answer is unknown: pass answer=.")
-    how = How(method_of(method, within, draws), within, removal, seed, draws)
+    how = ScoringOptions(method_of(method, within, draws), within, removal, seed, draws)
     telling = Telling(answer, statements, max_new_tokens)
     found = asked(writer, question, sources, template)
     started = time.perf_counter()
@@ -119,14 +119,14 @@ def estimate_cite(
     )
 
 
-def _plan(model: Statements, answered: WrittenAnswer, how: How) -> Plan:
+def _plan(model: Statements, answered: WrittenAnswer, how: ScoringOptions) -> Plan:
     """One comparison of the method on the answer, whose passes are timed."""
     unit: Granularity = "sentence" if how.within == "sentence" else PART
     rows, settings = plan_rows([how.method], (), (how.seed,)), Settings(unit, None, how.of, how.removal, how.seed)
     return Plan(model, (answered.texts,), (), rows, (), settings, "")
 
 
-def _cost(model: Statements, how: How) -> Cost:
+def _cost(model: Statements, how: ScoringOptions) -> Cost:
     """Passes of all statements, of scores of whole sources where sentences do not add up to them, and of the lights."""
     [answered] = model.answers.values()
     source, method = answered.source, how.method
@@ -138,7 +138,7 @@ def _cost(model: Statements, how: How) -> Cost:
     elif how.within == "sentence" and not how.adds_up:
         cost += _of_units(model, method, len(source.sources))
     # The whole prompt and the one without sources are read in any case.
-    return cost + Cost(passes_of(source, Draws(how.draws, how.seed)) if how.draws else 2)
+    return cost + Cost(passes_of(source, RandomRemovals(how.draws, how.seed)) if how.draws else 2)
 
 
 def _of_units(model: Statements, method: Method, units: int) -> Cost:

@@ -20,8 +20,8 @@ from raison.explaining.answers import Answers, Rows, judged
 from raison.explaining.attribution import BATCH, Settings, check, prepare
 from raison.explaining.each_prediction import each_target, threshold_of
 from raison.explaining.measuring import Annotations, AnyMetric, Metrics, create_metrics
-from raison.explaining.settings import Compared
-from raison.explaining.texts import Reading, Side, Texts, read_names
+from raison.explaining.settings import ComparisonSettings
+from raison.explaining.texts import InputOptions, Side, Texts, read_names
 from raison.jobs.engine import ALONE, Job, Shard, Sharing
 from raison.jobs.folder import COMPARISON, beginning, refuse_others, working_in
 from raison.jobs.runner import perform
@@ -36,7 +36,7 @@ from raison.runs.run import Run, check_same, open_run, read_run
 from raison.runs.table import comparison
 from raison.text.sourced import SourceTemplate
 
-DEFAULT_METHODS = Compared().methods
+DEFAULT_METHODS = ComparisonSettings().methods
 
 
 def compare(
@@ -88,7 +88,7 @@ def compare(
     Raises InputError, UnknownNameError and UnsupportedError before anything runs; DataError for a folder that holds
     another run, or where no space is left (what was written stays usable).
     """
-    given, seeds = judged(model, texts, Reading(unit, units, text, language), template), _seeds(seed)
+    given, seeds = judged(model, texts, InputOptions(unit, units, text, language), template), _seeds(seed)
     asked = given.model
     settings = Settings(given.unit, target, asked_of(asked, of), removal, seeds[0], truncate, precision)
     choosers = create_metrics(select)
@@ -158,7 +158,7 @@ def _compared(
         check_same(folder, header)
     else:
         header = header_of(plan, check_plan(plan, choosers))
-    perform(_Compared(plan, header, folder, team.load), team.sharing, progress)
+    perform(_ComparisonWork(plan, header, folder, team.load), team.sharing, progress)
     return comparison(read_run(folder))
 
 
@@ -171,7 +171,7 @@ class _Team:
 
 
 @dataclass(frozen=True)
-class _Compared:
+class _ComparisonWork:
     """A comparison in a folder. Sent to another process, it has no model if `load` says how to make one."""
 
     plan: Plan

@@ -21,7 +21,7 @@ from raison.explaining.answers import Answers, Rows, judged
 from raison.explaining.attribution import Settings, prepare, run_candidates
 from raison.explaining.measuring import Metrics, create_metrics
 from raison.explaining.rewordings import worded
-from raison.explaining.texts import Reading, Texts, read_names
+from raison.explaining.texts import InputOptions, Texts, read_names
 from raison.explaining.token_by_token import looks_inside
 from raison.judging.evaluate import default_metrics
 from raison.judging.plan import Plan, PlannedRow, plan_rows
@@ -79,7 +79,7 @@ def estimate(
     give no answer.
     """
     settings = settings or Settings()
-    given = judged(model, texts, Reading(settings.unit))
+    given = judged(model, texts, InputOptions(settings.unit))
     settings = replace(settings, of=asked_of(given.model, settings.of))
     rows = plan_rows([CATALOGUE.create(method) for method in read_names(methods)], (), (settings.seed,))
     chosen = create_metrics(default_metrics(given.model) if metrics is None else metrics)
@@ -92,7 +92,7 @@ def estimate_plan(plan: Plan, speed: Speed | None = None) -> Estimate:
     `speed` is the model's, if known.
     """
     encoding = plan.model.encode(list(plan.texts), plan.settings.unit, plan.settings.truncate)
-    tokens = Tokens.read(plan, encoding)
+    tokens = BackwardPasses.read(plan, encoding)
     speed = speed_of(plan, encoding) if speed is None else speed
     costs = {
         row.label: [_row_cost(row, units, tokens.of(row.method, text)) for text, units in enumerate(encoding.units)]
@@ -141,7 +141,7 @@ def speed_of(plan: Plan, encoding: Encoding) -> Speed:
         return speed
     assert isinstance(model.reader, Classifier), "only models behind a server have another reader"
     ruled = [method for method in looking if BackwardRules in method.needs]
-    longest, written = max(encoding.lengths), max(Tokens.read(plan, encoding).lengths)
+    longest, written = max(encoding.lengths), max(BackwardPasses.read(plan, encoding).lengths)
     found = [relevance_cost(model, method, longest, written) for method in ruled]
     if len(ruled) < len(looking):
         found.append(measure_speed(model.reader, model.probe))
@@ -173,14 +173,14 @@ def probes(encoding: Encoding) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Tokens:
+class BackwardPasses:
     """The backward passes at each point of each text: one, or one for every token of a statement."""
 
     model: LanguageModel
     lengths: Sequence[int]
 
     @classmethod
-    def read(cls, plan: Plan, encoding: Encoding) -> "Tokens":
+    def read(cls, plan: Plan, encoding: Encoding) -> "BackwardPasses":
         model = plan.model
         if not isinstance(model, Statements):
             return cls(model, ())
@@ -264,7 +264,9 @@ def _wordings_work(plan: Plan, encoding: Encoding) -> list[tuple[int, Cost]]:
         if asked and encoding.spans is None:
             wordings = model.encode(list(dict.fromkeys(asked.values())), encoding.unit, not model.offers(OtherWordings))
             # At most the whole answer is explained.
-            tokens = Tokens.read(replace(plan, model=model, settings=replace(plan.settings, target=None)), wordings)
+            tokens = BackwardPasses.read(
+                replace(plan, model=model, settings=replace(plan.settings, target=None)), wordings
+            )
             for row, (length, units_of) in enumerate(zip(wordings.lengths, wordings.units, strict=True)):
                 costs = [
                     one.method.total_cost(len(units_of)).of_tokens(tokens.of(one.method, row)).times(len(one.seeds))

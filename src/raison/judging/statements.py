@@ -30,7 +30,7 @@ CLOSE = 1e-2
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedAnswer:
     """What an explanation says of an answer: its tokens, its statements, and how likely each of them is."""
 
     ids: tuple[int, ...]
@@ -40,7 +40,7 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class RereadAnswer:
     """What was explained, read again: the explanation of each statement, and the answer that they are parts of."""
 
     answered: WrittenAnswer
@@ -71,7 +71,7 @@ def _listed(given: object) -> list[object]:
     return found
 
 
-def _of_citations(writer: Writer, c: Citations) -> Again:
+def _of_citations(writer: Writer, c: Citations) -> RereadAnswer:
     if not c.answer_ids:
         raise InputError(
             "these citations come from an older version, which did not record the answer's tokens: cite again."
@@ -82,7 +82,7 @@ def _of_citations(writer: Writer, c: Citations) -> Again:
         for source, (start, end) in zip(c.sources, blocks, strict=True)
     ]
     spans = tuple((statement.start, statement.end) for statement in c.statements)
-    recorded = Recorded(c.answer_ids, spans, tuple(one.log_probability for one in c.statements), c.removal)
+    recorded = RecordedAnswer(c.answer_ids, spans, tuple(one.log_probability for one in c.statements), c.removal)
     candidates = [(sourced(prompt, places), PART) for prompt in writer.prompts_again(c.prompt)]
     answered, unit = _matching(writer, candidates, recorded)
     shared: dict[str, Any] = {"of": c.of, "method": c.method, "config": c.config, "removal": c.removal, "seed": c.seed}
@@ -104,10 +104,10 @@ def _of_citations(writer: Writer, c: Citations) -> Again:
         )
         for i, (full, empty) in enumerate((s.log_probability, s.without) for s in c.statements)
     )
-    return Again(answered, unit, explanations)
+    return RereadAnswer(answered, unit, explanations)
 
 
-def _of_output(writer: Writer, e: GenerationExplanation) -> Again:
+def _of_output(writer: Writer, e: GenerationExplanation) -> RereadAnswer:
     if e.earlier or e.contrast:
         what = "earlier output tokens are units" if e.earlier else "every token is contrasted with another one"
         raise InputError(f"only outputs after a prompt can be evaluated, and here {what}: explain without that.")
@@ -120,11 +120,11 @@ def _of_output(writer: Writer, e: GenerationExplanation) -> Again:
         for prompt in prompts
     ]
     whole, span = e.whole(), (0, len(e.output.strip()))
-    recorded = Recorded(tuple(token.id for token in e.tokens), (span,), (e.log_probability,), e.removal)
+    recorded = RecordedAnswer(tuple(token.id for token in e.tokens), (span,), (e.log_probability,), e.removal)
     answered, unit = _matching(writer, candidates, recorded)
     stated = _statement(answered, span, e.log_probability)
     notes = whole.notes if e.of == "log_probability" else whole.notes | {SUMMED: True}
-    return Again(answered, unit, (replace(whole, unit=unit, notes=notes, **stated),))
+    return RereadAnswer(answered, unit, (replace(whole, unit=unit, notes=notes, **stated),))
 
 
 def _statement(answered: WrittenAnswer, span: Span, log_probability: float) -> dict[str, Any]:
@@ -142,7 +142,7 @@ def _statement(answered: WrittenAnswer, span: Span, log_probability: float) -> d
 
 
 def _matching(
-    writer: Writer, candidates: Sequence[tuple[Sourced, str]], recorded: Recorded
+    writer: Writer, candidates: Sequence[tuple[Sourced, str]], recorded: RecordedAnswer
 ) -> tuple[WrittenAnswer, str]:
     """The reading of a prompt under which the statements are as likely as they were when they were explained."""
     for source, unit in candidates:

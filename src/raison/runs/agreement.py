@@ -59,7 +59,7 @@ def agreement(explanations: Mapping[str, Sequence[Explanation]]) -> dict[str, li
     pairs: list[AgreementPair] = []
     for first, second in combinations(scores, 2):
         if [len(one) for one in scores[first]] != [len(one) for one in scores[second]]:
-            raise InputError(f"{first} and {second} did not explain the same units: compare them on the same texts.")
+            raise InputError(f"{first} and {second} have different units: compare them on the same texts.")
         both = list(zip(scores[first], scores[second], strict=True))
         spearman, overlap, cosine = ([_rounded(AGREEMENTS[name](a, b)) for a, b in both] for name in MEASURES)
         pairs.append(
@@ -95,7 +95,7 @@ def pairs_in(folder: Path) -> list[AgreementPair]:
     record = read_record(folder / FILE)
     pairs = [] if record is None else record.get("pairs")
     if not isinstance(pairs, list):
-        raise unreadable(folder / FILE, "it lists no pairs")
+        raise unreadable(folder / FILE, "it has no pairs")
     return pairs
 
 

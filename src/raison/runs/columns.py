@@ -9,7 +9,7 @@ from raison.runs.record import Record, RecordKey
 from raison.runs.summary import Costs, Value
 
 
-class _Names:
+class _StringPool:
     """Strings stored as small numbers, because few are distinct."""
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class _Names:
 
 
 @dataclass(slots=True)
-class _Column:
+class _RowScores:
     """One row of the table under one seed. `scores` has an array for every metric, (texts, parts)."""
 
     done: np.ndarray
@@ -40,8 +40,8 @@ class Columns(Mapping[RecordKey, Record]):
 
     def __init__(self, texts: int) -> None:
         self._texts = texts
-        self._columns: dict[tuple[str, int], _Column] = {}
-        self._names = _Names()
+        self._columns: dict[tuple[str, int], _RowScores] = {}
+        self._names = _StringPool()
 
     def add(self, record: Record) -> None:
         """Keep a record, in place of one with the same key."""
@@ -107,9 +107,9 @@ class Columns(Mapping[RecordKey, Record]):
     def __len__(self) -> int:
         return sum(int(column.done.sum()) for column in self._columns.values())
 
-    def _new(self, record: Record) -> _Column:
+    def _new(self, record: Record) -> _RowScores:
         parts = [len(score) if isinstance(score, tuple) else 1 for score in record.scores]
-        return _Column(
+        return _RowScores(
             done=np.zeros(self._texts, dtype=np.bool_),
             costs=np.zeros((self._texts, 3)),
             words=np.zeros((self._texts, 3), dtype=np.int64),
@@ -118,7 +118,7 @@ class Columns(Mapping[RecordKey, Record]):
         )
 
 
-def _grow(column: _Column, texts: int) -> None:
+def _grow(column: _RowScores, texts: int) -> None:
     more = max(texts, 2 * len(column.done)) - len(column.done)
     column.done = np.concatenate([column.done, np.zeros(more, dtype=np.bool_)])
     column.costs = np.concatenate([column.costs, np.zeros((more, 3))])

@@ -14,10 +14,10 @@ from raison.runs.headers import TEXTS
 from raison.runs.record_validation import check_key
 
 _KEYS = b', "explanation": {'
-"""The end of the keys in a line; the explanation itself need not be parsed to find its key."""
+"""The end of the keys in a line, so that an explanation's key is found without parsing it."""
 
 
-class Explained:
+class ExplanationOffsets:
     """The offset of each explanation by row and seed; for a text that was written twice, the last."""
 
     def __init__(self, store: RecordStore, texts: int) -> None:

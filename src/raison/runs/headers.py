@@ -13,7 +13,7 @@ from raison.core.settings.tables import WHOLE
 from raison.runs.summary import MetricInfo
 
 TEXTS = 10_000_000
-"""Maximum number of texts of a run; memory for all is reserved before any is read."""
+"""Maximum number of texts of a run; memory for all of them is reserved up front."""
 
 Raw = Annotated[Mapping[str, Any], WHOLE]
 Seeds = Annotated[tuple[int, ...], Setting(words="a list of different whole numbers", distinct=True)]
@@ -91,4 +91,4 @@ class ModelHead:
 def check_folder(name: str) -> None:
     """DataError for a run's name that is no folder's within the study's folder."""
     if not name or name in (".", "..") or set(name) & set("/\\:") or not name.isprintable():
-        raise DataError(f"the run {name!r:.40} is not a folder name.")
+        raise DataError(f"the run name {name!r:.40} cannot be used as a folder name.")

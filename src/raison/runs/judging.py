@@ -31,19 +31,19 @@ FEWEST = 8
 LEVEL = 0.05
 """Significance level of the tests beside the interval."""
 LEARNED = 0.1
-"""How far a model's accuracy must exceed the share of the largest class."""
+"""How much a model's accuracy must exceed the share of the largest class."""
 JUDGED: frozenset[Finding] = frozenset({"holds", "fails", "undecided"})
 
 UNKNOWN = Difference(math.nan, math.nan, math.nan, math.nan, 0)
 
 RULE = (
-    f"A claim holds where the 95 % interval of the difference lies wholly on its side of zero, fails where it lies on "
-    f"the other, and is undecided otherwise. With fewer than {FEWEST} values it is too few; with fewer than 30 a "
-    "second test has to agree: the studentised bootstrap, or for hits and misses the exact permutation test. It is not "
-    "judged where the model is right on at most 10 points more than its largest class, and missing where the records "
-    "lack what it is about."
+    "A claim holds if the 95 % interval of the difference lies wholly on its side of zero, fails if it lies wholly on "
+    f"the other side, and is undecided otherwise. Fewer than {FEWEST} values are too few; with fewer than 30 a second "
+    "test must agree: the studentised bootstrap, or for hits and misses the exact permutation test. It is not judged "
+    "if the model's accuracy exceeds the share of the largest class by at most 10 points, and missing if the records "
+    "lack its subject."
 )
-"""The rule as pages say it."""
+"""The rule in the words of reports."""
 
 
 @dataclass(frozen=True, slots=True)

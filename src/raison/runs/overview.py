@@ -12,13 +12,13 @@ from raison.numerics.statistics.bootstrap import mean_interval
 from raison.runs.words import LEAST, LEVEL, WordScore, decisive, words_of
 
 CLASSES = 12
-"""Classes that are told of, the most frequent ones."""
+"""Maximum number of classes that are reported, the most frequent ones."""
 SEQUENCES = 10
-"""Sequences that are named for a class."""
+"""Number of sequences named for a class."""
 FOUND = 50
-"""Deciding words that are named."""
+"""Number of deciding words that are named."""
 PARTS = 5
-"""Parts of equal length into which a text is cut, to tell where its scores are."""
+"""Number of equal parts into which a text is cut, to report where its scores are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Mean:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PositionShare:
     """The mean share of the scores' sizes that a part of the texts has, with a 95 % interval."""
 
     mean: float
@@ -49,7 +49,7 @@ class OfClass:
     texts: int
     words: tuple[Mean, ...]
     sequences: tuple[Mean, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[PositionShare, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def overview(explanations: Sequence[Explanation]) -> Overview:
     )
 
 
-def parts_of(explanations: Sequence[Explanation], target: str) -> tuple[Part, ...]:
+def parts_of(explanations: Sequence[Explanation], target: str) -> tuple[PositionShare, ...]:
     """Where the scores are: of the sum of their sizes, the share of each fifth of a text, on average.
 
     Unit i of n belongs to part floor(5 i / n). Texts with fewer units than parts, of two strings, or whose scores are
@@ -98,7 +98,7 @@ def parts_of(explanations: Sequence[Explanation], target: str) -> tuple[Part, ..
     shares = [share for e in explanations if e.target == target and (share := _shares(e)) is not None]
     if len(shares) < LEAST:
         return ()
-    return tuple(Part(*mean_interval(list(column))) for column in zip(*shares, strict=True))
+    return tuple(PositionShare(*mean_interval(list(column))) for column in zip(*shares, strict=True))
 
 
 def _shares(e: Explanation) -> list[float] | None:

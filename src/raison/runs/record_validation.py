@@ -27,7 +27,7 @@ def check_record(data: Mapping[str, Any], texts: int, parts: Sequence[int]) -> N
     for place, (value, wanted) in enumerate(zip(line.items("scores", len(parts)), parts, strict=True)):
         numbers = value if isinstance(value, list) else [value]
         if len(numbers) != wanted or not all(_number(part) for part in numbers):
-            raise DataError(f"not a record: scores[{place}] is {value!r:.40}, and has to be {_told(wanted)}.")
+            raise DataError(f"not a record: scores[{place}] is {value!r:.40}; it must be {_told(wanted)}.")
     for name in ("evaluations", "gradients", "seconds"):
         line.number(name, 0.0)
     line.string("target")
@@ -51,7 +51,7 @@ def check_group(data: Mapping[str, Any]) -> None:
     for place, group in enumerate(line.items("values")):
         # A group that the metric skipped is empty.
         if not isinstance(group, list) or not all(_number(part) for part in group):
-            raise DataError(f"not a record of groups: values[{place}] is {group!r:.40}, and has to be numbers.")
+            raise DataError(f"not a record of groups: values[{place}] is {group!r:.40}; it must be numbers.")
 
 
 def check_training(data: Mapping[str, Any]) -> None:

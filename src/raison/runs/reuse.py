@@ -20,7 +20,7 @@ from raison.runs.run import CAUTIONS, HEADER, Record, RecordKey, Run, read_heade
 
 FILE = "reused.json"
 _OWN = ("rows", "metrics")
-"""Parts of the header in which a source run may differ; libraries' versions must be equal."""
+"""Parts of the header in which a source run may differ; versions of libraries must be equal."""
 
 
 def runs_in(folders: Sequence[Path]) -> list[Path]:
@@ -29,7 +29,7 @@ def runs_in(folders: Sequence[Path]) -> list[Path]:
     for folder in folders:
         inside = [folder] if (folder / HEADER).exists() else sorted(path.parent for path in folder.glob(f"*/{HEADER}"))
         if not inside:
-            raise DataError(f"{folder} holds no run to draw on: name a run's folder, or a study's.")
+            raise DataError(f"{folder} contains no run to reuse: give the folder of a run or a study.")
         runs += inside
     return runs
 
@@ -45,7 +45,7 @@ def take_over(
     rows, which come along: between these rows and those of the run's own nothing is known. Raises DataError where a
     source cannot be read.
     """
-    assert run.folder is not None, "a run in memory draws on nothing"
+    assert run.folder is not None, "a run in memory cannot reuse others"
     taken = 0
     for source in sources:
         if source.resolve() != run.folder.resolve():
@@ -62,7 +62,7 @@ def rows_in(
 
 
 @dataclass(frozen=True, slots=True)
-class _Offer:
+class _ReusableRows:
     """What one source offers a run: rows with all seeds, and the positions of the run's metrics."""
 
     rows: dict[str, tuple[int, ...]]
@@ -71,7 +71,7 @@ class _Offer:
     pairs: list[AgreementPair]
 
 
-def _offered(header: RunHead, folder: Path, model: dict[str, Any] | None, agreement: bool) -> _Offer | None:
+def _offered(header: RunHead, folder: Path, model: dict[str, Any] | None, agreement: bool) -> _ReusableRows | None:
     """None where the source is another run; its records, which may be many, are not read then."""
     known = read_header(folder / HEADER)
     places, exchanged = _places(header, known), _exchanged(header, known)
@@ -91,7 +91,7 @@ def _offered(header: RunHead, folder: Path, model: dict[str, Any] | None, agreem
         same = row in source.header.rows and row.method not in exchanged
         if same and there and (made or _explains(source, label, seeds)):
             rows[label] = seeds
-    return _Offer(rows, places, source, pairs)
+    return _ReusableRows(rows, places, source, pairs)
 
 
 def _differing(header: RunHead, other: RunHead) -> list[str]:
@@ -149,7 +149,7 @@ def _same_model(source: Path, model: dict[str, Any] | None) -> bool:
     return said is None or any(known == model for key, known in said.items() if source.name.startswith(f"{key}--"))
 
 
-def _copy(run: Run, offer: _Offer, keys: Sequence[RecordKey]) -> None:
+def _copy(run: Run, offer: _ReusableRows, keys: Sequence[RecordKey]) -> None:
     """Copy one row."""
     source, row, seeds = offer.source, keys[0][0], dict.fromkeys(seed for _, seed, _ in keys)
     records = [_placed(source.records[key], offer.places) for key in keys]

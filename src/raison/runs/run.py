@@ -26,7 +26,7 @@ from raison.jobs.folder import COMPARISON, refuse_others, write_marker
 from raison.jobs.store import RecordStore, read_head
 from raison.runs import record_validation
 from raison.runs.columns import Columns
-from raison.runs.explained import Explained
+from raison.runs.explained import ExplanationOffsets
 from raison.runs.headers import RunHead
 from raison.runs.record import Record as Record
 from raison.runs.record import RecordKey as RecordKey
@@ -36,7 +36,7 @@ from raison.runs.record_validation import check_schema
 SCHEMA = 1
 HEADER = COMPARISON.marker
 CAUTIONS = "cautions"
-"""Cautions to report beside the results, found when the run began."""
+"""Cautions to report with the results, found when the run began."""
 OUTPUTS = "outputs"
 """The header's key for outputs other than classes; see raison.core.targets.outputs."""
 UNCOMPARED = ("versions", identity.IDENTITY, CAUTIONS, OUTPUTS)
@@ -57,7 +57,7 @@ class Run:
     groups: dict[tuple[str, int, str], list[tuple[float, ...]]] = field(default_factory=dict)
     dropped: int = 0
     _kept: dict[RecordKey, Explanation] = field(default_factory=dict)
-    _stored: Explained | None = None
+    _stored: ExplanationOffsets | None = None
 
     def __post_init__(self) -> None:
         self.records = Columns(self.header.texts)
@@ -98,8 +98,8 @@ class Run:
         there = self._there(row, seed)
         if not there.all():
             raise DataError(
-                f"{self.folder} has no explanation by {row} of text {int(there.argmin()) + 1}: it holds records only. "
-                "Run it again in an empty folder to have the explanations too."
+                f"{self.folder} has no explanation by {row} of text {int(there.argmin()) + 1}: it contains only "
+                "records. Run it again in an empty folder to get the explanations too."
             )
         if self.folder is not None:
             return self._explained.of_row(row, seed)
@@ -119,9 +119,9 @@ class Run:
         return np.array([(row, seed, text) in self._kept for text in range(self.header.texts)], dtype=np.bool_)
 
     @property
-    def _explained(self) -> Explained:
+    def _explained(self) -> ExplanationOffsets:
         if self._stored is None:
-            self._stored = Explained(self._store("explanations"), self.header.texts)
+            self._stored = ExplanationOffsets(self._store("explanations"), self.header.texts)
         return self._stored
 
     def _store(self, name: str) -> RecordStore:
@@ -192,7 +192,7 @@ def read_header(path: Path) -> RunHead:
     """A run's run.json. Raises DataError if it is none or was written by a newer version."""
     header = read_head(path)
     if header is None:
-        raise DataError(f"{path.parent} is no run: it has no {path.name}.")
+        raise DataError(f"{path.parent} is not a run: it has no {path.name}.")
     check_schema(header, path, SCHEMA)
     return read_written(RunHead, header, "the head of a run", path)
 

@@ -20,7 +20,7 @@ def comparison(run: Run) -> Comparison:
     """
     texts = finished_texts(run)
     if not len(texts):
-        raise DataError(f"{run.folder} has no text yet that every method has explained: let the run finish first.")
+        raise DataError(f"{run.folder} has no text yet that all methods have explained: finish the run first.")
     header = run.header
     whole = _table(run, header.metrics, texts)
     targets = run.records.targets(*header.keys[0], texts)

@@ -18,7 +18,7 @@ from raison.runs.judging import Learned
 
 FILE = "labels.json"
 _HELD_OUT = ("test", "held_out", "dev")
-"""Where an accuracy was measured, the most reliable first."""
+"""Splits on which an accuracy was measured, the most reliable first."""
 
 
 @dataclass(frozen=True, slots=True)

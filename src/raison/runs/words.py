@@ -20,11 +20,11 @@ from raison.numerics.statistics.multiple import holm
 from raison.numerics.statistics.successes import at_least
 
 LEAST = 5
-"""Texts that a word has to be in."""
+"""Minimum number of texts with the word."""
 MOST = 20
-"""Words that are named for a class."""
+"""Number of words named for a class."""
 LEVEL = 0.05
-"""Up to this corrected p-value a word counts as found."""
+"""Maximum corrected p-value of a word that counts as found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Decisive:
     p: float
     corrected: float
     texts: tuple[int, ...]
-    """The numbers of the texts that it decides."""
+    """Numbers of the texts whose prediction it decides."""
 
 
 @dataclass(slots=True)

@@ -6,12 +6,12 @@ import numpy as np
 
 from raison.numerics.statistics.paired import Difference, against, difference
 from raison.runs.judging import UNKNOWN, Learned, Verdict, corrected, judged
-from raison.studies.folder import Claim, Written
+from raison.studies.folder import Claim, WrittenStudy
 from raison.studies.kind import Kind, kind_of
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class PairedSample:
     """Paired values, one row for each text (or group), of what a claim compares: `second` may be a number.
 
     `metric`, `row` and `than` are what is compared, in words. The means are those of the tables. `interval` is that of
@@ -42,7 +42,7 @@ class Sample:
         return gap if self.interval is None else replace(gap, low=self.interval[0], high=self.interval[1])
 
 
-def verdicts(results: Written, kind: Kind | None = None) -> list[Verdict]:
+def verdicts(results: WrittenStudy, kind: Kind | None = None) -> list[Verdict]:
     """Every claim of a study in every place (a run, a task) that it is about. Raises DataError."""
     known = (kind or kind_of(results.folder)).results
     return corrected(
@@ -54,7 +54,7 @@ def verdicts(results: Written, kind: Kind | None = None) -> list[Verdict]:
     )
 
 
-def _verdict(claim: Claim, place: str, sample: Sample | None) -> Verdict:
+def _verdict(claim: Claim, place: str, sample: PairedSample | None) -> Verdict:
     if sample is None:
         than = claim.row if claim.than == "" else claim.than
         return Verdict(claim.says, place, claim.measured, claim.row, claim.side, than, "missing")

@@ -35,7 +35,7 @@ def load_rows(entry: StudyData, limit: int | None) -> Dataset:
         name = f"{data.name}, {count} drawn with seed {entry.sample}"
         data = replace(data, name=name, rows=tuple(data.rows[place] for place in sorted(places)))
     if not data.rows:
-        raise DataError(f"{data.name} has no row that can be used.")
+        raise DataError(f"{data.name} has no usable row.")
     return data if entry.known_features is None else with_features(data, entry.known_features)
 
 

@@ -25,18 +25,18 @@ from raison.training.recipes.scratch_settings import ScratchSettings
 Count = Annotated[int | None, Setting(least=1)]
 Seeds = Annotated[tuple[int, ...], Setting(words="a list of different whole numbers", distinct=True)]
 
-ServedName = Annotated[str | None, Setting("Of a server: the model's name there; by default its first.")]
-MaxRequests = Annotated[int | None, Setting("Of a server: the most requests.", least=1)]
-MaxTokens = Annotated[int | None, Setting("Of a server: the most tokens, read and written.", least=1)]
-MaxCost = Annotated[float | None, Setting("Of a server: the most that requests may cost.", above=0)]
-PriceIn = Annotated[float, Setting("Of a server: the price of a million tokens read.", least=0)]
-PriceOut = Annotated[float, Setting("Of a server: the price of a million tokens written.", least=0)]
+ServedName = Annotated[str | None, Setting("For a server: the model's name there; by default its first model.")]
+MaxRequests = Annotated[int | None, Setting("For a server: the maximum number of requests.", least=1)]
+MaxTokens = Annotated[int | None, Setting("For a server: the maximum number of tokens, read and generated.", least=1)]
+MaxCost = Annotated[float | None, Setting("For a server: the maximum cost of all requests.", above=0)]
+PriceIn = Annotated[float, Setting("For a server: the price of a million input tokens.", least=0)]
+PriceOut = Annotated[float, Setting("For a server: the price of a million output tokens.", least=0)]
 
 PREDICTED = {
-    "target": "target is not set here: the class is the predicted one.",
-    "precision": "precision is not set here: leave it out.",
+    "target": "target cannot be set here: studies of this kind explain the predicted class. Leave it out.",
+    "precision": "precision cannot be set here: leave it out.",
 }
-"""Settings that kinds do not have which explain the predicted class by the model as it is."""
+"""Settings that do not exist in kinds which explain the predicted class of the unchanged model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class KnownFeatures:
     seed: int = 0
 
 
-_NO_CONTRAST = {"contrast": "studies explain what a model predicts, against nothing: leave contrast out."}
+_NO_CONTRAST = {"contrast": "studies explain predictions without a contrast: leave contrast out."}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class StudyModel:
     prompt: PromptSetting = None
     explained: Annotated[
         Explained,
-        Setting("Score the prompt's sentences and shots, too.", options=("--explain-prompt",), flag="prompt"),
+        Setting("Also score the prompt's sentences and shots.", options=("--explain-prompt",), flag="prompt"),
     ] = "input"
     calibrate: Annotated[bool, Setting("Divide by the label words' probabilities on inputs without content.")] = False
     removal: str | None = None
@@ -145,7 +145,7 @@ class StudyModel:
     max_cost: MaxCost = None
     price_in: PriceIn = 0.0
     price_out: PriceOut = 0.0
-    made: Annotated[Made | None, Table(without={"progress": "progress is not set here: leave it out."})] = None
+    made: Annotated[Made | None, Table(without={"progress": "progress cannot be set here: leave it out."})] = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ SCHEMA = 1
 _SIZES = ("mini", "paper")
 _PLAIN = "study"
 _GOES_ON = re.compile(r"(?m)^even_at_chance[ \t]*=.*\n?")
-"""The key that lets a study continue in its folder after it stopped at a model at chance."""
+"""The key that lets a study continue in its folder after it stopped because a model was at chance."""
 
 
 class MistakesError(DataError):
@@ -41,7 +41,7 @@ class StudyError(DataError):
 
     def __init__(self, path: Path, mistakes: Sequence[str]) -> None:
         count = "1 mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
-        super().__init__(MISTAKE.join([f"{path} cannot be run, it has {count}:", *mistakes]))
+        super().__init__(MISTAKE.join([f"{path} cannot be run because of {count}:", *mistakes]))
         self.mistakes = tuple(mistakes)
 
 

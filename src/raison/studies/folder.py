@@ -68,7 +68,7 @@ class Claim(ABC):
 
     def mistakes(self, where: str) -> list[str]:
         """Whether it has more than one side, or none."""
-        return [f"{where}: give one of above and below."] if (self.above is None) == (self.below is None) else []
+        return [f"{where}: give either above or below."] if (self.above is None) == (self.below is None) else []
 
     def to_dict(self) -> dict[str, object]:
         """What it says, as plain JSON values."""
@@ -94,7 +94,7 @@ H = TypeVar("H", bound=StudyHead)
 
 
 @dataclass(frozen=True, slots=True)
-class Written(ABC):
+class WrittenStudy(ABC):
     """What has been written so far; `text` is the study file, "" where there was none."""
 
     folder: Path
@@ -142,7 +142,7 @@ def read_header(folder: Path, kind: WorkKind, head: type[H]) -> tuple[H, str]:
     path, header = folder / kind.marker, read_marker(folder, kind)
     if header is None or not (folder / FILE).exists():
         what = kind.name.partition(" ")[2]
-        raise DataError(f"{folder} holds no {what} ({kind.marker}): give the folder of raison study run.")
+        raise DataError(f"{folder} contains no {what} ({kind.marker}): give the folder that raison study run wrote.")
     check_schema(header, path, SCHEMA)
     text = study_text(folder)
     # The first version left the claims to the study file.
@@ -190,10 +190,12 @@ def check_folder(folder: Path, study: Any, limit: int | None, resume: bool) -> N
         refuse(folder, "study", [SETTINGS])
     if known.get("limit") != limit:
         rows = "all rows" if known.get("limit") is None else f"--limit {known['limit']}"
-        raise DataError(f"{folder} holds this study with {rows}: ask for the same, or choose another folder for --out.")
+        raise DataError(
+            f"{folder} contains this study with {rows}: use the same limit, or choose another folder for --out."
+        )
     if not resume:
         raise DataError(
-            f"{folder} holds this study already: --resume goes on with it; or choose another folder for --out."
+            f"{folder} already contains this study: continue it with --resume, or choose another folder for --out."
         )
 
 

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from raison.data import Dataset
     from raison.report.tables.records import Document, Table
     from raison.runs.headers import RunHead
-    from raison.studies.claims import Sample
+    from raison.studies.claims import PairedSample
     from raison.studies.file import Study
-    from raison.studies.folder import Claim, Written
+    from raison.studies.folder import Claim, WrittenStudy
 
 DEFAULT = "comparison"
-"""The kind of a file that names none."""
+"""The kind of a study file that names none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Spec(Protocol):
         """The typed record of a parsed file in the folder `place`. Raises MistakesError with all of them."""
 
 
-class Work(Protocol):
+class KindWork(Protocol):
     """work.py."""
 
     def examine(self, study: "Study", limit: int | None, sources: Sequence[Path]) -> Examined:
@@ -85,13 +85,13 @@ class Results(Protocol):
 
     FOLDERS: tuple[folders.WorkKind, ...]
 
-    def read(self, folder: Path) -> "Written":
+    def read(self, folder: Path) -> "WrittenStudy":
         """What has been written so far. Raises DataError."""
 
     def places(self, results: Any, claim: "Claim") -> list[str]:
         """The runs, or tasks, that a claim is about."""
 
-    def sample(self, results: Any, claim: "Claim", place: str) -> "Sample | None":
+    def sample(self, results: Any, claim: "Claim", place: str) -> "PairedSample | None":
         """The values that a claim compares in one place; None where there are none."""
 
 
@@ -113,7 +113,7 @@ class Kind:
         return _part(self.name, "spec")
 
     @property
-    def work(self) -> Work:
+    def work(self) -> KindWork:
         return _part(self.name, "work")
 
     @property
@@ -142,7 +142,7 @@ def kind_of(folder: Path) -> Kind:
         if any((folder / known.marker).is_file() for known in kind.results.FOLDERS):
             return kind
     raise DataError(
-        f"{folder} holds neither a study nor a comparison, an audit or explanations of files: give the folder that "
+        f"{folder} contains no study, comparison, audit or explanations of files: give the folder that "
         "raison study run, raison audit, raison compare --out or raison explain --data wrote."
     )
 

@@ -42,7 +42,7 @@ from raison.training.recipes.scratch import train_scratch
 _RECIPE = 2
 """Version of the training, increased when the same table would give another model."""
 _FLAT = ("settings", "wanted")
-"""Records whose entries stand in the table around them."""
+"""Records whose entries are written in the enclosing table."""
 _HELD_OUT = 0.1
 _FEWEST = 20
 """Minimum number of training texts for holding out a tenth."""
@@ -66,7 +66,7 @@ def made_folder(entry: StudyModel) -> Path:
             if not (folder / zoo.CARD).is_file():
                 _make(entry, folder)
     except OSError as error:
-        raise DataError(f"cannot keep the model {entry.name} in {folder}: {error.strerror or error}.") from error
+        raise DataError(f"cannot save the model {entry.name} in {folder}: {error.strerror or error}.") from error
     return folder
 
 
@@ -110,7 +110,7 @@ def _data(entry: StudyModel) -> tuple[Dataset, Dataset]:
     if entry.made.held_out is not None:
         return train, _labelled(load_rows(entry.made.held_out, None), entry)
     if len(train) < _FEWEST:
-        raise DataError(f"{train.name} has {len(train)} rows, too few to hold some out: give more, or held_out.")
+        raise DataError(f"{train.name} has {len(train)} rows, too few to hold some out: give more rows, or held_out.")
     few = max(1, round(_HELD_OUT * len(train)))
     return split(train, None, len(train) - few, few, entry.made.settings.seed)
 

@@ -27,9 +27,9 @@ C = TypeVar("C", bound=Claim)
 E = TypeVar("E", StudyModel, StudyData)
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.]*(-[A-Za-z0-9_.]+)*")
-"""What may be part of a run's folder: "--" stands between a model and its data."""
+"""Names allowed in a run's folder, where "--" separates a model from its data."""
 CHOICE = " by "
-"""Between a method and the metric that chooses its maps, in the label of a row."""
+"""Separates a method from the metric that selects its maps, in the label of a row."""
 
 
 def canonical_row(label: str) -> str:
@@ -94,7 +94,7 @@ def grid_mistakes(grid: Grid, methods: Sequence[str]) -> list[str]:
         mistakes += unknown(where, "data", run.data, grid.data or None)
         mistakes += [line for name in run.without for line in unknown(where, "method", name, methods)]
         if methods and set(methods) <= set(run.without):
-            mistakes.append(f"{where}: without names every method of the study; leave out the run.")
+            mistakes.append(f"{where}: without excludes every method of the study; leave out the run.")
     pairs = [f"model '{run.model}' on data '{run.data}'" for run in grid.wanted]
     mistakes += twice("[[runs]]", pairs)
     if grid.runs == ():
@@ -108,7 +108,9 @@ def _named(name: str, entries: Mapping[str, E], further: Callable[[E, str], list
     for key, entry in entries.items():
         where = f"[{name}.{key}]"
         if not _NAME.fullmatch(key):
-            mistakes.append(f"{where}: a name here is made of letters, digits and single - _ . for it names a folder.")
+            mistakes.append(
+                f"{where}: a name may contain only letters, digits and single - _ . because it names a folder."
+            )
         mistakes += further(entry, where)
     return mistakes
 
@@ -123,7 +125,7 @@ def model_mistakes(model: StudyModel, where: str) -> list[str]:
     if model.made is not None:
         if model.prompt is not None:
             mistakes.append(
-                f"{where}: a made model is a classifier, and a prompt is for language models; leave one out."
+                f"{where}: a trained model is a classifier, and a prompt needs a language model; leave one of them out."
             )
         inner = f"{where[:-1]}.made"
         parts = {"train": model.made.train, "held_out": model.made.held_out}
@@ -140,9 +142,9 @@ def data_mistakes(data: StudyData, where: str) -> list[str]:
     """What is wrong with the values of a table of data."""
     mistakes = []
     if data.wanted.text is not None and data.wanted.pair is not None:
-        mistakes.append(f"{where}: text and pair exclude each other; name one text, or the two of a pair.")
+        mistakes.append(f"{where}: text and pair exclude each other; give text, or the two columns of a pair.")
     if data.sample is not None and data.limit is None:
-        mistakes.append(f"{where}: sample draws `limit` rows, so it needs limit.")
+        mistakes.append(f"{where}: sample draws `limit` rows, so also give limit.")
     if (features := data.known_features) is not None:
         # Without rows: only the settings are checked.
         mistakes += attempt(f"{where[:-1]}.known_features]", lambda: with_features(Dataset("", ()), features))
@@ -150,7 +152,7 @@ def data_mistakes(data: StudyData, where: str) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ClaimNames:
     """What the claims of a study may name, each by the word for it; None where mistakes elsewhere leave it unknown.
 
     `canonical` writes a name as the records do, or raises InputError.

@@ -15,7 +15,7 @@ from raison.data.named import shared
 from raison.explaining.answers import Judged, judged
 from raison.explaining.attribution import Settings, check, prepare
 from raison.explaining.measuring import create_metrics
-from raison.explaining.texts import Reading
+from raison.explaining.texts import InputOptions
 from raison.judging.evaluate import check_metrics
 from raison.judging.plan import Plan, plan_rows
 from raison.methods import CATALOGUE
@@ -28,7 +28,7 @@ from raison.studies.made import card_of, made_folder
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RunRequest:
     """What is asked of one model, which the study calls `key`, on one data set."""
 
     key: str
@@ -98,17 +98,17 @@ class Models:
         return as_classifier(self.of(entry))
 
 
-def judged_on(asked: Asked, model: LanguageModel | Writer, data: Dataset) -> Judged:
+def judged_on(asked: RunRequest, model: LanguageModel | Writer, data: Dataset) -> Judged:
     """What a model explains of the data; a language model that writes answers its questions. Raises RaisonError."""
     unit = asked.settings.unit
     if isinstance(model, Writer):
-        return judged(model, data, Reading(unit), asked.template)
+        return judged(model, data, InputOptions(unit), asked.template)
     if data.questions:
-        raise InputError(f"{data.name} has questions with sources, which only a language model that writes answers.")
+        raise InputError(f"{data.name} has questions with sources, which need a generative language model.")
     return Judged(model, data.parted if unit == PART else data.texts, unit)
 
 
-def plan_of(asked: Asked, model: LanguageModel | Writer, data: Dataset) -> Plan:
+def plan_of(asked: RunRequest, model: LanguageModel | Writer, data: Dataset) -> Plan:
     """A comparison. Raises InputError where labels are asked for that are not the model's."""
     stated, found = asked.settings, judged_on(asked, model, data)
     target = _target(asked, found.model, data)
@@ -125,7 +125,7 @@ def plan_of(asked: Asked, model: LanguageModel | Writer, data: Dataset) -> Plan:
     )
 
 
-def reasons_against(asked: Asked, model: LanguageModel | Writer, data: Dataset) -> list[str]:
+def reasons_against(asked: RunRequest, model: LanguageModel | Writer, data: Dataset) -> list[str]:
     """Why a comparison cannot be: every reason, one line each."""
     if isinstance(model, Writer) or data.questions:
         try:
@@ -174,7 +174,7 @@ def unable(model: LanguageModel, methods: Sequence[Method]) -> list[str]:
     return list(dict.fromkeys(reasons))
 
 
-def to_compute(asked: Asked, known: set[str]) -> list[Method]:
+def to_compute(asked: RunRequest, known: set[str]) -> list[Method]:
     """The methods that have a row beside the known ones."""
     methods = _created(asked.methods)
     rows = plan_rows(methods, create_metrics(asked.select), asked.settings.seeds)
@@ -199,7 +199,7 @@ def _created(methods: Sequence[str]) -> list[Method]:
     return [CATALOGUE.create(method) for method in methods]
 
 
-def _unfit_metrics(asked: Asked, model: LanguageModel, data: Dataset) -> list[str]:
+def _unfit_metrics(asked: RunRequest, model: LanguageModel, data: Dataset) -> list[str]:
     metrics = create_metrics((*asked.metrics, *asked.select))
     try:
         check_metrics(model, metrics, has_rationales=data.has_rationales, texts=len(data))
@@ -214,20 +214,20 @@ def _lacking_rationales(data: Dataset) -> str:
         data.require_rationales()
     except DataError as error:
         return str(error)
-    return f"{data.name} has no row."
+    return f"{data.name} has no rows."
 
 
-def _unfit_labels(asked: Asked, model: LanguageModel, data: Dataset) -> list[str]:
+def _unfit_labels(asked: RunRequest, model: LanguageModel, data: Dataset) -> list[str]:
     """Why the data's labels are not the model's classes. Data without any label fits, unless they are the target."""
     names, key = asked.model.labels, asked.key
-    way_out = f"Name the model's classes as the data does: labels in [models.{key}]."
+    way_out = f"Name the model's classes as in the data: labels in [models.{key}]."
     if names and len(names) != len(model.classes):
         return [
             f"labels of [models.{key}] names {len(names)} classes, and {model.name} has {len(model.classes)}: "
             f"{', '.join(model.classes)}."
         ]
     if all(row.label is None for row in data.rows):
-        unlabelled = f'{data.name} has no labels, and target = "label" asks for them.'
+        unlabelled = f'{data.name} has no labels, and target = "label" needs them.'
         return [unlabelled] if asked.settings.target == "label" else []
     classes = names or model.classes
     if not _same_names(data.labels, classes):
@@ -249,7 +249,7 @@ def _same_names(labels: tuple[str, ...], classes: tuple[str, ...]) -> bool:
     return unnamed or all(label.lower() in lowered for label in labels)
 
 
-def _target(asked: Asked, model: LanguageModel, data: Dataset) -> TargetSpec:
+def _target(asked: RunRequest, model: LanguageModel, data: Dataset) -> TargetSpec:
     target = asked.settings.target
     if target == "predicted":
         return None

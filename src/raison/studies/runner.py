@@ -17,7 +17,7 @@ from raison.studies.kind import Examined
 from raison.studies.labels import write_labels
 
 FOLDER = Path("runs")
-"""Where studies write unless told otherwise, one folder each."""
+"""The default parent folder of studies."""
 
 
 def run(

@@ -11,10 +11,10 @@ from raison.core.model import LanguageModel
 from raison.explaining.attribution import Settings, prepare
 from raison.trust.attack_descent import slope
 from raison.trust.attack_settings import EmbeddingAttack
-from raison.trust.attack_start import AlikeAttacks, Row, started, top_counts, unit_length
+from raison.trust.attack_start import AlikeAttacks, AttackedText, started, top_counts, unit_length
 
 PASSES = 32
-"""About so many passes of a method are timed together, for texts that are attacked are a batch."""
+"""Approximate number of passes of a method that are timed together, since attacked texts form a batch."""
 
 
 def attack_seconds(
@@ -31,7 +31,7 @@ def attack_seconds(
     for method in methods:
         passes = max(1, method.cost(batch.encoding.unit_counts[0]).forwards)
         rows = range(min(len(texts), max(1, PASSES // passes)))
-        job = AlikeAttacks(batch, method, tuple(Row(text, plan) for text in rows))
+        job = AlikeAttacks(batch, method, tuple(AttackedText(text, plan) for text in rows))
         begun = time.perf_counter()
         # As where attacks run.
         with torch.inference_mode(False):

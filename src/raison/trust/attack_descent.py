@@ -39,9 +39,9 @@ class Start:
     beta: Rows
     predicted: Predicted
     radius: float
-    """The largest change of a number of an embedding."""
+    """The maximum change of an entry of an embedding."""
     copies: Int[Tensor, "rows tokens"] | None = None
-    """Of each token the first one that is the same part of the text; None where no text is read twice."""
+    """For each token, the first one for the same part of the text; None if no text is read twice."""
 
     def select(self, rows: Sequence[int]) -> "Start":
         """Some of the rows, without the padding that they do not need."""
@@ -79,7 +79,7 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Seen:
+class ChangedOutput:
     """What model and method give at changed embeddings."""
 
     loss: Rows
@@ -90,7 +90,7 @@ class Seen:
 
 
 @dataclass(slots=True, eq=False)
-class Best:
+class BestChange:
     """The change with the lowest loss among those that keep the prediction; `held` is False if none keeps it."""
 
     loss: Rows
@@ -101,7 +101,7 @@ class Best:
     steps: list[int]
 
     @classmethod
-    def unchanged(cls, start: Start, seen: Seen) -> "Best":
+    def unchanged(cls, start: Start, seen: ChangedOutput) -> "BestChange":
         """Before anything was tried: the text itself."""
         rows = len(start.embeds)
         return cls(
@@ -113,7 +113,7 @@ class Best:
             [0] * rows,
         )
 
-    def update(self, rows: Sequence[int], change: Embeddings, seen: Seen) -> None:
+    def update(self, rows: Sequence[int], change: Embeddings, seen: ChangedOutput) -> None:
         """Keep what is better, of changes of some of the rows."""
         index = torch.as_tensor(list(rows))
         loss = seen.loss.detach()
@@ -145,7 +145,7 @@ def classify(problem: Problem, embeds: Embeddings) -> Float[Tensor, "rows classe
     return problem.model.ask(WordEmbeddings).logits_at(problem.encoding, embeds).cpu().double()
 
 
-def look(start: Start, embeds: Embeddings) -> Seen:
+def look(start: Start, embeds: Embeddings) -> ChangedOutput:
     """Explain and predict at these embeddings; scores and, if it is penalised, the prediction stay in the graph."""
     scores = explain(start.problem, start.method, embeds)
     with torch.set_grad_enabled(bool(start.beta.any())):
@@ -154,10 +154,10 @@ def look(start: Start, embeds: Embeddings) -> Seen:
     sums = (scores * start.top).sum(1)
     loss = attack_loss(sums, lost, start.alpha, start.beta)
     seen = logits.detach()
-    return Seen(loss, scores, start.predicted.value(seen), start.predicted.same(seen))
+    return ChangedOutput(loss, scores, start.predicted.value(seen), start.predicted.same(seen))
 
 
-def descend(start: Start, plan: EmbeddingAttack) -> Best:
+def descend(start: Start, plan: EmbeddingAttack) -> BestChange:
     """Minimise the loss of every row by `plan`. A row leaves the batch when it stops.
 
     A step is a forward pass, and a differentiable pass of the method with its second derivative.
@@ -166,11 +166,11 @@ def descend(start: Start, plan: EmbeddingAttack) -> Best:
     change = torch.zeros_like(start.embeds)
     ends, quiet = torch.zeros_like(start.embeds), torch.zeros(len(live), dtype=torch.long)
     walker = _Walker(plan, torch.zeros_like(change), torch.zeros_like(change))
-    best: Best | None = None
+    best: BestChange | None = None
     for number in range(plan.steps):
         seen, gradient = slope(part, change)
         if best is None:
-            best = Best.unchanged(start, seen)
+            best = BestChange.unchanged(start, seen)
         else:
             best.update(live, change, seen)
         moved = (change - walker.step(gradient, number)).clamp(-start.radius, start.radius)
@@ -195,14 +195,14 @@ def descend(start: Start, plan: EmbeddingAttack) -> Best:
     return best
 
 
-def disturb(start: Start, plan: EmbeddingAttack, radii: Rows, rngs: Sequence[np.random.Generator]) -> Best:
+def disturb(start: Start, plan: EmbeddingAttack, radii: Rows, rngs: Sequence[np.random.Generator]) -> BestChange:
     """The best of `plan.draws` random changes of every row: the control.
 
     The draws alternate between uniform in the ball, a corner of it, and a corner of the smaller ball whose radius, in
     `radii`, is the largest number of the change that an attack found. Unlike an attack, a control always changes
     something, so the best change may raise the loss.
     """
-    best: Best | None = None
+    best: BestChange | None = None
     lengths, hidden = start.problem.encoding.lengths, start.embeds.shape[2]
     for number in range(plan.draws):
         change = torch.zeros_like(start.embeds)
@@ -215,7 +215,7 @@ def disturb(start: Start, plan: EmbeddingAttack, radii: Rows, rngs: Sequence[np.
         change = start.alike(change * start.free)
         seen = look(start, start.embeds + change)
         if best is None:
-            best = Best.unchanged(start, seen)
+            best = BestChange.unchanged(start, seen)
             best.loss.fill_(torch.inf)
         best.update(range(len(start.embeds)), change, seen)
         best.steps = [number + 1] * len(start.embeds)
@@ -247,7 +247,7 @@ class _Walker:
         return replace(self, mean=self.mean[rows, :width], square=self.square[rows, :width])
 
 
-def slope(start: Start, change: Embeddings) -> tuple[Seen, Embeddings]:
+def slope(start: Start, change: Embeddings) -> tuple[ChangedOutput, Embeddings]:
     """What is seen at a change, and the loss's gradient with respect to it; zero for tokens that stay."""
     point = (start.embeds + change).requires_grad_()
     with torch.enable_grad():

@@ -53,8 +53,8 @@ class EmbeddingAttack:
             raise UnknownNameError("optimiser of an attack", self.optimiser, get_args(Optimiser))
         if not (self.epsilon > 0 and math.isfinite(self.epsilon)):
             raise InputError(
-                f"epsilon is {self.epsilon}: nothing may be changed, so there is no attack. Give the largest change of "
-                "a number of a word embedding, such as 2.0, or 1.0 with relative=True."
+                f"epsilon is {self.epsilon}: nothing could be changed, so there is no attack. Give the maximum change "
+                "of an entry of a word embedding, such as 2.0, or 1.0 with relative=True."
             )
         check_share(self.share)
         for name in ("steps", "halve_every", "patience", "draws"):
@@ -71,9 +71,9 @@ class EmbeddingAttack:
 
 
 def check_count(name: str, value: object) -> None:
-    """InputError unless it is a whole number from 1 on."""
+    """InputError unless it is a whole number of at least 1."""
     if type(value) is not int or value < 1:
-        raise InputError(f"{name} of an attack cannot be {value!r}: give a whole number from 1 on.")
+        raise InputError(f"{name} of an attack cannot be {value!r}: give a whole number of at least 1.")
 
 
 def _check_amount(name: str, value: float, above: bool) -> None:

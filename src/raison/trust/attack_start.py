@@ -25,7 +25,7 @@ from raison.trust.attack_descent import Start, classify, explain
 from raison.trust.attack_settings import EmbeddingAttack
 
 
-class Row(NamedTuple):
+class AttackedText(NamedTuple):
     """A text, by its number, and the attack on its explanation."""
 
     text: int
@@ -38,14 +38,14 @@ class AlikeAttacks:
 
     batch: Batch
     method: Method
-    rows: tuple[Row, ...]
+    rows: tuple[AttackedText, ...]
 
     @property
     def plan(self) -> EmbeddingAttack:
         return self.rows[0].plan
 
 
-def started(job: AlikeAttacks, counts: dict[Row, int], radius: float) -> tuple[Tensor, Start]:
+def started(job: AlikeAttacks, counts: dict[AttackedText, int], radius: float) -> tuple[Tensor, Start]:
     """The rows before anything is changed, and their scores."""
     batch = job.batch
     ledger = Ledger.empty(len(batch.encoding))
@@ -96,7 +96,7 @@ def unit_length(model: LanguageModel, plan: EmbeddingAttack) -> float:
         return 1.0
     if not isinstance(model, Classifier):
         raise UnsupportedError(
-            f"epsilon cannot be relative on {model.name}", ["it shows no embedding table"], "Use relative=False."
+            f"epsilon cannot be relative on {model.name}", ["it exposes no embedding table"], "Use relative=False."
         )
     # What the table returns: some models scale its weights.
     with torch.no_grad():
@@ -106,10 +106,10 @@ def unit_length(model: LanguageModel, plan: EmbeddingAttack) -> float:
         return float(model.embedding_table(rows).double().std())
 
 
-def top_counts(batch: Batch, plans: Sequence[EmbeddingAttack]) -> dict[Row, int]:
+def top_counts(batch: Batch, plans: Sequence[EmbeddingAttack]) -> dict[AttackedText, int]:
     """k of every text and plan."""
     return {
-        Row(number, plan): checked_count(text, units, plan.share, plan.k)
+        AttackedText(number, plan): checked_count(text, units, plan.share, plan.k)
         for number, (text, units) in enumerate(zip(batch.encoding.texts, batch.encoding.unit_counts, strict=True))
         for plan in plans
     }

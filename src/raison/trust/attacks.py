@@ -23,13 +23,13 @@ from raison.numerics.measures.attacks import (
     top_sum_change,
 )
 from raison.progress import Advance
-from raison.trust.attack_descent import Best, descend, disturb
+from raison.trust.attack_descent import BestChange, descend, disturb
 from raison.trust.attack_settings import EmbeddingAttack
-from raison.trust.attack_start import AlikeAttacks, Row, started, top_counts, unit_length
+from raison.trust.attack_start import AlikeAttacks, AttackedText, started, top_counts, unit_length
 from raison.trust.records import Attack, Attacked, AttackKey
 
 _MANY = 1024
-"""More copies of a text than any batch holds, to find how many a model runs together."""
+"""More copies of a text than fit into any batch, to find the model's batch size."""
 
 
 def undifferentiable(model: LanguageModel, methods: Sequence[Method]) -> dict[str, str]:
@@ -93,7 +93,9 @@ def attacks(
     return _run(jobs, counts, advance)
 
 
-def _run(jobs: Sequence[AlikeAttacks], counts: dict[Row, int], advance: Advance | None) -> Iterator[list[Attacked]]:
+def _run(
+    jobs: Sequence[AlikeAttacks], counts: dict[AttackedText, int], advance: Advance | None
+) -> Iterator[list[Attacked]]:
     for job in jobs:
         # In a caller's inference mode there would be no graph to differentiate.
         with torch.inference_mode(False):
@@ -103,7 +105,7 @@ def _run(jobs: Sequence[AlikeAttacks], counts: dict[Row, int], advance: Advance 
         yield records
 
 
-def _attacked(job: AlikeAttacks, counts: dict[Row, int]) -> list[Attacked]:
+def _attacked(job: AlikeAttacks, counts: dict[AttackedText, int]) -> list[Attacked]:
     """The records of a job. If memory runs out, the job is done in two halves."""
     try:
         return _attacked_at_once(job, counts)
@@ -117,7 +119,7 @@ def _attacked(job: AlikeAttacks, counts: dict[Row, int]) -> list[Attacked]:
     ]
 
 
-def _attacked_at_once(job: AlikeAttacks, counts: dict[Row, int]) -> list[Attacked]:
+def _attacked_at_once(job: AlikeAttacks, counts: dict[AttackedText, int]) -> list[Attacked]:
     unit = unit_length(job.batch.model, job.plan)
     original, start = started(job, counts, unit * job.plan.epsilon)
     steps = replace(job.plan, learning_rate=unit * job.plan.learning_rate, tolerance=unit * job.plan.tolerance)
@@ -128,7 +130,7 @@ def _attacked_at_once(job: AlikeAttacks, counts: dict[Row, int]) -> list[Attacke
     control = disturb(start, job.plan, sizes, rngs)
     records = []
     original_values = start.predicted.value(start.predicted.logits)
-    attacks: tuple[tuple[Attack, Best], ...] = (("embedding", attacked), ("noise", control))
+    attacks: tuple[tuple[Attack, BestChange], ...] = (("embedding", attacked), ("noise", control))
     for kind, best in attacks:
         for place, row in enumerate(job.rows):
             units = job.batch.encoding.unit_counts[row.text]
@@ -162,11 +164,12 @@ def _check(model: LanguageModel, methods: Sequence[Method], plans: Sequence[Embe
             "Leave these out, or attack them by word substitution.",
         )
     if not plans:
-        raise InputError("no attack to make: give at least one EmbeddingAttack.")
+        raise InputError("no attack to run: give at least one EmbeddingAttack.")
     objectives = [plan.objective for plan in plans]
     if len(set(objectives)) < len(objectives):
         raise InputError(
-            "two attacks have the same objective, so that their records could not be distinguished: give one of each."
+            "two attacks have the same objective, so their records could not be distinguished: give each objective "
+            "once."
         )
     for plan in plans:
         unit_length(model, plan)
@@ -184,18 +187,20 @@ def _alike(plans: Sequence[EmbeddingAttack]) -> list[list[EmbeddingAttack]]:
     return list(groups.values())
 
 
-def _rows(label: str, plans: Sequence[EmbeddingAttack], texts: Sequence[int], done: Collection[AttackKey]) -> list[Row]:
+def _rows(
+    label: str, plans: Sequence[EmbeddingAttack], texts: Sequence[int], done: Collection[AttackKey]
+) -> list[AttackedText]:
     """What is left to do for one method."""
     kinds: tuple[Attack, ...] = ("embedding", "noise")
     return [
-        Row(text, plan)
+        AttackedText(text, plan)
         for text in texts
         for plan in plans
         if not all(AttackKey(label, kind, plan.objective, text) in done for kind in kinds)
     ]
 
 
-def _portions(batch: Batch, method: Method, rows: Sequence[Row]) -> list[tuple[Row, ...]]:
+def _portions(batch: Batch, method: Method, rows: Sequence[AttackedText]) -> list[tuple[AttackedText, ...]]:
     """Rows of similar length, as many together as the model's budget has room for with all the method's passes."""
     lengths = batch.encoding.lengths
     left = sorted(rows, key=lambda row: -lengths[row.text])
@@ -222,5 +227,5 @@ def _reason(method: Method) -> str:
     if Property.RANDOM in method.properties:
         return "its scores come from random draws"
     if not method.needs:
-        return "it asks the model about texts alone, which have no gradient"
-    return "its scores are not written as a differentiable function of word embeddings"
+        return "it only evaluates the model on texts, which have no gradient"
+    return "its scores are not implemented as a differentiable function of word embeddings"

@@ -12,9 +12,9 @@ from raison.trust import attacks, randomisation, substitution
 from raison.trust.attack_settings import EmbeddingAttack
 from raison.trust.records import AttackKey, Substituted
 from raison.trust.substitution import Substitution
-from raison.trust.works import Request, Works
+from raison.trust.works import TrustRequest, Works
 
-_WRITES = "attacks keep the class that is predicted, and a model that writes predicts none"
+_WRITES = "attacks keep the predicted class, and a generative model predicts none"
 
 
 def works() -> Works:
@@ -42,19 +42,19 @@ def works() -> Works:
     )
 
 
-def _not_randomised(request: Request) -> dict[str, str]:
+def _not_randomised(request: TrustRequest) -> dict[str, str]:
     if isinstance(request.model, BlackBox):
-        return dict.fromkeys(request.methods, "the model is a function, whose parameters are not known")
+        return dict.fromkeys(request.methods, "the model is a function, whose parameters are unknown")
     return randomisation.without_parameters(_known(request.model), request.texts, request.methods, request.settings)
 
 
-def _not_attacked(request: Request) -> dict[str, str]:
+def _not_attacked(request: TrustRequest) -> dict[str, str]:
     if request.model.outputs == "statement":
         return dict.fromkeys(request.methods, _WRITES)
     return attacks.undifferentiable(request.model, _created(request))
 
 
-def _not_substituted(request: Request) -> dict[str, str]:
+def _not_substituted(request: TrustRequest) -> dict[str, str]:
     if request.model.outputs == "statement":
         return dict.fromkeys(request.methods, _WRITES)
     if isinstance(request.model, BlackBox):
@@ -62,19 +62,19 @@ def _not_substituted(request: Request) -> dict[str, str]:
     return {}
 
 
-def _boundary(request: Request) -> list[int]:
+def _boundary(request: TrustRequest) -> list[int]:
     if request.model.outputs == "statement":
         return []
     return attacks.boundary(request.model, request.texts, request.settings)
 
 
-def _substituted(request: Request, plan: Substitution, done: Collection[AttackKey]) -> Iterator[list[Substituted]]:
+def _substituted(request: TrustRequest, plan: Substitution, done: Collection[AttackKey]) -> Iterator[list[Substituted]]:
     return substitution.substitutions(
         request.model, request.texts, _created(request), request.settings, plan, done=done
     )
 
 
-def _created(request: Request) -> list[Method]:
+def _created(request: TrustRequest) -> list[Method]:
     return [CATALOGUE.create(method) for method in request.methods]
 
 
@@ -83,7 +83,7 @@ def _known(model: LanguageModel) -> LanguageModel:
     if backbone_of(model) is None:
         raise UnsupportedError(
             f"{model.name} cannot be in a study of trust",
-            ["its parameters are not known"],
-            "Give one that raison.load loads.",
+            ["its parameters are unknown"],
+            "Use a model that raison.load loads.",
         )
     return model

@@ -15,7 +15,7 @@ from raison.models.adapters.classifier import Classifier
 from raison.text.edits.edited import Edited
 
 _MARKS = ("Ġ", "▁")
-"""How the two kinds of tokenizers that mark a word's beginning write the mark."""
+"""The marks of word beginnings in the two kinds of tokenizers that have them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Neighbours:
     def of(cls, model: LanguageModel) -> "Neighbours":
         """Raises UnsupportedError for a model without an embedding table, or without whole words among its tokens."""
         if not isinstance(model, Classifier):
-            raise UnsupportedError(f"words of {model.name} have no neighbours", ["it shows no embedding table"])
+            raise UnsupportedError(f"words of {model.name} have no neighbours", ["it exposes no embedding table"])
         words = _words(model)
         if len(words) < 2:
             raise UnsupportedError(f"words of {model.name} have no neighbours", ["none of its tokens is a whole word"])

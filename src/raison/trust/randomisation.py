@@ -26,12 +26,12 @@ from raison.numerics.measures.ranking import check_share
 from raison.trust.records import Order, Similarity, SimilarityKey
 
 CHUNK = 16
-"""Texts that are explained and yielded together. Fixed, so that a resumed run repeats the same batches."""
+"""Number of texts that are explained and yielded together. Fixed, so that a resumed run repeats the same batches."""
 
 ORDERS: tuple[Order, ...] = get_args(Order)
 
 Scores = list[np.ndarray]
-"""Of each text, one per unit."""
+"""The scores of each text, one per unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +54,10 @@ class Randomisation:
             if order not in ORDERS:
                 raise UnknownNameError("order of randomisation", order, ORDERS)
         if not self.orders or len(set(self.orders)) < len(self.orders):
-            raise InputError(f"orders names each order at most once, and at least one; got {self.orders!r}.")
+            raise InputError(f"orders must name at least one order, and each at most once; got {self.orders!r}.")
         check_how(self.how)
         if self.draws < 1:
-            raise InputError(f"draws is how often blocks are drawn, at least 1; got {self.draws}.")
+            raise InputError(f"draws is the number of random draws of a block, at least 1; got {self.draws}.")
         if isinstance(self.top, float):
             check_share(self.top)
         elif self.top < 1:
@@ -89,12 +89,12 @@ def similarities(
     Raises, before anything is explained: InputError without texts or methods; UnsupportedError for a model whose blocks
     cannot be identified, and for methods that it does not allow.
     """
-    copies = _Copies(model, plan)
+    copies = _DrawnModels(model, plan)
     chosen = _created(methods)
     if not texts or isinstance(texts, str):
-        raise InputError("texts to explain are a list of at least one text.")
+        raise InputError("texts must be a list of at least one text.")
     if isinstance(settings.target, list) and len(settings.target) != len(texts):
-        raise InputError(f"{len(settings.target)} targets for {len(texts)} texts: name one class per text.")
+        raise InputError(f"{len(settings.target)} targets for {len(texts)} texts: give one class per text.")
     for method in chosen:
         check(model, method)
     for start in range(0, len(texts), CHUNK):
@@ -113,8 +113,8 @@ def count_blocks(model: LanguageModel) -> int:
     backbone = backbone_of(model)
     if backbone is None:
         raise InputError(
-            f"blocks are those of a transformers model that classifies or writes; got a {type(model).__name__}: make "
-            "it ready with raison.load(...)."
+            f"only transformers classifiers and generative models have blocks; got a {type(model).__name__}: load it "
+            "with raison.load(...)."
         )
     return len(find_blocks(backbone.core))
 
@@ -135,21 +135,23 @@ def without_parameters(
     """
     chosen = _created(methods)
     if not texts or isinstance(texts, str):
-        raise InputError("texts to explain are a list of at least one text.")
+        raise InputError("texts must be a list of at least one text.")
     shortest = min(range(len(texts)), key=lambda number: len("".join(plain(texts[number]))))
     batch = prepare(model, [texts[shortest]], settings.of_texts([shortest]))
     reasons = {}
     for method in chosen:
         if Property.TRAINED in method.properties:
-            reasons[label_of(method)] = "its explainer was trained for the model as it is, and does not fit another one"
+            reasons[label_of(method)] = (
+                "its explainer was trained for the original model and does not fit a changed one"
+            )
             continue
         (explanation,) = run(batch, method)
         if explanation.evaluations == explanation.gradients == 0:
-            reasons[label_of(method)] = "it asks the model for nothing: it has no parameters to depend on"
+            reasons[label_of(method)] = "it does not use the model, so it cannot depend on its parameters"
     return reasons
 
 
-class _Copies:
+class _DrawnModels:
     """The randomised models of one draw at a time."""
 
     def __init__(self, model: LanguageModel, plan: Randomisation) -> None:
@@ -172,7 +174,7 @@ class _Copies:
 class _Chunk:
     """Some texts, with the original model's explanations of them by method and texts."""
 
-    copies: _Copies
+    copies: _DrawnModels
     texts: Sequence[Given]
     settings: Settings
     numbers: Sequence[int]
@@ -242,7 +244,7 @@ class _Chunk:
 
 def _created(methods: Sequence[str | Method]) -> list[Method]:
     if not methods or isinstance(methods, str):
-        raise InputError("methods is a list of at least one name or instance.")
+        raise InputError("methods must be a list of at least one name or instance.")
     chosen = [CATALOGUE.create(method) for method in methods]
     labels = [label_of(method) for method in chosen]
     for label in labels:

@@ -109,7 +109,10 @@ class TrustHead:
             if not variant.methods and self.attacks is not None:
                 work = "substitution" if variant.attack == "substitution" else "embedding"
                 reasons.append(("attacks", self.attacks.left_out[work]))
-        lines = [f"[{part}] leaves out every method; of the first: {next(iter(why.values()))}" for part, why in reasons]
+        lines = [
+            f"[{part}] leaves out every method; the reason for the first: {next(iter(why.values()))}"
+            for part, why in reasons
+        ]
         return [f"{self.name}: {line}" for line in dict.fromkeys(lines)]
 
 

@@ -59,8 +59,8 @@ class Substitution:
         check_share(self.share)
         if not self.tolerance > 0:
             raise InputError(
-                f"tolerance is {self.tolerance}: no text could be changed. Give the largest change of the probability "
-                "that counts as none, such as 0.05."
+                f"tolerance is {self.tolerance}: no text could be changed. Give the maximum change of the probability "
+                "that counts as unchanged, such as 0.05."
             )
 
 
@@ -108,7 +108,7 @@ def substitutions(
     if batch.answers or batch.places:
         raise UnsupportedError(
             f"words cannot be replaced for {model.name}",
-            ["it answers with a part of the text, or predicts at one, which may be what is replaced"],
+            ["its prediction is a part of the text or at one, and that part could be replaced"],
             "Attack it in embedding space.",
         )
     counts = [

@@ -20,7 +20,7 @@ Effect = Literal["rank_change", "sum_change", "probability_change", "absolute_pr
 MEASURES: tuple[Measure, ...] = get_args(Measure)
 EFFECTS: tuple[Effect, ...] = get_args(Effect)
 Values = Mapping[int, float]
-"""A value for each text that has one, by the text's number; NaN if it is undefined."""
+"""A value per text, by the text's number; NaN if it is undefined."""
 
 UNCHANGED = 1.0
 """The similarity of an explanation with itself, before anything is randomised."""

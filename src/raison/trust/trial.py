@@ -16,12 +16,13 @@ from raison.jobs.store import RecordStore
 from raison.progress import Told
 from raison.trust.records import Attacked, Similarity, Substituted
 from raison.trust.results import ATTACKS, SIMILARITIES, SUBSTITUTIONS, TrustHead, TrustRun, plain, read_run, store_of
-from raison.trust.works import Request, Work, Works
+from raison.trust.works import TrustRequest, Work, Works
 
 CHUNK, FEW = 16, 8
-"""Texts of one job of randomisation, as raison.trust.randomisation explains them together, and of substitution."""
+"""Number of texts per job of randomisation, as explained together by raison.trust.randomisation, and of substitution.
+"""
 DEAR = 10.0
-"""About what an attack costs compared with an explanation."""
+"""Approximate cost of an attack, in explanations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class AttacksAsked:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class TrustTrial:
     """How explanations by `methods`, named as in the records, are tested."""
 
     methods: tuple[str, ...]
@@ -61,14 +62,14 @@ class Trial:
         """The most texts that anything here needs."""
         return max(part.texts for part in (self.randomisation, self.attacks) if part is not None)
 
-    def request(self, model: LanguageModel, texts: Sequence[Given], work: Work) -> Request:
+    def request(self, model: LanguageModel, texts: Sequence[Given], work: Work) -> TrustRequest:
         """The part of the texts that a kind of work takes, with all methods."""
         part = self.randomisation if work == "randomisation" else self.attacks
         some = texts[: part.texts if part is not None else 0]
-        return Request(model, some, self.methods, self.settings.of_texts(range(len(some))))
+        return TrustRequest(model, some, self.methods, self.settings.of_texts(range(len(some))))
 
 
-def refused(trial: Trial, works: Works, model: LanguageModel, texts: Sequence[Given]) -> list[str]:
+def refused(trial: TrustTrial, works: Works, model: LanguageModel, texts: Sequence[Given]) -> list[str]:
     """What the attacks refuse before they begin: a k above a text's units, a model without word embeddings."""
     asked, refusals = trial.attacks, []
     if asked is None:
@@ -87,7 +88,7 @@ def refused(trial: Trial, works: Works, model: LanguageModel, texts: Sequence[Gi
     return list(dict.fromkeys(refusals))
 
 
-def entry_of(trial: Trial, works: Works, model: LanguageModel, texts: Sequence[Given]) -> dict[str, Any]:
+def entry_of(trial: TrustTrial, works: Works, model: LanguageModel, texts: Sequence[Given]) -> dict[str, Any]:
     """Its entry in a header: what is done with which methods, and what is left out and why."""
     return {
         "texts": hashlib.sha256("\n".join(str(written(text)) for text in texts).encode()).hexdigest()[:16],
@@ -96,7 +97,9 @@ def entry_of(trial: Trial, works: Works, model: LanguageModel, texts: Sequence[G
     }
 
 
-def _randomisation(trial: Trial, works: Works, model: LanguageModel, texts: Sequence[Given]) -> dict[str, Any] | None:
+def _randomisation(
+    trial: TrustTrial, works: Works, model: LanguageModel, texts: Sequence[Given]
+) -> dict[str, Any] | None:
     if trial.randomisation is None:
         return None
     request = trial.request(model, texts, "randomisation")
@@ -110,7 +113,7 @@ def _randomisation(trial: Trial, works: Works, model: LanguageModel, texts: Sequ
     }
 
 
-def _attacks(trial: Trial, works: Works, model: LanguageModel, texts: Sequence[Given]) -> dict[str, Any] | None:
+def _attacks(trial: TrustTrial, works: Works, model: LanguageModel, texts: Sequence[Given]) -> dict[str, Any] | None:
     asked = trial.attacks
     if asked is None:
         return None
@@ -141,7 +144,7 @@ class Bench:
     `model` is called when there is something to do. Records go to the files of `shard`.
     """
 
-    trial: Trial
+    trial: TrustTrial
     works: Works
     model: Callable[[], LanguageModel]
     texts: Sequence[Given]
@@ -200,7 +203,7 @@ class Bench:
         store = store_of(self.folder, known.name, SUBSTITUTIONS, self.shard)
         self._write(_kept(parts, store), ATTACKS, told)
 
-    def _request(self, work: Work) -> Request:
+    def _request(self, work: Work) -> TrustRequest:
         return self.trial.request(self.model(), self.texts, work)
 
     def _write(self, parts: Iterable[list[Similarity]] | Iterable[list[Attacked]], name: str, told: Told) -> None:

@@ -13,7 +13,7 @@ Work = Literal["randomisation", "embedding", "substitution"]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class TrustRequest:
     """What is explained: texts by a model, with methods as the records call them."""
 
     model: LanguageModel
@@ -33,9 +33,9 @@ class Works:
     """
 
     settings: Mapping[Work, type[Any]]
-    similarities: Callable[[Request, Any, Collection[Any]], Iterator[list[Similarity]]]
-    attacked: Callable[[Request, Sequence[Any], Collection[Any]], Iterator[list[Attacked]]]
-    substituted: Callable[[Request, Any, Collection[Any]], Iterator[list[Substituted]]]
-    unable: Mapping[Work, Callable[[Request], dict[str, str]]]
-    boundary: Callable[[Request], list[int]]
+    similarities: Callable[[TrustRequest, Any, Collection[Any]], Iterator[list[Similarity]]]
+    attacked: Callable[[TrustRequest, Sequence[Any], Collection[Any]], Iterator[list[Attacked]]]
+    substituted: Callable[[TrustRequest, Any, Collection[Any]], Iterator[list[Substituted]]]
+    unable: Mapping[Work, Callable[[TrustRequest], dict[str, str]]]
+    boundary: Callable[[TrustRequest], list[int]]
     blocks: Callable[[LanguageModel], int]

@@ -10,8 +10,8 @@ import numpy as np
 from raison.jobs.folder import WorkKind
 from raison.jobs.store import RecordStore
 from raison.runs.judging import Learned
-from raison.studies.claims import Sample
-from raison.studies.folder import Claim, StudyHead, Written, read_header
+from raison.studies.claims import PairedSample
+from raison.studies.folder import Claim, StudyHead, WrittenStudy, read_header
 
 FOLDERS = (WorkKind("a study of agreement", "agreements.json"),)
 
@@ -31,7 +31,7 @@ class AgreementHead(StudyHead):
 
 
 @dataclass(frozen=True, slots=True)
-class Agreements(Written):
+class Agreements(WrittenStudy):
     """`values` has, for each pair, those of the texts by their numbers."""
 
     header: AgreementHead
@@ -62,7 +62,7 @@ def places(_results: Agreements, _claim: PairClaim) -> list[str]:
     return ["texts"]
 
 
-def sample(results: Agreements, claim: PairClaim, _place: str) -> Sample:
+def sample(results: Agreements, claim: PairClaim, _place: str) -> PairedSample:
     """The texts' correlations of one pair, and those of another one or a number."""
     named = {f"{one} & {other}": found for (one, other), found in results.values.items()}
     row, than = claim.row, claim.than
@@ -70,4 +70,4 @@ def sample(results: Agreements, claim: PairClaim, _place: str) -> Sample:
     first = np.array([[named[row][text]] for text in shared]).reshape(-1, 1)
     second = np.array([[named[than][text]] for text in shared]).reshape(-1, 1) if isinstance(than, str) else float(than)
     means = (float(np.mean(values)) if shared else np.nan for values in (first, second))
-    return Sample("rank correlation", row, than, first, second, *means, Learned(1.0, 0.0))
+    return PairedSample("rank correlation", row, than, first, second, *means, Learned(1.0, 0.0))

@@ -11,7 +11,7 @@ from raison.core.errors import InputError
 from raison.core.inputs.chat import Chat
 from raison.core.inputs.parts import PartedText, parted
 from raison.data.dataset import Dataset, Row
-from raison.explaining.texts import Reading, is_one, read_names, read_prompts, read_texts, unit_of
+from raison.explaining.texts import InputOptions, is_one, read_names, read_prompts, read_texts, unit_of
 from raison.methods.occlusion import Occlusion
 
 TEXTS = ["good film", "dull plot", "fine"]
@@ -134,26 +134,26 @@ def test_prompts_and_chats() -> None:
 
 def test_sentences_of_a_language_are_parts() -> None:
     text = "Das kam am 3. Oktober. Es war gut."
-    [found], unit, single = Reading("sentence", language="de").any(text)
+    [found], unit, single = InputOptions("sentence", language="de").any(text)
     assert isinstance(found, PartedText)
     assert [part.text for part in found.parts] == ["Das kam am 3. Oktober.", "Es war gut."]
     assert (unit, single) == ("part", True)
-    [pair], _ = Reading("sentence", language="de").several([(text, "Ja.")])
+    [pair], _ = InputOptions("sentence", language="de").several([(text, "Ja.")])
     assert [part.segment for part in pair.parts] == [0, 0, 1]
     for reading, given, said in (
-        (Reading("word", language="de"), text, "take unit='sentence'"),
-        (Reading(language="de"), text, "take unit='sentence'"),
-        (Reading("sentence", language="German"), text, "such as 'de'"),
-        (Reading("sentence", language="de"), " ", "empty or blank"),
+        (InputOptions("word", language="de"), text, "take unit='sentence'"),
+        (InputOptions(language="de"), text, "take unit='sentence'"),
+        (InputOptions("sentence", language="German"), text, "such as 'de'"),
+        (InputOptions("sentence", language="de"), " ", "empty or blank"),
     ):
         with pytest.raises(InputError, match=said):
             reading.any(given)
 
 
 def test_no_text_at_all_is_refused_where_some_are_needed() -> None:
-    assert Reading().any([])[0] == []
+    assert InputOptions().any([])[0] == []
     for given in ([], np.array([], dtype=str)):
         with pytest.raises(InputError, match="list of at least one text"):
-            Reading().several(given)
+            InputOptions().several(given)
     with pytest.raises(InputError, match="give a list of at least one text"):
-        Reading().several("good film")
+        InputOptions().several("good film")

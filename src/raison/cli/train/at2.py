@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class At2Inputs:
     """The language model, and the questions that it is asked."""
 
     name: Annotated[
@@ -43,7 +43,7 @@ class Asked:
 @from_records
 def at2(
     context: typer.Context,
-    asked: Asked,
+    asked: At2Inputs,
     settings: At2Settings,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the weights; by default where --method at2 finds them.")

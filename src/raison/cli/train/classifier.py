@@ -7,7 +7,7 @@ import typer
 
 from raison.cli.options import from_records
 from raison.cli.readable_texts import read
-from raison.cli.train.shared import KnownFeatures, SkipBad, command_line
+from raison.cli.train.shared import KnownFeatureOptions, SkipBad, command_line
 from raison.data import Wanted
 from raison.training.recipes.classifier_settings import ClassifierSettings
 
@@ -23,7 +23,7 @@ def classifier(
     base: Annotated[str, typer.Option(help="Base model: a known name or a folder.")] = "minilm",
     wanted: Wanted,
     settings: ClassifierSettings,
-    features: KnownFeatures,
+    features: KnownFeatureOptions,
     skip_bad: SkipBad = False,
 ) -> None:
     """Fine-tune a text classifier with low-rank adapters. If killed, run it again to resume."""

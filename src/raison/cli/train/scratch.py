@@ -7,7 +7,7 @@ import typer
 
 from raison.cli.options import But, from_records
 from raison.cli.readable_texts import read
-from raison.cli.train.shared import KnownFeatures, command_line, named
+from raison.cli.train.shared import KnownFeatureOptions, command_line, named
 from raison.data import Wanted
 from raison.training.recipes.scratch_settings import ScratchSettings
 
@@ -22,7 +22,7 @@ def scratch(
     out: Annotated[Path, typer.Option(help="Folder for the whole model, its tokenizer and its card.")],
     wanted: Wanted,
     settings: ScratchSettings,
-    features: Annotated[KnownFeatures, But(without=("known_correlation",))],
+    features: Annotated[KnownFeatureOptions, But(without=("known_correlation",))],
     labels: Labels = "",
 ) -> None:
     """Train a whole classifier. If killed, run it again to resume from its last epoch."""

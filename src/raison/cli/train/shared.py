@@ -20,7 +20,7 @@ EvenAtChance = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class KnownFeatures:
+class KnownFeatureOptions:
     """Words that mark randomly drawn labels; none for the data's own labels."""
 
     known_features: Annotated[

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from raison.core.errors import InputError, RaisonError
 from raison.data import BrokenLine
-from raison.explaining.files.explained_rows import OF_A_ROW, How, M
+from raison.explaining.files.explained_rows import OF_A_ROW, M, RowExplainer
 from raison.explaining.files.survey import Input, survey
 from raison.explaining.files.work import FileWork, refuse_other
 from raison.jobs.folder import EXPLANATIONS, refuse_others
@@ -18,7 +18,7 @@ TRIED = 5
 """Number of readable rows to try; if none can be explained, something is wrong with all rows."""
 
 
-def begun(model: M, given: Input, how: How[M], folder: Folder) -> FileWork[M]:
+def begun(model: M, given: Input, how: RowExplainer[M], folder: Folder) -> FileWork[M]:
     """The work, once it is known that it can be done. Raises RaisonError; touches nothing."""
     refuse_others(folder.path, EXPLANATIONS)
     _try_one(model, given, how)
@@ -42,7 +42,7 @@ def until(hours: float | None) -> float | None:
     return None if hours is None else time.time() + 3600 * hours
 
 
-def _try_one(model: M, given: Input, how: How[M]) -> None:
+def _try_one(model: M, given: Input, how: RowExplainer[M]) -> None:
     """Explain a readable row, so that a wrong target or setting is found at once. Raises RaisonError."""
     unreadable: list[RaisonError] = []
     failed: list[RaisonError] = []

@@ -15,7 +15,7 @@ from raison.data.streams import Item
 from raison.explaining.answer_statements import Telling
 from raison.explaining.answers import standing_for
 from raison.explaining.cite import DRAWS, Within, cite
-from raison.explaining.files.explained_rows import How, row_of
+from raison.explaining.files.explained_rows import RowExplainer, row_of
 from raison.explaining.sourced_prompt import asked
 from raison.models.adapters.writing.writer import Writer
 from raison.runs.files.flat_records import Record, records_of_citations
@@ -23,7 +23,7 @@ from raison.text.sourced import SourceTemplate
 
 
 @dataclass(frozen=True)
-class CitationRows(How[Writer]):
+class CitationRows(RowExplainer[Writer]):
     """The arguments of `cite`."""
 
     explains = "citations"

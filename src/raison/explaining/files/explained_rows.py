@@ -21,7 +21,7 @@ nothing, such as other tokens at the seam; that it is down, or that a limit is r
 M = TypeVar("M", bound=LanguageModel | Writer)
 
 
-class How(ABC, Generic[M]):
+class RowExplainer(ABC, Generic[M]):
     """How the rows of a file are explained: the settings of a front door, for models of one sort."""
 
     explains: ClassVar[Explains]
@@ -49,14 +49,14 @@ class How(ABC, Generic[M]):
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
+class RowResults:
     """What became of some rows."""
 
     records: list[Record]
     rejected: list[Rejected]
 
 
-def explain_rows(model: M, items: Sequence[Item], how: How[M]) -> Explained:
+def explain_rows(model: M, items: Sequence[Item], how: RowExplainer[M]) -> RowResults:
     """Explain rows together; where that cannot be, one by one, so that one row does not keep the others from theirs.
 
     Raises RaisonError for what is no row's fault.
@@ -77,7 +77,7 @@ def explain_rows(model: M, items: Sequence[Item], how: How[M]) -> Explained:
                 records += how.records(model, [item])
             except OF_A_ROW as error:
                 rejected.append(_rejected(item, str(error)))
-    return Explained(records, sorted(rejected, key=lambda one: one.row))
+    return RowResults(records, sorted(rejected, key=lambda one: one.row))
 
 
 def row_of(item: Item) -> Row:
@@ -86,7 +86,7 @@ def row_of(item: Item) -> Row:
     return item.entry
 
 
-def _against(model: M, item: Item, how: How[M]) -> str:
+def _against(model: M, item: Item, how: RowExplainer[M]) -> str:
     """Why a row cannot be explained, as far as it can be told beforehand."""
     if isinstance(item.entry, BrokenLine):
         return item.entry.reason

@@ -19,7 +19,7 @@ from raison.explaining.cite import DRAWS, Within, method_of
 from raison.explaining.explain import check_unwritten, within_budget
 from raison.explaining.files.begin import begun, folder_of, until
 from raison.explaining.files.citations import CitationRows
-from raison.explaining.files.explained_rows import How
+from raison.explaining.files.explained_rows import RowExplainer
 from raison.explaining.files.outputs import OutputRows
 from raison.explaining.files.survey import Input
 from raison.explaining.files.texts import TextRows
@@ -32,7 +32,7 @@ from raison.methods import CATALOGUE
 from raison.models.adapters.writing.writer import Writer
 from raison.progress import Advance
 from raison.runs.files import shards
-from raison.runs.files.folder import Written, read
+from raison.runs.files.folder import WrittenShards, read
 from raison.text.sourced import SourceTemplate, find
 
 WRITTEN = 4
@@ -65,7 +65,7 @@ def explain_file(
     sharing: Sharing = ALONE,
     load: Callable[[], LanguageModel | Writer] | None = None,
     progress: bool | Advance = True,
-) -> Written:
+) -> WrittenShards:
     """Explain every row of files, in constant memory; started again, it goes on where it was stopped.
 
     Args:
@@ -89,7 +89,7 @@ def explain_file(
     place, ends = folder_of(out, format), until(budget_hours)
     chosen = CATALOGUE.create(method) if budget is None else within_budget(method, budget)
     settings = Settings(unit, target, of, removal, seed, truncate, precision)
-    how: How[Any]
+    how: RowExplainer[Any]
     if isinstance(model, Writer):
         _refuse_for_writers({"units": units, "select": select, "threshold": threshold})
         how = OutputRows(chosen, settings, writing or Writing(), language, chat)
@@ -119,7 +119,7 @@ def cite_file(
     sharing: Sharing = ALONE,
     load: Callable[[], Writer] | None = None,
     progress: bool | Advance = True,
-) -> Written:
+) -> WrittenShards:
     """Which sources made a language model say each statement of its answers to all questions of files.
 
     Args:

@@ -14,16 +14,16 @@ from raison.data import Row
 from raison.data.streams import Item
 from raison.explaining.answers import standing_for
 from raison.explaining.explain import explain
-from raison.explaining.files.explained_rows import How, row_of
+from raison.explaining.files.explained_rows import RowExplainer, row_of
 from raison.explaining.generation import Contrast, Writing
 from raison.explaining.settings import Settings
-from raison.explaining.texts import Reading
+from raison.explaining.texts import InputOptions
 from raison.models.adapters.writing.writer import Writer
 from raison.runs.files.flat_records import Record, record_of_output
 
 
 @dataclass(frozen=True)
-class OutputRows(How[Writer]):
+class OutputRows(RowExplainer[Writer]):
     """The arguments of `explain` for a model that writes. With `chat`, a row is a message of the user."""
 
     explains = "outputs"
@@ -40,7 +40,7 @@ class OutputRows(How[Writer]):
         return standing_for(model)
 
     def check(self, model: Writer, row: Row) -> None:
-        [prompt], _, _ = Reading(self.settings.unit, None, None, self.language).prompts([self._prompt(row)])
+        [prompt], _, _ = InputOptions(self.settings.unit, None, None, self.language).prompts([self._prompt(row)])
         if isinstance(prompt, tuple):
             raise InputError("a prompt is a single text, and this is a pair: join the two.")
         model.prompt(prompt)

@@ -13,15 +13,15 @@ from raison.core.targets.choices import TargetSpec
 from raison.data import Row
 from raison.data.streams import Item
 from raison.explaining.explain import explain
-from raison.explaining.files.explained_rows import How, row_of
+from raison.explaining.files.explained_rows import RowExplainer, row_of
 from raison.explaining.ranking import fitting
 from raison.explaining.settings import Settings
-from raison.explaining.texts import Reading, Side, against
+from raison.explaining.texts import InputOptions, Side, against
 from raison.runs.files.flat_records import Record, record_of
 
 
 @dataclass(frozen=True)
-class TextRows(How[LanguageModel]):
+class TextRows(RowExplainer[LanguageModel]):
     """The arguments of `explain` for a model that predicts."""
 
     explains = "predictions"
@@ -42,7 +42,7 @@ class TextRows(How[LanguageModel]):
 
     def check(self, model: LanguageModel, row: Row) -> None:
         units: Any = self.units
-        texts, unit = Reading(self.settings.unit, units, None, self.language).several([row.given])
+        texts, unit = InputOptions(self.settings.unit, units, None, self.language).several([row.given])
         reader = fitting(model, texts)
         reader.encode(texts, unit, self.settings.truncate)
         if row.contrast is not None:

@@ -11,7 +11,7 @@ from typing import Any, Generic
 from raison._version import __version__
 from raison.core.errors import DataError
 from raison.core.registry import label_of
-from raison.explaining.files.explained_rows import How, M, explain_rows
+from raison.explaining.files.explained_rows import M, RowExplainer, explain_rows
 from raison.explaining.files.survey import Cursor, Part, Survey
 from raison.jobs import disk
 from raison.jobs.engine import Job, Shard
@@ -38,7 +38,7 @@ class FileWork(Generic[M]):
 
     model: M | None
     survey: Survey
-    how: How[M]
+    how: RowExplainer[M]
     shards: Folder
     until: float | None = None
     load: Callable[[], M] | None = None
@@ -100,7 +100,7 @@ class FileWork(Generic[M]):
 
     def _jobs(self, model: M) -> list[Job]:
         """A job for each shard, in the order of the rows, and one for what they come to."""
-        desk = _Desk(model, Cursor(self.survey))
+        desk = _ProcessState(model, Cursor(self.survey))
         jobs = [
             Job(
                 f"shard {number}",
@@ -116,7 +116,7 @@ class FileWork(Generic[M]):
         finish = partial(self._finish, len(jobs))
         return [*jobs, Job("summary", "summary", finish, (self.folder / SUMMARY).exists, last=True)]
 
-    def _do(self, desk: "_Desk[M]", number: int, told: Told) -> None:
+    def _do(self, desk: "_ProcessState[M]", number: int, told: Told) -> None:
         """The missing parts of a shard, one after the other; then its file, its receipt, and the parts go."""
         if self.shards.receipt(number).exists():
             disk.remove(self.shards.work(number))
@@ -143,7 +143,7 @@ class FileWork(Generic[M]):
     def _complete(self, number: int, store: RecordStore) -> None:
         path, places = self.shards.shard(number), _places(store)
         parts = [places[part.start] for part in self.survey.shards[number]]
-        tally = _Tally(sum(part.rows for part in self.survey.shards[number]))
+        tally = _ShardCounts(sum(part.rows for part in self.survey.shards[number]))
         written.write(path, (row for part in store.at(parts) for row in tally.counted(part)), self.form)
         write_record(self.shards.receipt(number), asdict(tally.receipt(path)))
         disk.remove(self.shards.work(number))
@@ -160,7 +160,7 @@ class FileWork(Generic[M]):
 
 
 @dataclass
-class _Tally:
+class _ShardCounts:
     """Counts what goes into a shard."""
 
     rows: int
@@ -194,7 +194,7 @@ def _places(store: RecordStore) -> dict[int, int]:
 
 
 @dataclass
-class _Desk(Generic[M]):
+class _ProcessState(Generic[M]):
     """What a process works with, and what its rows have taken."""
 
     model: M

@@ -14,7 +14,7 @@ STYLES = ("explanation.css", "generation.css", "citations.css")
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class SourcePiece:
     """Characters of a source: a sentence with its number, or what stands between sentences (None)."""
 
     text: str
@@ -22,7 +22,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class EvidenceCell:
     """What is said of a statement and a source."""
 
     score: str
@@ -44,14 +44,14 @@ class States:
 
 
 @dataclass(frozen=True, slots=True)
-class Article:
+class CitationsArticle:
     """Citations as a page shows them; without a script, the colours are those of the first statement."""
 
     c: Citations
     goal: str
-    sources: list[list[Piece]]
+    sources: list[list[SourcePiece]]
     origins: list[str]
-    cells: list[list[Cell]]
+    cells: list[list[EvidenceCell]]
     facts: dict[str, object]
     low: str
     high: str
@@ -80,11 +80,11 @@ def fragment(c: Citations) -> str:
     return str(rendered("citations_fragment.html", values))
 
 
-def article(c: Citations) -> Article:
+def article(c: Citations) -> CitationsArticle:
     """How the citations are shown."""
     largest = max(abs(one) for row in c.scores for one in row)
     count = len(c.statements)
-    return Article(
+    return CitationsArticle(
         c,
         f"{goal(c)}, with {c.method}",
         [_pieces(c, j) for j in range(len(c.sources))],
@@ -112,19 +112,19 @@ def _inner(c: Citations, statement: int, largest: float) -> list[int]:
     ]
 
 
-def _pieces(c: Citations, number: int) -> list[Piece]:
+def _pieces(c: Citations, number: int) -> list[SourcePiece]:
     source = c.sources[number]
     found, reached = [], source.start
     for place, sentence in enumerate(c.sentences):
         if sentence.name == source.name:
             if sentence.start > reached:
-                found.append(Piece(c.prompt[reached : sentence.start], None))
-            found.append(Piece(sentence.text, place))
+                found.append(SourcePiece(c.prompt[reached : sentence.start], None))
+            found.append(SourcePiece(sentence.text, place))
             reached = sentence.end
-    return [*found, Piece(c.prompt[reached : source.end], None)]
+    return [*found, SourcePiece(c.prompt[reached : source.end], None)]
 
 
-def _cell(c: Citations, statement: int, number: int, largest: float) -> Cell:
+def _cell(c: Citations, statement: int, number: int, largest: float) -> EvidenceCell:
     value = c.scores[statement][number]
     told = [score(c, value)]
     if c.intervals:
@@ -134,7 +134,7 @@ def _cell(c: Citations, statement: int, number: int, largest: float) -> Cell:
         told.append(light(c, statement, number))
     if c.supported:
         told.append(support(c, statement, number))
-    return Cell(score(c, value), ", ".join(told), SIGNED.css(level(value, largest)))
+    return EvidenceCell(score(c, value), ", ".join(told), SIGNED.css(level(value, largest)))
 
 
 def _facts(c: Citations) -> dict[str, object]:

@@ -8,7 +8,7 @@ from itertools import groupby
 from rich.cells import cell_len
 
 from raison.core.results.explanation import Explanation
-from raison.report.explanations.layout import Layout, Span, layout
+from raison.report.explanations.layout import ExplanationLayout, ShownSpan, layout
 from raison.report.style import phrases
 from raison.report.style.colours import WHITE, ink
 from raison.report.style.markup import rendered
@@ -22,12 +22,12 @@ _BAR, _VALUE = 150, 100
 
 
 @dataclass(frozen=True, slots=True)
-class _Word:
+class _DrawnWord:
     """Characters between which no line breaks, the space after them, and the span that they are from."""
 
     text: str
     space: str
-    span: Span
+    span: ShownSpan
 
     @property
     def cells(self) -> int:
@@ -46,7 +46,7 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TextLine:
     """Characters from `left` on, or ending there. A word of the text has a `length` and may run from right to left."""
 
     left: float
@@ -58,11 +58,11 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class DrawnRow:
     """What lies beside each other, and the text over it."""
 
     boxes: Sequence[Box]
-    lines: Sequence[Line]
+    lines: Sequence[TextLine]
 
 
 def svg(e: Explanation) -> str:
@@ -81,32 +81,32 @@ def svg(e: Explanation) -> str:
     return str(rendered("drawing.svg", values)) + "\n"
 
 
-def _label(text: str, colour: str = _SOFT) -> Row:
-    return Row((), (Line(MARGIN, phrases.shorten(text, _ROOM), colour),))
+def _label(text: str, colour: str = _SOFT) -> DrawnRow:
+    return DrawnRow((), (TextLine(MARGIN, phrases.shorten(text, _ROOM), colour),))
 
 
-def _texts(shown: Layout) -> Iterator[Row]:
+def _texts(shown: ExplanationLayout) -> Iterator[DrawnRow]:
     for passage in shown.passages:
         if passage.label:
             yield _label(passage.label)
         yield from (_row(shown, words) for words in _lines(_words(passage.spans)))
 
 
-def _words(spans: Sequence[Span]) -> Iterator[_Word | None]:
+def _words(spans: Sequence[ShownSpan]) -> Iterator[_DrawnWord | None]:
     """The text's words in order; None where a line ends."""
     for span in spans:
         for blank, run in groupby(span.piece.text, str.isspace):
             held = "".join(run)
             if not blank:
                 # A long word breaks anywhere.
-                yield from (_Word(held[i : i + _ROOM], "", span) for i in range(0, len(held), _ROOM))
+                yield from (_DrawnWord(held[i : i + _ROOM], "", span) for i in range(0, len(held), _ROOM))
             else:
-                yield None if "\n" in held else _Word("", " ", span)
+                yield None if "\n" in held else _DrawnWord("", " ", span)
 
 
-def _lines(words: Iterator[_Word | None]) -> Iterator[list[_Word]]:
+def _lines(words: Iterator[_DrawnWord | None]) -> Iterator[list[_DrawnWord]]:
     """Lines as wide as the image; white space at their ends stays there."""
-    line: list[_Word] = []
+    line: list[_DrawnWord] = []
     used = 0
     for word in words:
         if word is None or used + cell_len(word.text) > _ROOM:
@@ -119,7 +119,7 @@ def _lines(words: Iterator[_Word | None]) -> Iterator[list[_Word]]:
         yield line
 
 
-def _row(shown: Layout, words: Sequence[_Word]) -> Row:
+def _row(shown: ExplanationLayout, words: Sequence[_DrawnWord]) -> DrawnRow:
     """A line of words, each over its colour."""
     backwards = _runs_left("".join(word.text for word in words))
     boxes, lines = [], []
@@ -136,8 +136,8 @@ def _row(shown: Layout, words: Sequence[_Word]) -> Row:
         if word.text:
             # In a line from right to left a word begins at its right end, and brackets are mirrored.
             start = left + width if backwards else left
-            lines.append(Line(start, word.text, colour, cell_len(word.text) * CELL, backwards))
-    return Row(boxes, lines)
+            lines.append(TextLine(start, word.text, colour, cell_len(word.text) * CELL, backwards))
+    return DrawnRow(boxes, lines)
 
 
 def _runs_left(text: str) -> bool:
@@ -146,15 +146,15 @@ def _runs_left(text: str) -> bool:
     return next((kind in ("R", "AL") for kind in kinds if kind in ("L", "R", "AL")), False)
 
 
-def _legend(shown: Layout) -> Row:
+def _legend(shown: ExplanationLayout) -> DrawnRow:
     ends, steps = shown.ends, shown.scale.steps(8)
     strip = [Box(MARGIN + 14 * number, -12, 14, 14, shown.scale.shade(step)) for number, step in enumerate(steps)]
     told = f"{ends.low} {ends.lowest} … {ends.high} {ends.highest}"
     left = MARGIN + 14 * len(steps) + CELL
-    return Row(strip, (Line(left, phrases.shorten(told, _ROOM - 2 * len(steps)), _SOFT),))
+    return DrawnRow(strip, (TextLine(left, phrases.shorten(told, _ROOM - 2 * len(steps)), _SOFT),))
 
 
-def _bars(shown: Layout) -> Iterator[Row]:
+def _bars(shown: ExplanationLayout) -> Iterator[DrawnRow]:
     signed = shown.scale.signed
     zero = MARGIN + _VALUE + (_BAR if signed else 0)
     left = MARGIN + _VALUE + 2 * _BAR + 2 * CELL
@@ -165,5 +165,5 @@ def _bars(shown: Layout) -> Iterator[Row]:
         boxes = (Box(zero - width if bar.level < 0 else zero, -11, width, 12, colour), Box(zero, -15, 1, 20, _SOFT))
         # The anchor of a name from right to left is its end, on the left.
         backwards = _runs_left(name)
-        named = Line(left, name, backwards=backwards, ends=backwards)
-        yield Row(boxes, (Line(MARGIN + _VALUE - CELL, bar.value, ends=True), named))
+        named = TextLine(left, name, backwards=backwards, ends=backwards)
+        yield DrawnRow(boxes, (TextLine(MARGIN + _VALUE - CELL, bar.value, ends=True), named))

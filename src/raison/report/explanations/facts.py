@@ -13,7 +13,7 @@ from raison.report.style.phrases import Explained
 
 _SAID = (AUTO, "completeness_gap", "caution", "unsteady", "selected_by", "candidates")
 _TOLD = (*_SAID, NOTE, EXTENDED, SERVED, NOISE, AMONG)
-"""Notes that other facts tell."""
+"""Notes that other facts already contain."""
 
 
 def facts(e: Explained) -> dict[str, object]:

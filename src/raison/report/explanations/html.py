@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass
 
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
-from raison.report.explanations.layout import Layout, largest, layout
-from raison.report.explanations.listed import Listed, excerpt, heads_of, listed
+from raison.report.explanations.layout import ExplanationLayout, largest, layout
+from raison.report.explanations.listed import ListEntry, excerpt, heads_of, listed
 from raison.report.explanations.output_layout import OutputLayout, output_layout, states
 from raison.report.explanations.pairwise_agreement import agreements
 from raison.report.explanations.several import are_targets, targets_layout, together
@@ -16,11 +16,11 @@ from raison.report.style.phrases import Explained
 
 
 @dataclass(frozen=True, slots=True)
-class Article:
+class ExplanationArticle:
     """An explanation on a page of several: how the list of them tells it, and its layout."""
 
-    told: Listed
-    explanation: Layout | None = None
+    told: ListEntry
+    explanation: ExplanationLayout | None = None
     output: OutputLayout | None = None
 
     @property
@@ -93,10 +93,10 @@ def _styles(shown: Sequence[Explained]) -> tuple[str, ...]:
     return ("explanation.css", "generation.css") if has_matrix else ("explanation.css",)
 
 
-def _article(number: int, e: Explained, shared: float | None = None) -> Article:
+def _article(number: int, e: Explained, shared: float | None = None) -> ExplanationArticle:
     if isinstance(e, GenerationExplanation):
-        return Article(listed(number, e), output=output_layout(e))
-    return Article(listed(number, e), layout(e, shared))
+        return ExplanationArticle(listed(number, e), output=output_layout(e))
+    return ExplanationArticle(listed(number, e), layout(e, shared))
 
 
 def _title(e: Explained) -> str:

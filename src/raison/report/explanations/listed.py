@@ -15,11 +15,11 @@ from raison.report.style.phrases import Explained
 
 Listable = Explained | Citations
 BEGINS = 100
-"""Characters of a text that a list has."""
+"""Number of characters of a text in a list."""
 STRONGEST = 3
-"""Units that are named beside a text."""
+"""Number of units named beside a text."""
 WIDTH = 24
-"""Characters of a unit's name."""
+"""Maximum number of characters of a unit's name."""
 HEADS: Mapping[str, tuple[str, str]] = {
     "classes": ("predicted", "probability"),
     "labels": ("labels", "highest"),
@@ -28,13 +28,13 @@ HEADS: Mapping[str, tuple[str, str]] = {
     "output": ("written", "tokens"),
     "answer": ("answer", "statements"),
 }
-"""Columns of what the model says, by what it gives."""
+"""Columns for the model's output, by its kind."""
 OTHER = ("said", "size")
-"""The same where one list has several sorts."""
+"""The same if one list has several kinds."""
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListEntry:
     """A result in a list: what the model says, and the number `sure` by which `share` is sorted."""
 
     number: int
@@ -56,11 +56,11 @@ class Strong:
     said: str
 
 
-def listed(number: int, one: Listable) -> Listed:
+def listed(number: int, one: Listable) -> ListEntry:
     """A result as a list tells it; the first has the number 0."""
     said, share, sure = _said(one)
     units = len(one.sources) if isinstance(one, Citations) else len(one.units)
-    return Listed(number + 1, said, share, sure, _explained(one), one.method, units, excerpt(one, BEGINS))
+    return ListEntry(number + 1, said, share, sure, _explained(one), one.method, units, excerpt(one, BEGINS))
 
 
 def heads_of(results: Sequence[Listable]) -> tuple[str, str]:

@@ -6,7 +6,7 @@ from math import fsum
 
 from raison.core.results.generation import GenerationExplanation
 from raison.report.explanations.facts import facts
-from raison.report.explanations.layout import Ends, Layout, MatrixRow, bar, ends, layout
+from raison.report.explanations.layout import ExplanationLayout, MatrixRow, ScaleEnds, bar, ends, layout
 from raison.report.style import phrases
 from raison.report.style.colours import Scale, peak, scale_of
 from raison.report.style.markup import minus
@@ -22,8 +22,8 @@ class OutputLayout:
     e: GenerationExplanation
     scale: Scale
     goal: str
-    whole: Layout
-    ends: Ends
+    whole: ExplanationLayout
+    ends: ScaleEnds
     rows: tuple[MatrixRow, ...]
 
     @property
@@ -38,7 +38,7 @@ class OutputLayout:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class PromptColouring:
     """The prompt coloured for some output tokens: for each unit its place in the palette, and what is said of it.
 
     A unit that was written after the first of the tokens has no shade.
@@ -61,13 +61,13 @@ def output_layout(e: GenerationExplanation) -> OutputLayout:
     return OutputLayout(e, scale_of(e.signed), _goal(e), shown, ends(e, scale, *meaning), rows)
 
 
-def token_layout(shown: OutputLayout, number: int) -> Layout:
+def token_layout(shown: OutputLayout, number: int) -> ExplanationLayout:
     """The prompt for one output token; units that were not written before it count as zero."""
     row = shown.e.scores[number]
     return layout(replace(shown.whole.e, scores=row + (0.0,) * (len(shown.e.units) - len(row))))
 
 
-def states(shown: OutputLayout) -> dict[str, State]:
+def states(shown: OutputLayout) -> dict[str, PromptColouring]:
     """What a page's script shows: the whole output (ALL), and each token by its number."""
     found = {ALL: _state(shown.whole, "Colours for the whole output", len(shown.e.units))}
     for number, row in enumerate(shown.rows):
@@ -75,7 +75,7 @@ def states(shown: OutputLayout) -> dict[str, State]:
     return found
 
 
-def span_state(shown: OutputLayout, first: int, last: int) -> State:
+def span_state(shown: OutputLayout, first: int, last: int) -> PromptColouring:
     """The same for consecutive output tokens, `first` to `last`, whose scores add up."""
     e, rows = shown.e, shown.e.scores[first : last + 1]
     known = len(rows[0])
@@ -113,7 +113,7 @@ def _meaning(e: GenerationExplanation) -> tuple[str, str]:
     return "against it" if e.contrast is None else "for the other token", "for it"
 
 
-def _state(shown: Layout, heading: str, known: int) -> State:
+def _state(shown: ExplanationLayout, heading: str, known: int) -> PromptColouring:
     """The first `known` units were written before the token; a later one has neither a shade nor a value."""
     units = [span for span in shown.passages[0].spans if span.is_unit]
     later = [min(span.piece.units) >= known for span in units]
@@ -121,7 +121,7 @@ def _state(shown: Layout, heading: str, known: int) -> State:
         "".join(f"{one.name}: " for one in map(shown.e.units.__getitem__, span.piece.units) if one.name)
         for span in units
     ]
-    return State(
+    return PromptColouring(
         heading,
         minus(shown.ends.low),
         minus(shown.ends.high),

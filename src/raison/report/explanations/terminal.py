@@ -13,7 +13,7 @@ from rich.text import Text
 
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
-from raison.report.explanations.layout import Bar, Layout, MatrixRow, Passage, Span, largest, layout
+from raison.report.explanations.layout import Bar, ExplanationLayout, MatrixRow, ShownSpan, TextLayout, largest, layout
 from raison.report.explanations.output_layout import OutputLayout, output_layout
 from raison.report.explanations.several import TargetsLayout, targets_layout
 from raison.report.style import phrases
@@ -22,12 +22,12 @@ from raison.report.style.phrases import Explained
 from raison.report.style.terminal_text import plain, safe
 
 STRONGEST = 3
-"""Units that are named beside an output token."""
+"""Number of units named beside an output token."""
 ACROSS = 5
-"""Targets beside each other."""
+"""Maximum number of targets side by side."""
 _HALF = 14
 _COLUMN = 60
-"""Characters that an explanation needs beside another one."""
+"""Minimum width in characters of an explanation beside another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ def explanation_plain(e: Explained) -> str:
     return plain(explanation_text(e))
 
 
-def _explanation(shown: Layout) -> RenderableType:
+def _explanation(shown: ExplanationLayout) -> RenderableType:
     e = shown.e
     texts = [part for passage in shown.passages for part in (*_passage(passage, shown.scale), Text(""))]
     # On the page these stand above the text, or are folded with the rest.
@@ -126,7 +126,7 @@ def _explanation(shown: Layout) -> RenderableType:
 
 def _output(shown: OutputLayout) -> RenderableType:
     e = shown.e
-    says = "" if e.signed else ": the stronger, the more important"
+    says = "" if e.signed else ": stronger means more important"
     written = Text(safe(phrases.shorten(e.output, 200)), "bold")
     notes = {name.removeprefix("Note: "): fact for name, fact in shown.facts.items() if name.startswith("Note: ")}
     return Group(
@@ -152,7 +152,7 @@ def _head(e: Explanation, goal: str) -> dict[str, object]:
     return {told.lead: said, "Explained": goal, "Method": phrases.made_by(e)}
 
 
-def _goal(shown: Layout | OutputLayout | TargetsLayout) -> str:
+def _goal(shown: ExplanationLayout | OutputLayout | TargetsLayout) -> str:
     return f"{shown.goal}, {shown.e.unit} by {shown.e.unit}"
 
 
@@ -160,7 +160,7 @@ def _warnings(cautions: Sequence[str]) -> list[Text]:
     return [Text(safe(f"Warning: {caution}."), "bold yellow") for caution in cautions]
 
 
-def _passage(passage: Passage, scale: Scale) -> list[RenderableType]:
+def _passage(passage: TextLayout, scale: Scale) -> list[RenderableType]:
     """A text, each of its spans on its colour and the explained answer underlined."""
     text = Text(overflow="fold")
     for span in passage.spans:
@@ -171,7 +171,7 @@ def _passage(passage: Passage, scale: Scale) -> list[RenderableType]:
     return [*label, Padding(text, (0, 2))]
 
 
-def _style(span: Span, scale: Scale) -> str:
+def _style(span: ShownSpan, scale: Scale) -> str:
     if not span.is_unit:
         return ""
     return "reverse" if span.level is None else scale.terminal_style(span.level)
@@ -180,20 +180,22 @@ def _style(span: Span, scale: Scale) -> str:
 def _answer_legend(e: Explanation) -> list[Text]:
     told = phrases.certainty(e)
     if e.place is not None:
-        return [Text.assemble(("underlined", "underline"), (f" what is explained, {safe(phrases.target(e))}", "dim"))]
+        return [
+            Text.assemble(("underlined", "underline"), (f" the explained target, {safe(phrases.target(e))}", "dim"))
+        ]
     if told is None:
         return []
     return [Text.assemble(("underlined", "underline"), (f" {safe(told)}", "dim"))]
 
 
-def _legend(shown: Layout) -> Text:
+def _legend(shown: ExplanationLayout) -> Text:
     ends, scale = shown.ends, shown.scale
     strip = Text.assemble(*((" ", scale.terminal_style(step)) for step in scale.steps(8)))
     low, high = (safe(ends.lowest), "dim"), (safe(ends.highest), "dim")
     return Text.assemble(low, f" {ends.low} ", strip, f" {ends.high} ", high)
 
 
-def _ranking(shown: Layout) -> Table:
+def _ranking(shown: ExplanationLayout) -> Table:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(justify="right")
     grid.add_column(no_wrap=True, min_width=2 * _HALF + 1)

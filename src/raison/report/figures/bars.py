@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _BAR, _AXIS = 8.0, 60.0
-"""Points that a bar takes at least, and what stands beside them."""
+"""Minimum width of a bar in points, and the space for the rest."""
 _HATCHES = ("", "////", "....")
 
 

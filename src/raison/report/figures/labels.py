@@ -10,14 +10,14 @@ Box = tuple[float, float, float, float]
 
 HEIGHT = 12.0
 ADVANCE = 5.9
-"""The widest that a letter of a label's font is on average: which font a reader has is not known."""
+"""Upper bound of the average letter width of a label, since the reader's font is unknown."""
 _GAP = 7.0
 _ANCHORS: dict[int, Anchor] = {1: "left", -1: "right", 0: "center"}
 _SIDES = ((1, 0), (-1, 0), (1, 1), (1, -1), (-1, 1), (-1, -1), (0, 1), (0, -1))
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
+class PlacedLabel:
     """The point where a text begins (anchor "left"), ends ("right") or has its middle ("center"), on its mid-line.
 
     `far` where a line must lead from the point to its label.
@@ -31,7 +31,7 @@ class Label:
 
 def place(
     points: Sequence[tuple[float, float]], texts: Sequence[str], bounds: Box, obstacles: Sequence[Box] = ()
-) -> list[Label]:
+) -> list[PlacedLabel]:
     """A label for each point: the nearest place, in a fixed order of sides, where it covers nothing.
 
     Where there is no such place, the one that covers least.
@@ -65,17 +65,17 @@ def spread(places: Sequence[float], gap: float = HEIGHT) -> list[float]:
     return heights
 
 
-def _candidates(x: float, y: float) -> Iterator[Label]:
+def _candidates(x: float, y: float) -> Iterator[PlacedLabel]:
     for ring in range(8):
         for right, up in _SIDES:
             across, along = right * (_GAP + 3 * ring), up * (_GAP + 3 + HEIGHT * ring)
             if not up:
                 # Straight to the side there is only one place; further rings would move away without need.
                 along = (ring % 2 * 2 - 1) * HEIGHT * ring / 2
-            yield Label(x + across, y + along, _ANCHORS[right], ring > 0)
+            yield PlacedLabel(x + across, y + along, _ANCHORS[right], ring > 0)
 
 
-def _box(label: Label, text: str) -> Box:
+def _box(label: PlacedLabel, text: str) -> Box:
     width = ADVANCE * len(text)
     left = label.x - {"left": 0.0, "right": width, "center": width / 2}[label.anchor]
     return left, label.y - HEIGHT / 2, left + width, label.y + HEIGHT / 2

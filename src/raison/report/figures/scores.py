@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST = 30
-"""Units that are drawn, the strongest ones."""
+"""Number of units that are drawn, the strongest ones."""
 _ROW, _AROUND = 0.26, 1.3
 _LABEL = 40
 

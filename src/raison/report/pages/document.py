@@ -7,7 +7,7 @@ from raison.report.explanations.layout import layout
 from raison.report.figures.plots import drawn
 from raison.report.style.markup import document, rendered
 from raison.report.tables.html import scored
-from raison.report.tables.records import Advice, Answers, Document, Explained, Heading, Plots, Section
+from raison.report.tables.records import Advice, AnsweredQuestions, Document, HeadedExplanation, Heading, Plots, Section
 from raison.runs.judging import RULE
 
 STYLES = ("explanation.css", "page.css", "study.css")
@@ -17,7 +17,7 @@ def page(told: Document, draw: bool) -> str:
     """The whole page; `draw` puts plots in."""
     sections = [section if draw else _without_plots(section) for section in told.shown]
     parts = [part for section in sections for part in section.parts]
-    explained = any(isinstance(part, Explained) for part in parts)
+    explained = any(isinstance(part, HeadedExplanation) for part in parts)
     values = {
         "told": told,
         "sections": [section for section in sections if section.parts],
@@ -30,7 +30,7 @@ def page(told: Document, draw: bool) -> str:
         "layout": layout,
         "scored": scored,
     }
-    lights = any(isinstance(part, Advice | Answers) for part in parts)
+    lights = any(isinstance(part, Advice | AnsweredQuestions) for part in parts)
     styles = (*STYLES, "audit.css") if lights else STYLES
     return document(told.title, rendered("study.html", values), styles, ("page.js",) if explained else ())
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from raison.core.results.explanation import Explanation
 from raison.core.settings.fields import Setting
 from raison.core.settings.tables import read
-from raison.report.explanations.layout import AnswerPart, Piece, parts, pieces
+from raison.report.explanations.layout import AnswerPart, TextPiece, parts, pieces
 from raison.report.pages.shown import Shown
 from raison.report.style import phrases
 from raison.report.tables.writers import escape_markdown
@@ -16,13 +16,13 @@ from raison.runs.headers import RowHead
 from raison.runs.run import Run
 
 _CONTROL = "random"
-"""The method that is left out where a study names no rows."""
+"""The method that is left out if a study names no rows."""
 
 OPEN, CLOSE = "\N{MATHEMATICAL LEFT WHITE SQUARE BRACKET}", "\N{MATHEMATICAL RIGHT WHITE SQUARE BRACKET}"
-"""What stands around the explained answer in Markdown."""
+"""The brackets around the explained answer in Markdown."""
 
 _SPECIAL = str.maketrans({character: f"\\{character}" for character in "[]~$"})
-"""What means something in a line of Markdown beside that which tables escape."""
+"""Characters with a meaning in Markdown that tables do not already escape."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def reading(e: Explanation, top: int) -> str:
     several = f"the {top} {e.unit}s with the highest scores; the highest one is underlined as well" if top > 1 else ""
     boxed = "" if e.answer is None else f" In a box ({OPEN} {CLOSE} in Markdown): the explained answer."
     one = several or f"the {e.unit} with the highest score"
-    return f"In bold: {one}. Of equal scores the earlier {e.unit} counts.{boxed}"
+    return f"In bold: {one}. Among equal scores, the earlier {e.unit} ranks first.{boxed}"
 
 
 def beside(e: Explanation) -> str:
@@ -128,7 +128,7 @@ def _default_rows(rows: Mapping[str, RowHead]) -> tuple[str, ...]:
     return told or tuple(rows)
 
 
-def _cut(piece: Piece, ranks: Mapping[int, int]) -> Iterator[Mark]:
+def _cut(piece: TextPiece, ranks: Mapping[int, int]) -> Iterator[Mark]:
     rank = min((ranks[unit] for unit in piece.units if unit in ranks), default=0)
     core = piece.text.strip()
     if not rank or not core:

@@ -7,21 +7,21 @@ from itertools import islice
 from pathlib import Path
 
 from raison.report.style import phrases
-from raison.report.tables.records import Cell, Document, Explained, Facts, Reasons, Section, Table, Text
+from raison.report.tables.records import Cell, Document, Facts, HeadedExplanation, Reasons, Section, Table, Text
 from raison.runs.files import summary
 from raison.runs.files.flat_records import Explains, explanation_of
-from raison.runs.files.folder import Rejected, Written
-from raison.runs.files.summary import Summary
+from raison.runs.files.folder import Rejected, WrittenShards
+from raison.runs.files.summary import FileSummary
 
 EXAMPLES = 6
-"""Rows whose explanations the page shows."""
+"""Number of rows whose explanations the page shows."""
 SEARCHED = 1024
-"""Rows among which they are looked for, so that different predictions are shown."""
+"""Number of rows that are searched for them, so that different predictions are shown."""
 REJECTED = 10
-"""Rejected rows that the page names."""
+"""Number of rejected rows that the page names."""
 
 
-def sections(written: Written, target: Path | None = None) -> Document:
+def sections(written: WrittenShards, target: Path | None = None) -> Document:
     """The report of what a folder holds so far; nothing is written beside its page."""
     found = summary.of(written)
     left_out = list(islice(written.rejected, REJECTED))
@@ -45,7 +45,7 @@ def sections(written: Written, target: Path | None = None) -> Document:
 
 
 @dataclass(frozen=True, slots=True)
-class _Names:
+class _TableNames:
     """What tables are called: the counts ("" without), what is counted, what receives a score."""
 
     counts: str
@@ -54,23 +54,23 @@ class _Names:
     unit: str
 
 
-_NAMES: dict[Explains, _Names] = {
-    "predictions": _Names("Predictions", "prediction", "Words that weigh most", "word"),
-    "outputs": _Names("", "", "Words that weigh most", "word"),
-    "citations": _Names("What statements rest on", "origin", "Sources that weigh most", "source"),
+_NAMES: dict[Explains, _TableNames] = {
+    "predictions": _TableNames("Predictions", "prediction", "Words with the largest effect", "word"),
+    "outputs": _TableNames("", "", "Words with the largest effect", "word"),
+    "citations": _TableNames("What statements depend on", "origin", "Sources with the largest effect", "source"),
 }
 
 
-def _names(written: Written) -> _Names:
+def _names(written: WrittenShards) -> _TableNames:
     return _NAMES[written.manifest.explains]
 
 
-def _counted(written: Written, found: Summary) -> Iterator[Section]:
+def _counted(written: WrittenShards, found: FileSummary) -> Iterator[Section]:
     if _names(written).counts:
         yield Section(_names(written).counts, (_predictions(written, found),), "predictions")
 
 
-def _said(written: Written, found: Summary) -> str:
+def _said(written: WrittenShards, found: FileSummary) -> str:
     manifest = written.manifest
     done = "" if written.is_complete else f" So far {written.done:,} of {manifest.rows:,} rows were read."
     return (
@@ -79,20 +79,20 @@ def _said(written: Written, found: Summary) -> str:
     )
 
 
-def _predictions(written: Written, found: Summary) -> Table:
+def _predictions(written: WrittenShards, found: FileSummary) -> Table:
     names = _names(written)
     total = max(1, found.explanations)
     rows = [(name, (Cell(f"{count:,}"), Cell(f"{count / total:.1%}"))) for name, count in found.predictions.items()]
     return Table(names.counts, (names.counted, "explanations", "share"), tuple(rows))
 
 
-def _words(written: Written, found: Summary) -> Table:
+def _words(written: WrittenShards, found: FileSummary) -> Table:
     names = _names(written)
     rows = tuple(
         (word.text, (Cell(word.target), Cell(f"{word.count:,}"), *_scores(word.total, word.total / word.count)))
         for word in found.words
     )
-    exact = "" if found.is_exact else " There were too many to count all: sums are lower bounds."
+    exact = "" if found.is_exact else " There were too many to count them all: sums are lower bounds."
     return Table(
         names.words,
         (names.unit, "for", "times", "sum of scores", "mean score"),
@@ -105,7 +105,7 @@ def _scores(total: float, mean: float) -> tuple[Cell, Cell]:
     return Cell(phrases.signed(total, 3)), Cell(phrases.signed(mean, 3))
 
 
-def _warnings(found: Summary, left_out: Sequence[Rejected]) -> Iterator[str]:
+def _warnings(found: FileSummary, left_out: Sequence[Rejected]) -> Iterator[str]:
     if left_out:
         first = left_out[0]
         yield (
@@ -118,7 +118,7 @@ def _row(own: str, number: int) -> str:
     return f"{own} (row {number})"
 
 
-def _slowest(found: Summary) -> Table:
+def _slowest(found: FileSummary) -> Table:
     cells = ((f"{one.units:,}", f"{one.passes:,}", f"{one.seconds:.3f}") for one in found.slowest)
     names = (_row(one.id, one.row) for one in found.slowest)
     rows = tuple((name, tuple(map(Cell, own))) for name, own in zip(names, cells, strict=True))
@@ -126,23 +126,23 @@ def _slowest(found: Summary) -> Table:
         "Rows that took longest",
         ("row", "units", "passes", "seconds"),
         rows,
-        caption="Rows of a batch share its time.",
+        caption="The time of a batch is divided evenly among its rows.",
     )
 
 
-def _examples(written: Written) -> Iterator[Explained]:
+def _examples(written: WrittenShards) -> Iterator[HeadedExplanation]:
     """One row of each prediction first, then further ones, in their order."""
     head = list(islice(written.rows(), SEARCHED))
     first = {record["prediction"]: place for place, record in reversed(list(enumerate(head)))}
     places = [*sorted(first.values()), *(place for place in range(len(head)) if place not in set(first.values()))]
     for place in sorted(places[:EXAMPLES]):
         record = head[place]
-        yield Explained(
+        yield HeadedExplanation(
             explanation_of(record), _row(record["id"], record["row"]), f"row-{record['row']}-{record['number']}"
         )
 
 
-def _facts(written: Written, found: Summary) -> dict[str, object]:
+def _facts(written: WrittenShards, found: FileSummary) -> dict[str, object]:
     manifest, raw = written.manifest, written.manifest.raw
     return {
         "Sources": ", ".join(manifest.sources),

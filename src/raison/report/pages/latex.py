@@ -3,7 +3,7 @@
 import re
 
 from raison.core.results.explanation import Explanation
-from raison.report.explanations.layout import Layout, Span, layout
+from raison.report.explanations.layout import ExplanationLayout, ShownSpan, layout
 from raison.report.style import phrases
 from raison.report.style.colours import ink
 from raison.report.tables.writers import comments, escape_latex
@@ -23,7 +23,7 @@ def latex(e: Explanation) -> str:
     return f"{head}{{\\setlength{{\\fboxsep}}{{1pt}}\\raggedright\n{texts}\n\n\\smallskip{{\\small {told}}}\\par}}\n"
 
 
-def _span(shown: Layout, span: Span) -> str:
+def _span(shown: ExplanationLayout, span: ShownSpan) -> str:
     """A box for each word, so that lines can break between them."""
     words = ""
     for word in _WORD.findall(span.piece.text):
@@ -32,7 +32,7 @@ def _span(shown: Layout, span: Span) -> str:
     return words + " " * (span.piece.text[-1:].isspace())
 
 
-def _box(text: str, shown: Layout, level: float) -> str:
+def _box(text: str, shown: ExplanationLayout, level: float) -> str:
     ground = shown.scale.shade(level)
     colours = [colour.removeprefix("#").upper() for colour in (ground, ink(ground))]
     return rf"\colorbox[HTML]{{{colours[0]}}}{{\textcolor[HTML]{{{colours[1]}}}{{\strut {text}}}}}"

@@ -7,10 +7,10 @@ from raison.core.results.citations import Citations
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
 from raison.report.explanations.citations_page import STYLES as CITED
-from raison.report.explanations.citations_page import Article as Cited
+from raison.report.explanations.citations_page import CitationsArticle
 from raison.report.explanations.citations_page import article as cited
-from raison.report.explanations.layout import Layout, layout
-from raison.report.explanations.listed import Listable, Listed, Strong, heads_of, listed, strongest_of
+from raison.report.explanations.layout import ExplanationLayout, layout
+from raison.report.explanations.listed import Listable, ListEntry, Strong, heads_of, listed, strongest_of
 from raison.report.explanations.output_layout import OutputLayout, output_layout
 from raison.report.style.markup import assets, rendered, scripts
 
@@ -20,16 +20,16 @@ STYLES = ("explanation.css", "generation.css", "citations.css", "fragment.css", 
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ListedText:
     """A text of the table: what is said of it, its own label (None if not known), and what it folds, one of three."""
 
-    told: Listed
+    told: ListEntry
     strongest: tuple[Strong, ...]
     label: str | None
     wrong: bool
-    shown: Layout | None = None
+    shown: ExplanationLayout | None = None
     output: OutputLayout | None = None
-    cited: Cited | None = None
+    cited: CitationsArticle | None = None
 
 
 def listing(results: Sequence[Listable], labels: Sequence[str | None]) -> str:
@@ -49,10 +49,10 @@ def listing(results: Sequence[Listable], labels: Sequence[str | None]) -> str:
     return str(rendered("listing.html", values))
 
 
-def _entry(number: int, one: Listable, label: str | None) -> Entry:
+def _entry(number: int, one: Listable, label: str | None) -> ListedText:
     told, strongest = listed(number, one), strongest_of(one)
     if isinstance(one, Citations):
-        return Entry(told, strongest, label, False, cited=cited(one))
+        return ListedText(told, strongest, label, False, cited=cited(one))
     if isinstance(one, GenerationExplanation):
-        return Entry(told, strongest, label, False, output=output_layout(one))
-    return Entry(told, strongest, label, label is not None and label != one.prediction, layout(one))
+        return ListedText(told, strongest, label, False, output=output_layout(one))
+    return ListedText(told, strongest, label, label is not None and label != one.prediction, layout(one))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from raison.report.tables.records import (
     Advice,
-    Answers,
+    AnsweredQuestions,
     Claims,
     Document,
     Part,
@@ -52,7 +52,7 @@ def _told(part: Part) -> Iterator[str]:
         yield escape_markdown(part.words)
     elif isinstance(part, Advice):
         yield f"**{escape_markdown(part.words)}** {escape_markdown(part.reason)}"
-    elif isinstance(part, Answers) and not part.aside:
+    elif isinstance(part, AnsweredQuestions) and not part.aside:
         yield "\n".join(f"- {one.question} {escape_markdown(one.says)}" for one in part.entries)
     elif isinstance(part, Claims) and part.verdicts:
         yield "\n".join(map(claim_line, part.verdicts))

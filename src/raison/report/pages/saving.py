@@ -39,7 +39,7 @@ def content_of(e: Explained | Sequence[Explanation], kind: str, name: str = "") 
     if kind in _KINDS:
         return _KINDS[kind](e if isinstance(e, Explanation) else e.whole())
     known = ", ".join(sorted({".html", ".json", *_KINDS}))
-    raise InputError(f"cannot save an explanation as '{name or kind}': its name has to end in one of {known}.")
+    raise InputError(f"cannot save an explanation as '{name or kind}': give a name that ends in one of {known}.")
 
 
 def save_citations(c: Citations, path: str | Path) -> Path:
@@ -58,7 +58,7 @@ def content_of_citations(c: Citations, kind: str, name: str = "") -> str:
 
 def _several(explanations: list[Explanation], kind: str) -> str:
     if not explanations or not all(isinstance(e, Explanation) for e in explanations):
-        raise InputError("save takes an explanation, or a list of at least one explanation.")
+        raise InputError("save needs an explanation, or a list of at least one explanation.")
     if kind == ".html":
         return page(explanations)
     if kind == ".json":

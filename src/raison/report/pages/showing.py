@@ -52,9 +52,9 @@ def results(result: Shown | Iterable[Shown]) -> list[Shown]:
     shown = list(result) if isinstance(result, Iterable) and not isinstance(result, str) else [result]
     for place, one in enumerate(shown):
         if not isinstance(one, Shown):
-            raise InputError(f"results[{place}] is {one!r:.60}: show takes explanations, comparisons and scores.")
+            raise InputError(f"results[{place}] is {one!r:.60}: give explanations, comparisons or scores.")
     if not shown:
-        raise InputError("there is nothing to show: give at least one explanation.")
+        raise InputError("nothing to show: give at least one explanation.")
     return shown
 
 

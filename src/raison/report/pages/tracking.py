@@ -29,10 +29,10 @@ def log(e: Explained | Sequence[Explanation], run: Tracker, name: str = "explana
     """
     if not isinstance(run, Tracker):
         raise InputError(
-            f"{type(run).__name__} has no log_artifact: give the module mlflow, or the run that wandb.init() returns."
+            f"{type(run).__name__} has no log_artifact: give the module mlflow, or the run returned by wandb.init()."
         )
     if Path(name).name != name:
-        raise InputError(f"name is {name!r:.80}: give the name of a file without its ending, and no folder.")
+        raise InputError(f"name is {name!r:.80}: give a file name without extension or folder.")
     # Both libraries copy a file before the call returns.
     with TemporaryDirectory() as folder:
         for form in FORMS:

@@ -13,17 +13,18 @@ from dataclasses import dataclass
 WHITE = "#ffffff"
 BLACK = "#000000"
 DARK = "#16191f"
-"""The ground of a dark page, where it takes the place of white as the colour of zero."""
+"""The background of a dark page, which replaces white as the colour of zero."""
 
 SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-"""Colours of lines that stand beside each other, from Okabe and Ito's set for all kinds of colour vision; without the
-yellow and the black, which a light or a dark ground would swallow."""
+"""Colours of lines in one plot, from Okabe and Ito's set for all kinds of colour vision, without yellow and black,
+which are hard to see on a light or a dark background.
+"""
 
 SHADES = 20
 """Shades between zero and an end of a scale's palette."""
 
 Stops = dict[str, tuple[str, str, str, str]]
-"""Shades from near zero to the strongest, by the ground that they stand on."""
+"""Shades from near zero to the strongest, by background."""
 
 _FOR: Stops = {WHITE: ("#fddbc7", "#f4a582", "#d6604d", "#b2182b"), DARK: ("#471f22", "#7c2a28", "#b5433a", "#ee6a50")}
 _AGAINST: Stops = {

@@ -47,7 +47,7 @@ def minus(number: str) -> str:
     return number.replace("-", "\N{MINUS SIGN}")
 
 
-_TEMPLATES = Environment(
+TEMPLATES = Environment(
     loader=PackageLoader("raison.report"),
     autoescape=True,
     finalize=escaped,
@@ -55,15 +55,15 @@ _TEMPLATES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_TEMPLATES.policies["json.dumps_kwargs"] = {"sort_keys": False}
-_TEMPLATES.filters.update(breakable=breakable, minus=minus, place=partial(quote, safe="/#"))
-_TEMPLATES.tests["kind"] = lambda value, name: type(value).__name__ == name
-_TEMPLATES.globals.update(phrases=phrases, signed=SIGNED)
+TEMPLATES.policies["json.dumps_kwargs"] = {"sort_keys": False}
+TEMPLATES.filters.update(breakable=breakable, minus=minus, place=partial(quote, safe="/#"))
+TEMPLATES.tests["kind"] = lambda value, name: type(value).__name__ == name
+TEMPLATES.globals.update(phrases=phrases, signed=SIGNED)
 
 
 def rendered(template: str, values: Mapping[str, object]) -> Markup:
     """A file of templates/ with its values."""
-    return Markup(_TEMPLATES.get_template(template).render(values))
+    return Markup(TEMPLATES.get_template(template).render(values))
 
 
 def drawing(svg: str) -> Markup:

@@ -71,7 +71,7 @@ def power(gap: Difference, places: int) -> str:
     """What so many texts could have shown, and how many would show what was found; nothing where it is not known."""
     if not math.isfinite(gap.detectable):
         return ""
-    return f"80 % power: from {number(gap.detectable, places)} on; for this one {texts_needed(gap.needed)}"
+    return f"80 % power: differences from {number(gap.detectable, places)} on; for this one {texts_needed(gap.needed)}"
 
 
 def texts_needed(count: float) -> str:
@@ -118,7 +118,7 @@ def target(e: Explanation) -> str:
 
 def _at_place(e: Explanation, name: str) -> str:
     """A tag with the text that has it, or a word with its mask."""
-    assert e.place is not None, "no explanation of a place"
+    assert e.place is not None, "not an explanation of a position"
     if e.place.kind == "mask":
         return f"\N{LEFT DOUBLE QUOTATION MARK}{name}\N{RIGHT DOUBLE QUOTATION MARK} at {e.place.text}"
     return f"{name} \N{LEFT DOUBLE QUOTATION MARK}{shorten(e.place.text, 60)}\N{RIGHT DOUBLE QUOTATION MARK}"
@@ -139,7 +139,7 @@ def _own_probability(e: Explanation) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class OutputPhrase:
     """The model's output in words: `lead` names its kind, `said` is emphasised, `rest` follows."""
 
     lead: str
@@ -155,30 +155,30 @@ class Verdict:
 
 _SCORE = "Score"
 FEW = 10
-"""Classes whose probabilities are all listed; of more, so many."""
+"""Maximum number of classes whose probabilities are listed."""
 
 
-def verdict(e: Explanation) -> Verdict:
+def verdict(e: Explanation) -> OutputPhrase:
     """The predicted class and its probability; labels from the threshold on, or that there is none; or a number.
 
     The probability is not known of an answer that is not the explained one.
     """
     if e.answer is not None:
-        return Verdict("Predicted", e.prediction, percent(e.probabilities[0]) if e.answer.is_predicted else "")
+        return OutputPhrase("Predicted", e.prediction, percent(e.probabilities[0]) if e.answer.is_predicted else "")
     if e.place is not None:
         known = dict(zip(e.classes, e.probabilities, strict=True))
         share = percent(known[e.prediction]) if e.prediction in known else ""
         lead = "Written" if e.place.kind == "statement" else "Predicted"
-        return Verdict(lead, _at_place(e, e.prediction), share)
+        return OutputPhrase(lead, _at_place(e, e.prediction), share)
     if e.outputs == "number":
         if is_ranked(e.text):
             by = f"by {number(e.value_full, max(1, decimals(abs(e.value_full))))}"
-            return Verdict("Ranking", e.target, f"{by}{_among_documents(e)}")
+            return OutputPhrase("Ranking", e.target, f"{by}{_among_documents(e)}")
         rest = f"({e.classes[0]}){_among_texts(e)}"
-        return Verdict(_SCORE, number(e.value_full, max(1, decimals(abs(e.value_full)))), rest)
+        return OutputPhrase(_SCORE, number(e.value_full, max(1, decimals(abs(e.value_full)))), rest)
     if e.outputs == "labels":
         return _labels(e)
-    return Verdict("Predicted", e.prediction, percent(max(e.probabilities)))
+    return OutputPhrase("Predicted", e.prediction, percent(max(e.probabilities)))
 
 
 def _among_texts(e: Explanation) -> str:
@@ -202,16 +202,16 @@ def _among_documents(e: Explanation) -> str:
     return f", ranks {first.rank} and {second.rank} of {first.texts} documents{apart}"
 
 
-def _labels(e: Explanation) -> Verdict:
+def _labels(e: Explanation) -> OutputPhrase:
     shares = dict(zip(e.classes, e.probabilities, strict=True))
     if not e.decided:
         highest = f"({'highest: ' * (len(shares) > 1)}{e.prediction} {percent(shares[e.prediction])})"
-        return Verdict("Labels", f"no label reaches {100 * e.threshold:g} %", highest)
+        return OutputPhrase("Labels", f"no label reaches {100 * e.threshold:g} %", highest)
     ordered = sorted(e.decided, key=lambda name: -shares[name])
     told = ", ".join(f"{name} {percent(shares[name])}" for name in ordered[:FEW])
     if len(ordered) > FEW:
         told += f", and {len(ordered) - FEW} others"
-    return Verdict("Labels", told, "")
+    return OutputPhrase("Labels", told, "")
 
 
 def shares(e: Explanation) -> str:
@@ -234,12 +234,12 @@ def boxed(e: Explanation, segment: int) -> tuple[int, int]:
 def certainty(e: Explanation) -> str | None:
     """What is in the box; of an answer also how sure the model was of its two ends. None where there is none."""
     if e.place is not None:
-        return f"what is explained, {target(e)}"
+        return f"the explained target, {target(e)}"
     if e.answer is None:
         return None
     start, end = (percent(share) for share in (e.answer.start_probability, e.answer.end_probability))
     sure = f"begins there {start}, ends there {end}, both {percent(e.probabilities[0])}"
-    return f"the answer that is explained, {shorten(e.answer.text, 60)}: {sure}"
+    return f"the explained answer, {shorten(e.answer.text, 60)}: {sure}"
 
 
 def ends(e: Explanation) -> tuple[str, str]:
@@ -335,10 +335,10 @@ def noise(notes: Mapping[str, Any]) -> str | None:
     said = notes.get(NOISE)
     if said is None:
         return None
-    lack = f"; for lack of numbers, wrong by {said['bound']:.2g} at most" if said["bound"] else ""
+    lack = f"; because the server omits some numbers, wrong by at most {said['bound']:.2g}" if said["bound"] else ""
     return (
-        f"{said['value']:.2g}: {count(said['repeated'], 'masked text')} asked again in another order, values "
-        f"{said['mean']:.2g} apart on average{lack}"
+        f"{said['value']:.2g}: {count(said['repeated'], 'masked text')} requested again in another order; values "
+        f"differ by {said['mean']:.2g} on average{lack}"
     )
 
 

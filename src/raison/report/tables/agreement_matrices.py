@@ -9,16 +9,14 @@ from raison.report.tables.records import Cell, Heading, Part, Table
 from raison.runs.agreement import PairAgreement
 
 _MEASURES = {"spearman": "Spearman", "top_k_overlap": "overlap of the top 20 %", "cosine": "cosine"}
-_AGREEMENTS = (
-    "Means over texts; a text on which a measure is undefined is left out. Columns are numbered as the rows are."
-)
+_AGREEMENTS = "Means over texts; texts with an undefined measure are left out. Columns are numbered like the rows."
 
 
 def agreements(pairs: Sequence[PairAgreement]) -> Iterator[Part]:
     """Matrices of how alike the methods' scores are; nothing without pairs."""
     names = list(dict.fromkeys(name for pair in pairs for name in (pair.first, pair.second)))
     if pairs:
-        yield Heading("How alike the methods explain")
+        yield Heading("How similar the methods' explanations are")
     for measure, title in _MEASURES.items() if pairs else ():
         means: dict[tuple[str, str], Summary] = {}
         for pair in pairs:

@@ -92,7 +92,7 @@ class Advice:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AnsweredQuestion:
     """A question, its light in words, and the evidence."""
 
     question: str
@@ -102,10 +102,10 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class AnsweredQuestions:
     """Questions with their answers. `rules` are on the page alone."""
 
-    entries: tuple[Answer, ...]
+    entries: tuple[AnsweredQuestion, ...]
     aside: bool = False
 
 
@@ -162,7 +162,7 @@ class Claims:
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
+class HeadedExplanation:
     """An explanation with its heading; `anchor` is unique on the page."""
 
     explanation: Explanation
@@ -171,8 +171,18 @@ class Explained:
 
 
 Part = (
-    Table | Text | Heading | Advice | Answers | Reasons | Facts | ScoresTable | Plots | Claims | Explained
-)  # fmt: skip
+    Table
+    | Text
+    | Heading
+    | Advice
+    | AnsweredQuestions
+    | Reasons
+    | Facts
+    | ScoresTable
+    | Plots
+    | Claims
+    | HeadedExplanation
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,12 +197,12 @@ class Section:
     @property
     def inside(self) -> tuple[Part, ...]:
         """The parts that hold anything and stand below its heading; explanations follow as articles of their own."""
-        return tuple(part for part in self.parts if filled(part) and not isinstance(part, Explained))
+        return tuple(part for part in self.parts if filled(part) and not isinstance(part, HeadedExplanation))
 
     @property
-    def explained(self) -> tuple[Explained, ...]:
+    def explained(self) -> tuple[HeadedExplanation, ...]:
         """The explanations."""
-        return tuple(part for part in self.parts if isinstance(part, Explained))
+        return tuple(part for part in self.parts if isinstance(part, HeadedExplanation))
 
     @property
     def advice(self) -> Advice | None:
@@ -241,7 +251,7 @@ def filled(part: Part) -> bool:
         return bool(part.figures)
     if isinstance(part, Claims):
         return bool(part.verdicts)
-    if isinstance(part, Answers | Reasons | Facts):
+    if isinstance(part, AnsweredQuestions | Reasons | Facts):
         return bool(part.entries)
     return not isinstance(part, Table) or bool(part.rows)
 

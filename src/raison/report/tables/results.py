@@ -58,11 +58,11 @@ def caption(results: Results) -> str:
     most = _most(rows_of(results))
     reading = (
         f"Mean with its 95 % interval, n = {most:,} unless a cell says otherwise; costs are per text: evaluations are "
-        "forward passes, the prediction's own included, gradients are backward passes. Time leaves out what another "
-        "method of the same run had computed before; evaluations do not."
+        "forward passes, the prediction's own included, gradients are backward passes. Time excludes what another "
+        "method of the same run had already computed; evaluations include it."
     )
     if any(row.selected_by == scores.metric for row in rows_of(results) for scores in row.metrics):
-        reading += " † The metric judges maps that it chose itself."
+        reading += " † The metric evaluates maps that it selected itself."
     if not isinstance(results, Comparison):
         return reading
     return (

@@ -15,7 +15,7 @@ from raison.report.tables.records import Cell, Table
 from raison.report.tables.results import Results, by_target, caption, results_table, warnings
 
 SHOWN = 10
-"""Labels of a multi-label model with a table of their own."""
+"""Maximum number of labels of a multi-label model with their own tables."""
 
 
 @dataclass(frozen=True, slots=True)

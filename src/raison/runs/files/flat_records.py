@@ -20,7 +20,7 @@ Record = dict[str, Any]
 """The columns of one row, by their names."""
 
 Explains = Literal["predictions", "outputs", "citations"]
-"""What the rows are about: a text's prediction, what a model writes after a prompt, or statements of an answer."""
+"""What the rows contain: explanations of a text's prediction, of generated output, or of an answer's statements."""
 
 UNITS = "list<struct<start: int32, end: int32, segment: int32, text: string, name: string>>"
 
@@ -36,49 +36,49 @@ class Column:
 
 COLUMNS = (
     Column("row", "int64", "number of the row in the whole input, from 0"),
-    Column("number", "int64", "number of the explanation or of the statement among those of its row, from 0"),
+    Column("number", "int64", "number of the explanation or statement within its row, from 0"),
     Column("source", "string", "the file or data set"),
     Column("line", "int64", "the line in a file, from 1; the row in a data set of the Hub, from 0"),
     Column("id", "string", "the id column's value, or `FILE:LINE`"),
-    Column("text", "string", "the text, or the prompt; of a pair the first"),
-    Column("second", "string", "the second text of a pair, or a ranking's first document; missing for one text"),
+    Column("text", "string", "the text or the prompt; the first text of a pair"),
+    Column("second", "string", "the second text of a pair, or a ranking's first document; missing for single texts"),
     Column("third", "string", "a ranking's second document; missing elsewhere"),
-    Column("label", "string", "the row's own label as the data have it; missing without one"),
-    Column("units", UNITS, "the units: characters `start` to `end` of text number `segment`, their text, their name"),
+    Column("label", "string", "the row's label as in the data; missing without one"),
+    Column("units", UNITS, "the units: characters `start` to `end` of text number `segment`, with their text and name"),
     Column("scores", "list<double>", "a score for each unit"),
-    Column("prediction", "string", "what the model predicts; of one that writes, the whole output or answer"),
-    Column("target", "string", "what is explained: a class, an output, a statement"),
-    Column("against", "string", "the class that it is explained against; missing without one"),
+    Column("prediction", "string", "the prediction; for a generative model, the whole output or answer"),
+    Column("target", "string", "what is explained: a class, an output or a statement"),
+    Column("against", "string", "the contrast class; missing without one"),
     Column("of", "string", "the value: probability, logit, log_odds, margin or log_probability"),
     Column("value_full", "double", "the value for the whole text"),
     Column("value_empty", "double", "the value with every unit removed"),
     Column("classes", "list<string>", "the model's classes"),
-    Column("probabilities", "list<double>", "their probabilities; none of a model that gives a number"),
-    Column("outputs", "string", "what the model gives: classes, labels or number"),
+    Column("probabilities", "list<double>", "their probabilities; empty for a model that outputs a number"),
+    Column("outputs", "string", "the kind of output: classes, labels or number"),
     Column("method", "string", "the method that ran"),
     Column("config", "string", "its settings, as JSON"),
-    Column("signed", "bool", "whether scores may be below zero"),
+    Column("signed", "bool", "whether scores can be below zero"),
     Column("unit", "string", "token, word, sentence or part"),
-    Column("removal", "string", "what an absent unit becomes"),
+    Column("removal", "string", "what replaces a removed unit"),
     Column("seed", "int64", "the seed of random methods"),
-    Column("evaluations", "int64", "forward passes that the row took alone; of statements, the first has those of all"),
+    Column("evaluations", "int64", "forward passes for this row; for statements, the first row counts all of them"),
     Column("gradients", "int64", "backward passes"),
     Column("seconds", "double", "the row's share of its batch's time"),
-    Column("truncated", "int64", "tokens that were cut off"),
-    Column("notes", "string", "remarks of the method and of the model, as JSON"),
+    Column("truncated", "int64", "number of truncated tokens"),
+    Column("notes", "string", "notes of the method and of the model, as JSON"),
     Column("answer", "string", "the explained answer to a question, as JSON; missing without one"),
     Column("place", "string", "where in the text the prediction is made, as JSON; missing without one"),
     Column(
         "written",
         "string",
-        "all of the result as JSON, of a model that writes; of statements, the first has it",
+        "the complete result as JSON, for generative models; for statements, only in the first row",
     ),
     Column("model", "string", "the model's name"),
     Column("version", "string", "the version of raison"),
 )
 _AS_JSON = ("config", "notes", "answer", "place")
 _OWN = ("row", "number", "source", "line", "id", "second", "third", "label", "prediction", "written")
-"""Columns that are no fields of an explanation."""
+"""Columns that are not fields of an explanation."""
 
 
 def record_of(item: Item, number: int, explanation: Explanation) -> Record:

@@ -93,7 +93,7 @@ class Folder:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenShards:
     """What has been written so far: the manifest, and the receipts of the complete shards by their numbers."""
 
     folder: Folder
@@ -125,8 +125,8 @@ class Written:
         path = self.folder.shard(number)
         if shards.sha256_of(path) != self.receipts[number].file_sha256:
             raise DataError(
-                f"{path} was changed after it was written (its digest does not match): put it back as it was, or "
-                f"delete {self.folder.receipt(number)} and start again to explain its rows anew."
+                f"{path} was changed after it was written (its digest does not match): restore it, or delete "
+                f"{self.folder.receipt(number)} and start again to explain its rows again."
             )
         yield from shards.read(path, columns)
 
@@ -136,13 +136,13 @@ def is_folder(path: Path) -> bool:
     return (path / EXPLANATIONS.marker).is_file()
 
 
-def read(path: Path) -> Written:
+def read(path: Path) -> WrittenShards:
     """What a folder holds. Raises DataError where it is no such folder."""
     head = read_marker(path, EXPLANATIONS)
     if head is None:
-        raise DataError(f"{path} holds no explanations of files: it has no {EXPLANATIONS.marker}.")
+        raise DataError(f"{path} is not a folder of explanations of files: it has no {EXPLANATIONS.marker}.")
     check_schema(head, path / EXPLANATIONS.marker, SCHEMA)
     manifest = read_written(Manifest, head, "a manifest", path / EXPLANATIONS.marker)
     folder = Folder(path, manifest.format)
     known = ((number, folder.known(number)) for number in range(manifest.shards))
-    return Written(folder, manifest, {number: receipt for number, receipt in known if receipt is not None})
+    return WrittenShards(folder, manifest, {number: receipt for number, receipt in known if receipt is not None})

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Format = Literal["parquet", "jsonl"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 GROUP = 1024
-"""Rows that are in memory while a shard is written, and a row group of a parquet file."""
+"""Number of rows in memory while a shard is written, and in a row group of a parquet file."""
 _BLOCK = 1 << 20
 
 
@@ -106,6 +106,6 @@ def _parquet() -> Any:
         from pyarrow import parquet
     except ImportError:
         raise DataError(
-            "parquet files need pyarrow: pip install 'raison[data]'; or write lines of JSON (--format jsonl)."
+            "parquet files need pyarrow: pip install 'raison[data]'; or write JSON lines (--format jsonl)."
         ) from None
     return parquet

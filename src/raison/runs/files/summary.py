@@ -11,15 +11,15 @@ from raison.core.settings.tables import read_written
 from raison.jobs import disk
 from raison.jobs.store import read_record, write_record
 from raison.runs.files.flat_records import Explains, Record
-from raison.runs.files.folder import REJECTED, SUMMARY, Written, read
+from raison.runs.files.folder import REJECTED, SUMMARY, WrittenShards, read
 
 WORDS = 10
-"""Words that are named for each target."""
+"""Number of words named for each target."""
 KNOWN = 50_000
-"""Words that are counted at a time; beyond it the half that weighs least is forgotten."""
+"""Maximum number of words that are counted; beyond it the half with the smallest sums is dropped."""
 SLOWEST = 5
 TOGETHER = {"outputs": "the outputs", "citations": "the statements"}
-"""What all targets are called where a model writes."""
+"""The common name of all targets of a generative model."""
 _COLUMNS = (
     "row",
     "id",
@@ -36,7 +36,7 @@ _COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class WordSum:
     """A unit's text in lower case: how often it was scored for a target, and its scores' sum."""
 
     text: str
@@ -57,7 +57,7 @@ class Slow:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class FileSummary:
     """Of all complete shards. `is_exact` says whether every word was counted (see KNOWN)."""
 
     rows: int
@@ -70,16 +70,16 @@ class Summary:
     predictions: dict[str, int]
     targets: dict[str, int]
     methods: dict[str, int]
-    words: tuple[Word, ...]
+    words: tuple[WordSum, ...]
     slowest: tuple[Slow, ...]
     is_exact: bool
 
 
-def of(written: Written) -> Summary:
+def of(written: WrittenShards) -> FileSummary:
     """The summary of what is there, from the file where it was written before. Raises DataError."""
     known = read_record(written.folder.path / SUMMARY)
     if known is not None:
-        return read_written(Summary, known, "a summary", written.folder.path / SUMMARY)
+        return read_written(FileSummary, known, "a summary", written.folder.path / SUMMARY)
     return _counted(written)
 
 
@@ -91,12 +91,12 @@ def write(path: Path) -> None:
     write_record(path / SUMMARY, asdict(_counted(written)))
 
 
-def _counted(written: Written) -> Summary:
+def _counted(written: WrittenShards) -> FileSummary:
     receipts = written.receipts.values()
-    counts = _Counts(written.manifest.explains)
+    counts = _SummaryCounts(written.manifest.explains)
     for record in written.rows(_COLUMNS):
         counts.add(record)
-    return Summary(
+    return FileSummary(
         rows=written.done,
         explanations=sum(one.explanations for one in receipts),
         rejected=sum(len(one.rejected) for one in receipts),
@@ -118,7 +118,7 @@ def _ordered(counter: Counter[str]) -> dict[str, int]:
 
 
 @dataclass
-class _Counts:
+class _SummaryCounts:
     explains: Explains
     predictions: Counter[str] = field(default_factory=Counter)
     targets: Counter[str] = field(default_factory=Counter)
@@ -156,9 +156,9 @@ class _Counts:
         elif self.explains == "citations":
             self.predictions[json.loads(record["notes"]).get("origin", "unknown (no lights)")] += 1
 
-    def heaviest(self) -> Iterator[Word]:
+    def heaviest(self) -> Iterator[WordSum]:
         """The words of each target with the highest sums of scores, the most frequent target first."""
         for target in _ordered(self.targets):
             found = ((text, *sums) for (of, text), sums in self._words.items() if of == target)
-            own = [Word(text, target, count, total) for text, count, total in found if total > 0]
+            own = [WordSum(text, target, count, total) for text, count, total in found if total > 0]
             yield from nlargest(WORDS, own, key=lambda word: (word.total, word.text))

@@ -29,7 +29,7 @@ class Clustering(Criterion):
 
     def loss(self, step: Step) -> Float[Tensor, ""]:
         if step.labels.shape[1] != 1:
-            raise InputError("clustering needs classes, and answers to questions have none: use the criterion cons.")
+            raise InputError("clustering needs classes, which question answering lacks: use the criterion cons.")
         return clustering_loss(step.shares, step.labels[:, 0])
 
     def score(self, step: Step) -> list[float]:

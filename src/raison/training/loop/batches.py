@@ -13,7 +13,7 @@ from raison.text.halves import without_halves
 from raison.training.loop.objective import TrainingBatch
 
 _POOL = 50
-"""Batches drawn at random together and then sorted by length: little padding, and still a random order."""
+"""Number of batches drawn at random together and then sorted by length, for little padding in a random order."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,7 @@ def fit(
     before = checkpoint.random_state()
     torch.manual_seed(settings.seed)
     try:
-        return _Run(settings, module, optimizer, batches, objective, evaluation).go()
+        return _TrainingRun(settings, module, optimizer, batches, objective, evaluation).go()
     finally:
         checkpoint.set_random_state(before)
         module.eval()
@@ -136,7 +136,7 @@ def learning_rate(settings: TrainSettings, step: int, steps: int) -> float:
 
 
 @dataclass(slots=True)
-class _Run:
+class _TrainingRun:
     settings: TrainSettings
     module: nn.Module
     optimizer: torch.optim.Optimizer
@@ -144,7 +144,7 @@ class _Run:
     objective: Objective
     evaluation: Evaluation | None
     room: TokenBudget = field(default_factory=lambda: TokenBudget(sys.maxsize))
-    """Rows that a step takes at once."""
+    """Number of rows per step."""
 
     def go(self) -> History:
         done = self._restore()
@@ -212,7 +212,7 @@ class _Run:
             return run(list(range(count)))
         except torch.OutOfMemoryError:
             raise OutOfMemoryError(
-                f"a step on {count} rows does not fit into the device's memory, and its loss compares rows: take "
+                f"a step on {count} rows does not fit into the device's memory, and its loss compares rows: use "
                 "smaller batches (--batch-size), shorter texts (--max-tokens), or a device with more memory."
             ) from None
 

@@ -18,7 +18,7 @@ Scores = Mapping[str, float]
 """Values by the score's name, higher is better; NaN counts as worst."""
 
 Report = Callable[[Scores], bool]
-"""Tells the scores of one more evaluation; True: give this trial up and return."""
+"""Reports the scores of one more evaluation; True: abandon this trial and return."""
 
 RunTrial = Callable[[Mapping[str, float], Report], None]
 """Trains with the given weights and reports every evaluation. It should draw no progress bar of its own."""
@@ -45,7 +45,7 @@ class SearchSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class TuningTrial:
     """One run. `scores` has the best value of each score that was reported, `reports` all values in their order.
 
     "pruned": given up early. "failed": it diverged, for the `reason` given.
@@ -59,7 +59,7 @@ class Trial:
     reports: tuple[Scores, ...] = ()
 
 
-def search(settings: SearchSettings, space: Space, goals: Sequence[str], run: RunTrial) -> tuple[Trial, ...]:
+def search(settings: SearchSettings, space: Space, goals: Sequence[str], run: RunTrial) -> tuple[TuningTrial, ...]:
     """Run `settings.trials` trials, each with weights drawn from `space`, to maximise the scores named in `goals`.
 
     A trial is rated by its best report, not its last. After a report it is pruned if in every goal its best so far is
@@ -88,7 +88,7 @@ def search(settings: SearchSettings, space: Space, goals: Sequence[str], run: Ru
     return tuple(trials)
 
 
-def best(trials: Sequence[Trial], goal: str) -> Trial:
+def best(trials: Sequence[TuningTrial], goal: str) -> TuningTrial:
     """The trial with the highest score `goal` that did not fail; the first of equals.
 
     Raises UnknownNameError if no such trial has the score, InputError if it is NaN in all of them.
@@ -99,7 +99,9 @@ def best(trials: Sequence[Trial], goal: str) -> Trial:
         raise UnknownNameError("goal", goal, known)
     scored = [trial for trial in usable if not math.isnan(trial.scores.get(goal, math.nan))]
     if not scored:
-        raise InputError(f"the score '{goal}' is NaN in every trial: no weights are best. Check the validation data.")
+        raise InputError(
+            f"the score '{goal}' is NaN in every trial, so no weights can be selected. Check the validation data."
+        )
     return max(scored, key=lambda trial: trial.scores[goal])
 
 
@@ -108,7 +110,7 @@ class _Judge:
     """The reports of the running trial, and whether it is to be given up."""
 
     goals: Sequence[str]
-    earlier: Sequence[Trial]
+    earlier: Sequence[TuningTrial]
     reports: list[dict[str, float]] = field(default_factory=list)
     given_up: bool = False
 
@@ -129,7 +131,7 @@ class _Judge:
         )
 
 
-def _tried(number: int, weights: dict[str, float], judge: _Judge, run: RunTrial) -> Trial:
+def _tried(number: int, weights: dict[str, float], judge: _Judge, run: RunTrial) -> TuningTrial:
     state: Literal["complete", "pruned", "failed"] = "complete"
     reason = ""
     try:
@@ -145,11 +147,11 @@ def _tried(number: int, weights: dict[str, float], judge: _Judge, run: RunTrial)
             state = "pruned"
     names = dict.fromkeys(name for report in judge.reports for name in report)
     scores = {name: _best_of(judge.reports, name) for name in names}
-    return Trial(number, weights, scores, state, reason, tuple(judge.reports))
+    return TuningTrial(number, weights, scores, state, reason, tuple(judge.reports))
 
 
 def _suggested(
-    optuna: ModuleType, seed: int, space: Space, goals: Sequence[str], trials: Sequence[Trial]
+    optuna: ModuleType, seed: int, space: Space, goals: Sequence[str], trials: Sequence[TuningTrial]
 ) -> dict[str, float]:
     """The next trial's weights: a new Optuna study gets the trials so far and suggests one."""
     ranges = {name: optuna.distributions.FloatDistribution(low, high) for name, (low, high) in space.items()}
@@ -182,7 +184,7 @@ def _rank(value: float) -> float:
     return -math.inf if math.isnan(value) else value
 
 
-def _note(trials: Sequence[Trial], goals: Sequence[str]) -> str:
+def _note(trials: Sequence[TuningTrial], goals: Sequence[str]) -> str:
     usable = [trial for trial in trials if trial.state != "failed"]
     values = {goal: max((_rank(trial.scores[goal]) for trial in usable), default=-math.inf) for goal in goals}
     return ", ".join(f"{goal} {value:.4f}" for goal, value in values.items() if math.isfinite(value))
@@ -198,7 +200,7 @@ def _check(settings: SearchSettings, space: Space, goals: Sequence[str]) -> None
             raise InputError(f"the range of '{name}' must go from a lower to a higher number; got {low} to {high}.")
 
 
-def _refuse_failure(trials: Sequence[Trial]) -> None:
+def _refuse_failure(trials: Sequence[TuningTrial]) -> None:
     if all(trial.state == "failed" for trial in trials):
         raise InputError(
             f"every one of the {len(trials)} trials diverged (first: {trials[0].reason.rstrip('.')}): "
@@ -239,7 +241,7 @@ def _header(settings: SearchSettings, space: Space, goals: Sequence[str]) -> dic
     }
 
 
-def _resumed(journal: RecordStore, header: dict[str, Any]) -> list[Trial]:
+def _resumed(journal: RecordStore, header: dict[str, Any]) -> list[TuningTrial]:
     """The trials in the journal, which is begun if it is not there. A line that a kill cut short does not count."""
     way_out = "Repeat that search's command, or delete the file to start afresh."
     stored = journal.read()
@@ -264,7 +266,7 @@ def _is_not_begun(path: Path) -> bool:
     return b"\n" not in content and content.startswith(b'{"search"'[: len(content)])
 
 
-def _encoded(trial: Trial) -> dict[str, Any]:
+def _encoded(trial: TuningTrial) -> dict[str, Any]:
     # JSON has no NaN.
     return asdict(trial) | {
         "scores": _texts(trial.scores),
@@ -276,11 +278,11 @@ def _texts(scores: Scores) -> dict[str, float | str]:
     return {name: value if math.isfinite(value) else str(value) for name, value in scores.items()}
 
 
-def _decoded(record: dict[str, Any], path: Path) -> Trial:
+def _decoded(record: dict[str, Any], path: Path) -> TuningTrial:
     try:
         reports = tuple(_numbers(report) for report in record["reports"])
         scores, weights = _numbers(record["scores"]), _numbers(record["weights"])
-        return Trial(record["number"], weights, scores, record["state"], record["reason"], reports)
+        return TuningTrial(record["number"], weights, scores, record["state"], record["reason"], reports)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"the journal {path} is broken ({error!r}). Delete it to start afresh.") from error
 

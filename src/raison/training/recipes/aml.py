@@ -36,10 +36,10 @@ from raison.numerics.losses.attributive_masking import LossWeights
 from raison.numerics.measures.class_scores import class_scores
 from raison.training.loop.checkpoint import Best
 from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit
-from raison.training.loop.tuning import Report, SearchSettings, Trial, best, search
+from raison.training.loop.tuning import Report, SearchSettings, TuningTrial, best, search
 from raison.training.objectives.attributive_masking import AttributiveMasking
 from raison.training.recipes.aml_settings import LOSSES, AmlSettings
-from raison.training.recipes.card import Call, run_notes
+from raison.training.recipes.card import TrainingCall, run_notes
 from raison.training.recipes.data_leakage import check_apart, learned_by
 from raison.training.recipes.majority_baseline import check_learned
 from raison.training.recipes.masks import MaskedTexts, RowBatches, afresh, part_of
@@ -47,7 +47,7 @@ from raison.training.recipes.samples import split, stratified_rows
 
 JOURNAL, CHECKPOINT = "search.jsonl", "training-{}.checkpoint"
 LIGHT = "minilm"
-"""The backbone for models that read from left to right, which cannot be attribution models."""
+"""The backbone for explaining models that read from left to right, which cannot be attribution models themselves."""
 ABSENT = dict.fromkeys(LOSSES, 0.0)
 PATIENCE = 2
 """Evaluations without any gain after which a trial of the search ends; as in the published code."""
@@ -62,7 +62,7 @@ class _AmlTraining:
     substitutes: Substitutes
     train: Prepared
     tried: Prepared
-    """The texts that trials of the search learn from."""
+    """Training texts of the trials of the search."""
     validation: Prepared
     data: tuple[Dataset, ...]
     """The data sets that the texts were drawn from."""
@@ -93,7 +93,7 @@ def train_aml(
     Raises InputError, UnsupportedError or LoadError before anything is trained, and InputError if every trial of the
     search diverges.
     """
-    call = Call.now(command)
+    call = TrainingCall.now(command)
     refuse_others(out, AML)
     check_apart([data.name, *learned_by(model.name)], [data, dev])
     job = _prepared(model, data, out, settings, dev)
@@ -104,7 +104,7 @@ def train_aml(
     return card
 
 
-def _searched_and_trained(job: _AmlTraining, call: Call) -> Card:
+def _searched_and_trained(job: _AmlTraining, call: TrainingCall) -> Card:
     settings = job.settings
     trials = () if settings.weights is not None else _search(job)
     chosen = {name: _weights(job, trials, name) for name in job.names}
@@ -129,7 +129,7 @@ def _prepared(
     _check_metrics(model, metrics)
     check_classes(model, "an explainer of AML, which is trained to keep the prediction,")
     if not model.offers(WordEmbeddings):
-        why = model.withheld.get(WordEmbeddings, "it takes no embeddings: texts cannot be masked in part")
+        why = model.withheld.get(WordEmbeddings, "it does not accept embeddings: texts cannot be masked in part")
         raise UnsupportedError(f"cannot train an explainer for {model.name}", [why])
     substitutes = Substitutes.of(model, masking_name(model, settings.masking), settings.filler)
     backbone = settings.backbone or (LIGHT if model.offers(StepLogits) else explainers.OWN)
@@ -167,7 +167,7 @@ def _prepared(
 
 def _check_metrics(model: LanguageModel, metrics: Sequence[AnyMetric]) -> None:
     if not metrics or len({label_of(metric) for metric in metrics}) < len(metrics):
-        raise InputError("an explainer is trained for at least one metric, and for each once: --metrics NAME,NAME.")
+        raise InputError("an explainer needs at least one metric, and each only once: --metrics NAME,NAME.")
     check_selection(metrics, [Aml(steps=1)])
     check_metrics(model, metrics, has_rationales=False, texts=1)
 
@@ -178,7 +178,7 @@ def _check_classes(validation: Prepared) -> None:
         name = validation.model.classes[predicted.pop()]
         raise InputError(
             f"the model predicts '{name}' on all {len(validation.encoding)} validation texts: what matters for other "
-            "classes could not be judged. Give texts of every class (--dev), or more of them (--validation)."
+            "classes cannot be evaluated. Give texts of every class (--dev), or more of them (--validation)."
         )
 
 
@@ -192,7 +192,7 @@ def _check_learned(validation: Prepared, held_out: Dataset) -> None:
     check_learned(validation.model.name, class_scores(predicted, labels, len(validation.model.classes)))
 
 
-def _weights(job: _AmlTraining, trials: Sequence[Trial], metric: str) -> LossWeights:
+def _weights(job: _AmlTraining, trials: Sequence[TuningTrial], metric: str) -> LossWeights:
     """The losses' weights for a metric: given, or those of its best trial."""
     given, without = job.settings.weights, job.settings.without
     if given is None:
@@ -200,7 +200,7 @@ def _weights(job: _AmlTraining, trials: Sequence[Trial], metric: str) -> LossWei
     return replace(given, **{without: 0.0}) if without else given
 
 
-def _search(job: _AmlTraining) -> tuple[Trial, ...]:
+def _search(job: _AmlTraining) -> tuple[TuningTrial, ...]:
     """Trials of the losses' weights, one search for all metrics."""
     s = job.settings
 
@@ -293,7 +293,7 @@ def _file_of(metric: str, taken: Collection[str]) -> str:
     return next(name for name in names if name not in taken)
 
 
-def _plain(trial: Trial) -> dict[str, Any]:
+def _plain(trial: TuningTrial) -> dict[str, Any]:
     """The trial for JSON, with null in place of NaN."""
     reports = [{name: value if math.isfinite(value) else None for name, value in r.items()} for r in trial.reports]
     scores = {name: value if math.isfinite(value) else None for name, value in trial.scores.items()}

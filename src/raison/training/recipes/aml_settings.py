@@ -9,7 +9,7 @@ from raison.numerics.losses.weights import LossWeights, MaskSize, weights_of
 from raison.training.recipes.classifier_settings import BatchSetting, EpochsSetting
 
 ENCODER_RATE, LOW_RANK_RATE = 4e-5, 1e-3
-"""Learning rates: the published code's, for a whole backbone; and one that low-rank matrices need."""
+"""Learning rates: that of the published code, for a whole backbone; and one for low-rank matrices."""
 LOSSES = ("prediction", "inverse", "size")
 
 
@@ -26,10 +26,10 @@ class AmlSettings:
 
     metrics: Annotated[
         tuple[str, ...],
-        Setting("Metrics to train for, with commas; they share the search.", options=("--metrics", "--metric")),
+        Setting("Comma-separated metrics to train for; they share the search.", options=("--metrics", "--metric")),
     ] = ("comprehensiveness",)
     backbone: Annotated[
-        str | None, Setting("Of the attribution model: own, minilm, a folder or an encoder's Hub id.")
+        str | None, Setting("Backbone of the attribution model: own, minilm, a folder or an encoder's Hub id.")
     ] = None
     rank: Annotated[
         int | None, Setting("Rank of the matrices added to the backbone; 0 trains all of it.", least=1, none=0)
@@ -37,28 +37,30 @@ class AmlSettings:
     learning_rate: Annotated[
         float | None, Setting("Learning rate; 0.001, or 0.00004 with --rank 0.", above=0, options=("--lr",))
     ] = None
-    masking: Annotated[str | None, Setting("Mask with: mask, ellipsis, unk, pad, random, predicted, learned.")] = None
+    masking: Annotated[
+        str | None, Setting("Replacement of masked units: mask, ellipsis, unk, pad, random, predicted, learned.")
+    ] = None
     filler: Annotated[str | None, Setting("A masked language model, for --masking predicted.")] = None
     size: Annotated[MaskSize, Setting("Penalty on a mask's size: cross_entropy or l1.")] = "cross_entropy"
     merge: Annotated[Merge, Setting("A unit's score: max or mean over its tokens.")] = "max"
     unit: Annotated[Granularity, Setting("What is masked: token, word or sentence.", options=("--unit", "-u"))] = (
         "token"
     )
-    texts: Annotated[int, Setting("Texts to learn from.", least=1)] = 1000
-    validation: Annotated[int, Setting("Texts to judge on.", least=1)] = 200
+    texts: Annotated[int, Setting("Number of training texts.", least=1)] = 1000
+    validation: Annotated[int, Setting("Number of validation texts.", least=1)] = 200
     epochs: EpochsSetting = 10
     batch_size: BatchSetting = 20
     checks: Annotated[int, Setting("Evaluations per epoch.", least=1)] = 3
     weights: Annotated[
         LossWeights | None,
-        Setting("The losses' weights prediction,inverse,size, such as 1,1,0.5: no search.", read=weights_of),
+        Setting("Weights of the losses prediction,inverse,size, such as 1,1,0.5: no search.", read=weights_of),
     ] = None
     without: Annotated[
         Literal["prediction", "inverse"] | None, Setting("Leave out a loss: prediction or inverse (Xpred, Xinv).")
     ] = None
     trials: Annotated[int, Setting("Number of weights that the search tries.", least=1)] = 30
-    search_texts: Annotated[int, Setting("Texts that a trial learns from.", least=1)] = 450
-    search_epochs: Annotated[int, Setting("Passes of a trial over its texts.", least=1)] = 2
+    search_texts: Annotated[int, Setting("Number of training texts per trial.", least=1)] = 450
+    search_epochs: Annotated[int, Setting("Epochs per trial.", least=1)] = 2
     seed: Annotated[int, Setting("Seed of the texts, the new weights and the search.")] = 0
     half: Annotated[bool, Setting("Train in bfloat16: faster where supported.")] = False
     above_chance: bool = False

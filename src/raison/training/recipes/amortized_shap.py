@@ -30,15 +30,15 @@ from raison.progress import progress_bar
 from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit
 from raison.training.objectives.mean_squared_error import MeanSquaredError
 from raison.training.recipes.amortized_shap_settings import AmortizedShapSettings as AmortizedShapSettings
-from raison.training.recipes.card import Call, run_notes
+from raison.training.recipes.card import TrainingCall, run_notes
 from raison.training.recipes.data_leakage import check_apart, learned_by
 from raison.training.recipes.masks import RowBatches
 from raison.training.recipes.samples import split
-from raison.training.recipes.taught_values import TaughtTexts, ValueLessons
+from raison.training.recipes.taught_values import TextsWithValues, ValueLessons
 
 JOURNAL, CHECKPOINT = "values.jsonl", "training.checkpoint"
 LIGHT = "minilm"
-"""The backbone for models that read from left to right, which cannot be attribution models."""
+"""The backbone for explaining models that read from left to right, which cannot be attribution models themselves."""
 SCORE = "correlation"
 
 
@@ -76,7 +76,7 @@ def train_amortized_shap(
 
     Raises InputError, UnsupportedError or LoadError before anything is computed.
     """
-    call = Call.now(command)
+    call = TrainingCall.now(command)
     refuse_others(out, AMORTIZED_SHAP)
     check_apart([data.name, *learned_by(model.name)], [data, dev])
     backbone = _checked(model, settings)
@@ -102,10 +102,11 @@ def train_amortized_shap(
 def _checked(model: LanguageModel, settings: AmortizedShapSettings) -> str:
     """The backbone. Raises what stands in the way, before a text is read."""
     explainers.check_whole_texts(model, KIND)
-    check_classes(model, "an explainer of amortized_shap, which is told the class,")
+    check_classes(model, "an explainer of amortized_shap, which gets the class as input,")
     if not model.offers(Passes):
         raise UnsupportedError(
-            f"cannot train an explainer for {model.name}", [model.withheld.get(Passes, "it has no passes of its own")]
+            f"cannot train an explainer for {model.name}",
+            [model.withheld.get(Passes, "it does not expose its forward passes")],
         )
     if settings.removal is not None and settings.removal not in model.removals:
         raise InputError(
@@ -116,7 +117,7 @@ def _checked(model: LanguageModel, settings: AmortizedShapSettings) -> str:
     return backbone
 
 
-def _estimated(job: _AmortizedTraining, texts: Sequence[Any]) -> TaughtTexts:
+def _estimated(job: _AmortizedTraining, texts: Sequence[Any]) -> TextsWithValues:
     """The Shapley values of every text; those of the journal are not computed again."""
     journal = RecordStore(job.out / JOURNAL)
     # One record for the texts of one call: the last digits depend on the texts beside a text.
@@ -127,7 +128,7 @@ def _estimated(job: _AmortizedTraining, texts: Sequence[Any]) -> TaughtTexts:
             journal.append([{"texts": new}])
             found += new
             advance(len(new))
-    return TaughtTexts(
+    return TextsWithValues(
         job.model.encode(texts, job.settings.unit, True),
         torch.tensor([record["probabilities"] for record in found], dtype=torch.float32),
         tuple({int(index): tuple(map(float, own)) for index, own in record["values"].items()} for record in found),
@@ -163,7 +164,7 @@ def _chosen(job: _AmortizedTraining, predicted: int, number: int) -> list[int]:
 
 
 def _trained(
-    job: _AmortizedTraining, taught: Sequence[TaughtTexts], data: Sequence[Dataset], call: Call
+    job: _AmortizedTraining, taught: Sequence[TextsWithValues], data: Sequence[Dataset], call: TrainingCall
 ) -> AmortizedCard:
     """Train, write the explainer and return its card; its correlation is measured with the weights as saved."""
     s, (learned, held_out) = job.settings, taught
@@ -197,7 +198,7 @@ def _trained(
     return card
 
 
-def _fit(job: _AmortizedTraining, lessons: ValueLessons, judged: ValueLessons, learned: TaughtTexts) -> History:
+def _fit(job: _AmortizedTraining, lessons: ValueLessons, judged: ValueLessons, learned: TextsWithValues) -> History:
     s = job.settings
     plan = TrainSettings(
         epochs=s.epochs,

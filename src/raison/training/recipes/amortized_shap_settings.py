@@ -23,7 +23,7 @@ class AmortizedShapSettings:
     """
 
     backbone: Annotated[
-        str | None, Setting("Of the attribution model: own, minilm, a folder or an encoder's Hub id.")
+        str | None, Setting("Backbone of the attribution model: own, minilm, a folder or an encoder's Hub id.")
     ] = None
     rank: Annotated[
         int | None, Setting("Rank of the matrices added to the backbone; 0 trains all of it.", least=1, none=0)
@@ -31,15 +31,15 @@ class AmortizedShapSettings:
     learning_rate: Annotated[
         float | None, Setting("Learning rate; 0.001, or 0.00005 with --rank 0.", above=0, options=("--lr",))
     ] = None
-    samples: Annotated[int, Setting("Passes from which the values of a text are estimated.", least=4)] = 64
-    classes: Annotated[int, Setting("Classes of each text whose values are learned.", least=1)] = 6
+    samples: Annotated[int, Setting("Number of passes for estimating the values of a text.", least=4)] = 64
+    classes: Annotated[int, Setting("Number of classes per text whose values are learned.", least=1)] = 6
     unit: Annotated[
         Granularity, Setting("Whose values are learned: token, word or sentence.", options=("--unit", "-u"))
     ] = "word"
     of: OfSetting = None
     removal: RemovalSetting = None
-    texts: Annotated[int, Setting("Texts to learn from.", least=1)] = 5000
-    validation: Annotated[int, Setting("Texts to judge on.", least=1)] = 200
+    texts: Annotated[int, Setting("Number of training texts.", least=1)] = 5000
+    validation: Annotated[int, Setting("Number of validation texts.", least=1)] = 200
     epochs: EpochsSetting = 8
     batch_size: BatchSetting = 32
     seed: Annotated[int, Setting("Seed of the texts, their classes, the passes and the new weights.")] = 0

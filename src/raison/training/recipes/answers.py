@@ -29,18 +29,18 @@ from raison.text.sourced import find
 from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit
 from raison.training.objectives.next_tokens import NextTokens
 from raison.training.recipes.answers_settings import AnswersSettings as AnswersSettings
-from raison.training.recipes.card import Call, run_notes
+from raison.training.recipes.card import TrainingCall, run_notes
 from raison.training.recipes.classifier import CHECKPOINT_FILE, base_entry, save_adapter
 from raison.training.recipes.passage_batches import TEMPLATE, AnswerLogits, ReadingBatches
 
 TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj")
 OTHERS = (4, 9, 19)
 SENTENCES = 2
-"""Of each passage of the held-out questions."""
+"""Number of sentences of each passage in held-out questions."""
 _LONGEST = 24
-"""Tokens of an answer; SQuAD's are shorter."""
+"""Maximum number of tokens of an answer; SQuAD's are shorter."""
 _LAST = 100
-"""Steps whose mean loss is noted as the final one."""
+"""Number of last steps whose mean loss is recorded as final."""
 
 
 def train_answers(base: str, out: Path, settings: AnswersSettings, command: str = "") -> dict[str, Any]:
@@ -52,7 +52,7 @@ def train_answers(base: str, out: Path, settings: AnswersSettings, command: str 
 
     Raises DataError where SQuAD's folder is missing, LoadError if the base cannot be loaded.
     """
-    call = Call.now(command)
+    call = TrainingCall.now(command)
     learned, held_out = articles("train"), articles("test")
     folder = Path(base) if os.path.isdir(base) else weights.fetch(base, settings.progress)
     known = base_identity(base)
@@ -163,7 +163,7 @@ def _page(card: dict[str, Any]) -> str:
     )
     return f"""# A language model that answers from sources
 
-LoRA adapter for `{card["base"]}`: it answers a question with words of its sources (raison.cite, template `chat`).
+LoRA adapter for `{card["base"]}`: it answers questions in the words of its sources (raison.cite, template `chat`).
 Trained on passages of SQuAD 1.1 (CC BY-SA 4.0), and on made-up facts.
 
 Shares of exact answers (but for case, articles and punctuation), {card["settings"]["test_limit"]} questions each,

@@ -16,12 +16,12 @@ class AnswersSettings:
     on the projections of attention. `stop_after` cuts the run short, with the learning rate that it has then.
     """
 
-    epochs: Annotated[int, Setting("Passes over the paragraphs.", least=1)] = 2
-    stop_after: Annotated[int | None, Setting("Stop after so many readings of the schedule.", least=1)] = None
-    fewest: Annotated[int, Setting("Fewest passages that are read together.", least=1)] = 3
-    most: Annotated[int, Setting("Most passages that are read together.", least=1)] = 8
-    questions: Annotated[int, Setting("Most questions about the passages of a reading.", least=1)] = 8
-    planted: Annotated[float, Setting("Readings of made-up facts for each other one.", least=0, most=10)] = 0.4
+    epochs: Annotated[int, Setting("Epochs over the paragraphs.", least=1)] = 2
+    stop_after: Annotated[int | None, Setting("Stop after this many readings of the schedule.", least=1)] = None
+    fewest: Annotated[int, Setting("Minimum number of passages per reading.", least=1)] = 3
+    most: Annotated[int, Setting("Maximum number of passages per reading.", least=1)] = 8
+    questions: Annotated[int, Setting("Maximum number of questions per reading.", least=1)] = 8
+    planted: Annotated[float, Setting("Number of readings of made-up facts per other reading.", least=0, most=10)] = 0.4
     learning_rate: PeakSetting = 1e-3
     rank: Annotated[int, Setting("Rank of the adapters.", least=1)] = 8
     test_limit: Annotated[int, Setting("Held-out questions for each number of sources.", least=1)] = 60

@@ -27,7 +27,7 @@ from raison.models.derived.trained_heads import HeadsCard, card_of, write
 from raison.numerics.attention.head_weights import Ablated, correlations, learned_weights
 from raison.progress import progress_bar
 from raison.training.recipes.at2_settings import At2Settings as At2Settings
-from raison.training.recipes.card import Call, run_notes
+from raison.training.recipes.card import TrainingCall, run_notes
 
 JOURNAL = "ablations.jsonl"
 KEEP = 0.5
@@ -53,11 +53,11 @@ def train_at2(
 
     Raises InputError for too few questions, UnsupportedError for a model whose attention cannot be read.
     """
-    call, asked = Call.now(command), rows[: settings.questions]
+    call, asked = TrainingCall.now(command), rows[: settings.questions]
     if len(asked) <= settings.held_out:
         raise InputError(
-            f"{len(asked)} questions, of which the last {settings.held_out} are held out, leave none to learn from: "
-            "give more questions (questions, held_out)."
+            f"{len(asked)} questions, of which the last {settings.held_out} are held out, leave none for training: "
+            "give more questions, or hold out fewer (questions, held_out)."
         )
     model = standing_for(writer)
     model.ask(AnswerAttention)
@@ -86,8 +86,8 @@ def _learned(found: Sequence[list[Ablated]], settings: At2Settings) -> tuple[Ten
     learned, held_out = list(chain(*found[:border])), list(chain(*found[border:]))
     if not learned or not held_out:
         raise InputError(
-            f"the model answers too few questions: {len(learned)} statements to learn from and {len(held_out)} to "
-            "judge on. Give more questions, or their answers."
+            f"the model answers too few questions: {len(learned)} statements for training and {len(held_out)} for "
+            "evaluation. Give more questions, or their answers."
         )
     weights = learned_weights(learned, settings.steps, settings.learning_rate)
     return weights, {

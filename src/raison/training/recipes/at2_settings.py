@@ -15,11 +15,11 @@ class At2Settings:
     data, questions are SQuAD's, each with `others` other passages of at most `sentences` sentences.
     """
 
-    questions: Annotated[int, Setting("Questions, held-out ones included.", least=2)] = 120
-    held_out: Annotated[int, Setting("Questions that are not learned from.", least=1)] = 20
-    ablations: Annotated[int, Setting("Random removals of sources for each question.", least=2)] = 32
-    others: Annotated[int, Setting("Other passages beside that of the answer, for SQuAD.", least=1)] = 4
-    sentences: Annotated[int, Setting("Sentences of a passage, at most, for SQuAD.", least=1)] = 2
+    questions: Annotated[int, Setting("Number of questions, including held-out ones.", least=2)] = 120
+    held_out: Annotated[int, Setting("Number of held-out questions.", least=1)] = 20
+    ablations: Annotated[int, Setting("Random removals of sources per question.", least=2)] = 32
+    others: Annotated[int, Setting("Number of passages besides that of the answer, for SQuAD.", least=1)] = 4
+    sentences: Annotated[int, Setting("Maximum number of sentences per passage, for SQuAD.", least=1)] = 2
     steps: Annotated[int, Setting("Steps of gradient descent.", least=1)] = 1000
     learning_rate: PeakSetting = 1e-3
     seed: Annotated[int, Setting("Seed of the questions and of the removals.")] = 0

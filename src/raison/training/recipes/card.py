@@ -21,7 +21,7 @@ _LIBRARIES = ("torch", "transformers", "peft")
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class TrainingCall:
     """The call that started a training: its command, and when it began."""
 
     command: str
@@ -29,7 +29,7 @@ class Call:
     """By time.monotonic."""
 
     @classmethod
-    def now(cls, command: str = "") -> "Call":
+    def now(cls, command: str = "") -> "TrainingCall":
         return cls(command, time.monotonic())
 
     @property
@@ -92,7 +92,7 @@ def described(card: Mapping[str, Any], split: str) -> str:
     return f"accuracy {card['accuracy'][split]:.4f}, macro F1 {f1['macro']:.4f} ({classes})"
 
 
-def run_notes(call: Call) -> dict[str, Any]:
+def run_notes(call: TrainingCall) -> dict[str, Any]:
     """What any training run notes of itself, as plain JSON values; `peak_bytes` is of the whole process."""
     return {
         "command": call.command,

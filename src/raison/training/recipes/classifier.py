@@ -25,13 +25,13 @@ from raison.numerics.measures.class_scores import ClassScores, class_scores
 from raison.training.loop.batches import TokenBatches, tokenize
 from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit
 from raison.training.objectives.cross_entropy import CrossEntropy
-from raison.training.recipes.card import Call, Outcome, Setup, make_card, write_card
+from raison.training.recipes.card import Outcome, Setup, TrainingCall, make_card, write_card
 from raison.training.recipes.classifier_settings import ClassifierSettings as ClassifierSettings
 from raison.training.recipes.data_leakage import check_apart
 
 CHECKPOINT_FILE = "training.checkpoint"
 _LAST = 100
-"""Steps whose mean loss is noted as the final one."""
+"""Number of last steps whose mean loss is recorded as final."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def train_classifier(
 
     Raises InputError on invalid labels or settings, LoadError if the base cannot be loaded.
     """
-    call = Call.now(command)
+    call = TrainingCall.now(command)
     refuse_others(out, CLASSIFIER)
     check_apart([data.train.name], [data.test, data.dev])
     test = replace(data.test, rows=_chosen(data.test.rows, settings.test_limit, settings.seed))
@@ -102,7 +102,7 @@ def train_classifier(
         return _trained(replace(job, identity=digest_of(identity)), folder, call)
 
 
-def _trained(job: _LoraTraining, folder: Path, call: Call) -> dict[str, Any]:
+def _trained(job: _LoraTraining, folder: Path, call: TrainingCall) -> dict[str, Any]:
     """Train, save, measure what was saved."""
     settings = job.settings
     rows = _chosen(job.data.train.rows, settings.limit, settings.seed)

@@ -5,12 +5,12 @@ from typing import Annotated
 
 from raison.core.settings.fields import Setting, check
 
-EpochsSetting = Annotated[int, Setting("Passes over the training texts.", least=1)]
+EpochsSetting = Annotated[int, Setting("Epochs over the training texts.", least=1)]
 BatchSetting = Annotated[int, Setting("Texts per training step.", least=1)]
 LabelsSetting = Annotated[tuple[str, ...], Setting("Names of numeric labels, in order: negative,positive.")]
 PeakSetting = Annotated[float, Setting("Peak learning rate.", above=0, options=("--lr",))]
 HalfSetting = Annotated[bool, Setting("Train in bfloat16: faster where supported.")]
-LIMITED = "{} on so many rows, drawn at random."
+LIMITED = "{} on this many rows, drawn at random."
 
 
 @dataclass(frozen=True, slots=True)

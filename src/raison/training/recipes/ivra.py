@@ -36,7 +36,7 @@ from raison.models.loading.pretrained import moved
 from raison.models.stack.eval_mode import drawing, quiet
 from raison.training.loop.trainer import Evaluation, History, StepDecay, TrainSettings, fit
 from raison.training.objectives.task_and_criteria import TaskAndCriteria
-from raison.training.recipes.card import Call, run_notes
+from raison.training.recipes.card import TrainingCall, run_notes
 from raison.training.recipes.classifier import labels_of
 from raison.training.recipes.data_leakage import check_apart, learned_by
 from raison.training.recipes.ivra_settings import DECAY_EPOCHS, FineTuneSettings, IvraSettings
@@ -58,10 +58,12 @@ from raison.training.self_explaining.texts import (
 CHECKPOINT = "training.checkpoint"
 CARD = "fine_tuned.json"
 HEADS = ("classifier", "score", "qa_outputs", "lm_head", "pooler")
-"""Layers whose weights are all trained where the others get low-rank matrices."""
+"""Layers whose weights are all trained, while the others get low-rank matrices."""
 EXPLAINER = "network.explainer."
 STUDENT_TOKENS, LONGEST = 256, 512
-"""Tokens of a text that a student reads; of a question with its context if the model states no limit."""
+"""Maximum number of tokens of a text that a student reads; for a question with its context, if the model states no
+limit.
+"""
 DEVELOPMENT = 0.1
 """Share of the data that is held out by default."""
 
@@ -87,7 +89,7 @@ def fine_tune(
     measurements on the held-out texts. A killed run resumes from its checkpoint in `out`; a finished one is not
     repeated. Raises InputError, LoadError, and DataError for a folder that holds anything else.
     """
-    call = Call.now()
+    call = TrainingCall.now()
     refuse_others(out, FINE_TUNING)
     check_apart([data.name], [dev])
     folder = weights.located(base, settings.progress)
@@ -106,7 +108,7 @@ def _card_of(out: Path) -> dict[str, Any] | None:
     return dict(json.loads((out / CARD).read_text(encoding="utf-8"))) if (out / CARD).exists() else None
 
 
-def _fine_tuned(job: _IvraTraining, base: str, call: Call) -> dict[str, Any]:
+def _fine_tuned(job: _IvraTraining, base: str, call: TrainingCall) -> dict[str, Any]:
     """Train and save the model, and measure it."""
     evaluation = Evaluation(lambda _module: {ACCURACY: accuracy(job.model, job.judged)})
     history = fit(_plan(job), TaskTexts(job.model, job.train), _batches(job), TaskAndCriteria(), evaluation)
@@ -136,7 +138,7 @@ def train_ivra(
     model itself and the random state are unchanged afterwards. A killed run resumes from its checkpoint in `out`.
     Raises InputError, UnsupportedError or LoadError before anything is trained.
     """
-    call = Call.now(command)
+    call = TrainingCall.now(command)
     settings.created()
     refuse_others(out, IVRA)
     check_apart([data.name, *learned_by(model.name)], [data, dev])
@@ -155,7 +157,7 @@ def train_ivra(
 
 
 def _trained(
-    job: _IvraTraining, network: SelfExplaining, settings: IvraSettings, source: str, call: Call
+    job: _IvraTraining, network: SelfExplaining, settings: IvraSettings, source: str, call: TrainingCall
 ) -> AttentionCard:
     """Train and save the model; `source` is the name of the model that it is a copy of."""
     model, criteria = job.model, settings.created()
@@ -206,7 +208,7 @@ def trainable_copy(model: LanguageModel) -> Classifier:
 def _as_trainable(model: object) -> Classifier:
     name = model.name if isinstance(model, LanguageModel) else type(model).__name__
     if not isinstance(model, Classifier):
-        raise UnsupportedError(f"cannot train {name}", ["it neither classifies texts nor finds answers in them"])
+        raise UnsupportedError(f"cannot train {name}", ["it neither classifies texts nor extracts answers from them"])
     explainers.check_whole_texts(model, "IvRA")
     reasons = []
     if model.outputs not in PROBABILITIES:
@@ -214,7 +216,7 @@ def _as_trainable(model: object) -> Classifier:
     if model.multi_label:
         reasons.append("it decides on each label separately, and the criteria need a single prediction")
     if not model.offers(ReadableAttention):
-        reasons.append("its attention cannot be read, and the explanation is made from it")
+        reasons.append("its attention cannot be read, and the explanation is computed from it")
     if model.model is not model.core:
         reasons.append("it is wrapped by adapters: merge them first (model.merge_and_unload())")
     if reasons:

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from raison.training.self_explaining.criterion import Criterion
 
 DECAY_EPOCHS = 2
-"""The learning rate is multiplied by the decay after so many epochs, as in the paper."""
-TextsSetting = Annotated[int | None, Setting("Texts to learn from.", least=1)]
-ValidationSetting = Annotated[int | None, Setting("Texts to judge on.", least=1)]
+"""Number of epochs after which the learning rate is multiplied by the decay, as in the paper."""
+TextsSetting = Annotated[int | None, Setting("Number of training texts.", least=1)]
+ValidationSetting = Annotated[int | None, Setting("Number of validation texts.", least=1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class IvraSettings:
     criteria: Annotated[
         tuple[str, ...],
         Setting(
-            "Criteria to train for: sim, comp, suff, suff_mae, suff_kl, cons, clust; with commas.",
+            "Criteria to train for: sim, comp, suff, suff_mae, suff_kl, cons, clust; comma-separated.",
             options=("--criteria", "-c"),
         ),
     ] = ()
@@ -75,7 +75,7 @@ class IvraSettings:
     rank: Annotated[int | None, Setting("Train low-rank matrices; 0 trains all weights.", least=1, none=0)] = None
     student: Annotated[str, Setting("For sim: the student model: minilm, tiny or a folder.")] = "minilm"
     student_share: Annotated[
-        float, Setting("For sim: the share of the texts that it learns from.", above=0, most=1)
+        float, Setting("For sim: the share of texts for training the student.", above=0, most=1)
     ] = 0.2
     student_batch: Annotated[int, Setting("For sim: texts per step of the student.", least=1)] = 8
     student_rate: Annotated[float, Setting("For sim: its learning rate.", above=0)] = 0.05
@@ -94,12 +94,12 @@ class IvraSettings:
         if self.weights and len(self.weights) != len(criteria):
             raise InputError(f"{len(self.weights)} weights for {len(criteria)} criteria: give one for each, or none.")
         if any(not weight > 0 for weight in self.weights):
-            raise InputError(f"weights of criteria are above 0; got {self.weights}.")
+            raise InputError(f"weights of criteria must be above 0; got {self.weights}.")
         fewest = max(criterion.fewest for criterion in criteria)
         if self.batch_size < fewest:
             raise InputError(
                 f"a batch of {self.batch_size} has no pair of texts to compare: for the criterion "
-                f"{', '.join(self.criteria)} give --batch-size {fewest} or more (the paper takes 64)."
+                f"{', '.join(self.criteria)} give --batch-size {fewest} or more (the paper uses 64)."
             )
 
     @property

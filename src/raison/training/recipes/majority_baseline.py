@@ -4,14 +4,14 @@ from raison.core.errors import InputError
 from raison.numerics.measures.class_scores import ClassScores
 
 POINTS = 0.10
-"""A model this little above always predicting the most frequent label, or less, counts as one at chance."""
+"""A model that exceeds always predicting the most frequent label by at most this much counts as being at chance."""
 
 
 def check_learned(name: str, scores: ClassScores) -> None:
     """Raise InputError for a model that is hardly more often right on held-out texts than the most frequent label."""
     if scores.accuracy <= scores.majority + POINTS:
         raise InputError(
-            f"{name} is right on {100 * scores.accuracy:.1f} % of the held-out texts, and always saying the most "
-            f"frequent label on {100 * scores.majority:.1f} %: it has hardly learned its task, so that there is little "
-            "to explain. Train it longer or on more texts, or go on with --even-at-chance (above_chance=False)."
+            f"{name} is right on {100 * scores.accuracy:.1f} % of the held-out texts, and always predicting the most "
+            f"frequent label on {100 * scores.majority:.1f} %: it has hardly learned its task, so there is little to "
+            "explain. Train it longer or on more texts, or continue with --even-at-chance (above_chance=False)."
         )

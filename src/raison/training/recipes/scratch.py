@@ -27,7 +27,7 @@ from raison.training.loop.batches import TokenBatches, tokenize
 from raison.training.loop.objective import TrainingBatch
 from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit
 from raison.training.objectives.cross_entropy import CrossEntropy
-from raison.training.recipes.card import Call, Outcome, Setup, make_card
+from raison.training.recipes.card import Outcome, Setup, TrainingCall, make_card
 from raison.training.recipes.classifier import (
     CHECKPOINT_FILE,
     ClassifierSettings,
@@ -45,11 +45,11 @@ _WITH_BASE = (ENCODER, *LAID)
 """The architectures that can be combined with a base; otherwise the base decides it."""
 _OF_SCRATCH = ("width", "heads", "vocabulary")
 _LAYERS = 2
-"""Of a model without a base."""
+"""The default for a model without a base."""
 _FEWEST_TOKENS = 320
-"""Of a vocabulary: the bytes, and some room."""
+"""Minimum size of a vocabulary: the bytes, and some room."""
 _LAST = 100
-"""Steps whose mean loss is noted as the final one."""
+"""Number of last steps whose mean loss is recorded as final."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +89,17 @@ def mistakes_in(settings: ScratchSettings) -> list[str]:
     if s.base and "/" not in s.base and s.base not in weights.names() and not os.path.isdir(s.base):
         mistakes.append(str(UnknownNameError("base model", s.base, weights.names())))
     if s.rank is not None and (not s.base or s.architecture):
-        mistakes.append("rank is for adapters in a base that is used as it is: without one all weights are trained.")
+        mistakes.append(
+            "rank applies to adapters in an unchanged base, and without one all weights are trained: leave rank out."
+        )
     if min(s.layers or 1, s.heads, s.epochs, s.batch_size, s.patience) < 1 or s.max_tokens < 8:
-        mistakes.append("layers, heads, epochs, batch_size and patience start at 1, max_tokens at 8.")
+        mistakes.append("layers, heads, epochs, batch_size and patience must be at least 1, and max_tokens at least 8.")
     elif s.width < s.heads or s.width % s.heads:
         mistakes.append(f"width {s.width} cannot be shared by {s.heads} heads: give a multiple of their number.")
     if s.vocabulary < _FEWEST_TOKENS:
         mistakes.append(f"a vocabulary of {s.vocabulary} is too small: give {_FEWEST_TOKENS} or more.")
     if not 0 <= s.masked <= 1 or not s.learning_rate > 0:
-        mistakes.append("masked is a share, from 0 to 1, and learning_rate is above 0.")
+        mistakes.append("masked must be a share from 0 to 1, and learning_rate must be above 0.")
     return mistakes
 
 
@@ -110,9 +112,9 @@ def train_scratch(
     last epoch when started again. card.json is written last: a folder with one is finished. Raises InputError on
     invalid settings or labels, LoadError if the base cannot be loaded.
     """
-    call = Call.now(command)
+    call = TrainingCall.now(command)
     if mistakes := mistakes_in(settings):
-        raise InputError(f"this model cannot be made: {' '.join(mistakes)}")
+        raise InputError(f"this model cannot be built: {' '.join(mistakes)}")
     refuse_others(out, SCRATCH)
     check_apart([train.name], [held_out])
     labels = labels_of(train)

@@ -25,20 +25,22 @@ class ScratchSettings:
 
     architecture: Annotated[
         str,
-        Setting("bert, gpt2, roberta or t5_encoder; with --base t5_encoder (of a T5), roberta, distilbert or electra."),
+        Setting(
+            "bert, gpt2, roberta or t5_encoder; with --base: t5_encoder (of a T5), roberta, distilbert or electra."
+        ),
     ] = ""
-    base: Annotated[str, Setting("Train all of a base model: a known name, a folder or a Hub id.")] = ""
+    base: Annotated[str, Setting("Base model to train completely: a known name, a folder or a Hub id.")] = ""
     rank: Annotated[int | None, Setting("Train low-rank matrices of a base, merged afterwards.", least=1)] = None
-    layers: Annotated[int | None, Setting("Layers of a small model (2), or of a base, from below (all).", least=1)] = (
-        None
-    )
+    layers: Annotated[
+        int | None, Setting("Number of layers of a small model (2), or of a base, counted from below (all).", least=1)
+    ] = None
     width: Annotated[int, Setting("Width of a small model.", least=1)] = 64
     heads: Annotated[int, Setting("Attention heads of a small model.", least=1)] = 4
-    vocabulary: Annotated[int, Setting("Tokens that a small model knows.", least=1)] = 4000
+    vocabulary: Annotated[int, Setting("Vocabulary size of a small model.", least=1)] = 4000
     epochs: EpochsSetting = 5
     batch_size: BatchSetting = 32
     learning_rate: PeakSetting = 1e-3
-    patience: Annotated[int, Setting("Epochs without improvement that end the training.", least=1)] = 5
+    patience: Annotated[int, Setting("Stop after this many epochs without improvement.", least=1)] = 5
     masked: Annotated[float, Setting("Share of training texts that are partly masked.")] = 0.0
     max_tokens: Annotated[int, Setting("Cut texts after this many tokens.", least=8)] = 128
     seed: Annotated[int, Setting("Seed of the weights and the order of the rows.")] = 0

@@ -15,22 +15,22 @@ from raison.models.derived.amortized import ValueReading
 from raison.models.derived.attributor import Attributor
 
 _TINY = 1e-12
-"""Below it values count as all alike."""
+"""Values that differ by less count as equal."""
 
 
 @dataclass(frozen=True, slots=True)
-class TaughtTexts:
+class TextsWithValues:
     """Texts with the explained model's probabilities, and for some classes of each the values of its units."""
 
     encoding: Encoding
     probabilities: Float[Tensor, "batch classes"]
     values: tuple[Mapping[int, tuple[float, ...]], ...]
 
-    def select(self, rows: Sequence[int]) -> "TaughtTexts":
+    def select(self, rows: Sequence[int]) -> "TextsWithValues":
         """Some of the texts."""
         chosen = list(rows)
         values = tuple(self.values[row] for row in chosen)
-        return TaughtTexts(self.encoding.select(chosen), self.probabilities[chosen], values)
+        return TextsWithValues(self.encoding.select(chosen), self.probabilities[chosen], values)
 
     def scale(self) -> float:
         """The root mean square of all values; 1 where all are zero."""
@@ -50,7 +50,7 @@ class TaughtTexts:
 class ValueLessons(nn.Module):
     """The trainer's view: an attribution model on texts, which are given by their numbers; values are in `scale`s."""
 
-    def __init__(self, attributor: Attributor, texts: TaughtTexts, scale: float, half: bool = False) -> None:
+    def __init__(self, attributor: Attributor, texts: TextsWithValues, scale: float, half: bool = False) -> None:
         super().__init__()
         self.attributor = attributor
         self._texts, self._half = texts, half

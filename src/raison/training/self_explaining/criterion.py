@@ -109,7 +109,7 @@ def create_criteria(specs: Sequence[str]) -> tuple[Criterion, ...]:
     names = [name_of(criterion) for criterion in criteria]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise InputError(f"the criterion {twice[0]} is there twice: name each once.")
+        raise InputError(f"the criterion {twice[0]} is given twice: name each once.")
     return criteria
 
 

@@ -32,7 +32,7 @@ class Labelled:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class ReaderOutput:
     """What one pass gives: decisions, explanations, and hidden states if they were asked for."""
 
     decisions: Float[Tensor, "batch parts choices"]
@@ -53,13 +53,13 @@ class SelfExplaining(nn.Module):
         self.over = over
         self.model = model
 
-    def forward(self, encoding: Encoding, states: bool = False) -> Read:
+    def forward(self, encoding: Encoding, states: bool = False) -> ReaderOutput:
         """One pass of the model, with its attention read on the way."""
         watched: AbstractContextManager[list[Tensor]] = watched_layers(self.core) if states else nullcontext([])
         with self.model.ask(ReadableAttention).tap(record=self.explainer.steps) as tap, watched as layers:
             decisions = self.model.ask(Passes).decisions(encoding)
         shares = read_map(self.explainer, tap, places_of(encoding, self.over, self.model.device))
-        return Read(decisions, shares, _mean_state(layers, encoding) if states else None)
+        return ReaderOutput(decisions, shares, _mean_state(layers, encoding) if states else None)
 
     def kept(self, encoding: Encoding, keep: Float[Tensor, "batch tokens"]) -> Float[Tensor, "batch parts choices"]:
         """Decisions on embeddings that are mixed with those of removed tokens; see criterion.Step.kept."""

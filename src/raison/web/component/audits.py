@@ -14,7 +14,7 @@ from raison.jobs.folder import AUDIT, read_marker
 from raison.jobs.identity import DATA, FILES, IDENTITY, SETTINGS, Identity
 from raison.models.derived.identity import identity_of
 from raison.studies.kinds.audit.results import Audit, read
-from raison.web.component.trust_facts import Audited, trusted
+from raison.web.component.trust_facts import ModelAudit, trusted
 from raison.web.rows.folders import below, inside, state_of
 
 KEPT = 8
@@ -58,7 +58,7 @@ class Trusts:
         known = trusted(e, self._audited(wanted), None if model is None else self.advice[model])
         return {**known, "model": model}
 
-    def _audited(self, wanted: Identity | None) -> Audited | None:
+    def _audited(self, wanted: Identity | None) -> ModelAudit | None:
         """The first audit of this very model."""
         if self._root is None or not wanted:
             return None
@@ -68,7 +68,7 @@ class Trusts:
             try:
                 if self._fits(folder, wanted):
                     with self._reads:
-                        return Audited(name, self._read(folder, state_of(folder.rglob("*"))))
+                        return ModelAudit(name, self._read(folder, state_of(folder.rglob("*"))))
             except RaisonError:
                 # An audit that is not finished, or another version's.
                 continue

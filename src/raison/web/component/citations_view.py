@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 
 from raison.core.results.citations import Citations
 from raison.core.settings.reading import Fields, plain_values
-from raison.report.explanations.citations_page import Article, Piece, States, article
+from raison.report.explanations.citations_page import CitationsArticle, SourcePiece, States, article
 from raison.report.style import phrases
 from raison.report.style.markup import minus
 
@@ -26,7 +26,7 @@ class PaintedSource:
     """A source by its id, in pieces."""
 
     name: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[SourcePiece, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def citations_seen(body: Mapping[str, object]) -> dict[str, object]:
     return values
 
 
-def _painted(shown: Article) -> PaintedCitations:
+def _painted(shown: CitationsArticle) -> PaintedCitations:
     c = shown.c
     rows = zip(c.statements, shown.origins, shown.cells, strict=True)
     return PaintedCitations(

@@ -14,7 +14,7 @@ _FIELDS = ("model", "text", "method", "unit", "target", "of")
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ExplainRequest:
     """One explanation that is asked for. A target of two names is (this, not that)."""
 
     model: str
@@ -25,7 +25,7 @@ class Request:
     of: str | None
 
     @classmethod
-    def read(cls, body: Mapping[str, object]) -> "Request":
+    def read(cls, body: Mapping[str, object]) -> "ExplainRequest":
         """From a JSON object. Raises a RaisonError in one line."""
         found = Fields(body, "a request")
         for name in body:
@@ -43,7 +43,7 @@ class Request:
         return cls(values["model"], text, values["method"], check_unit(values["unit"]), target, values["of"])
 
 
-def explained(models: Mapping[str, LanguageModel], request: Request) -> Explanation:
+def explained(models: Mapping[str, LanguageModel], request: ExplainRequest) -> Explanation:
     """The explanation that is asked for. Raises RaisonErrors."""
     if request.model not in models:
         raise UnknownNameError("model", request.model, models)

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from raison.core.errors import InputError
 from raison.core.results.generation import GenerationExplanation
 from raison.core.settings.reading import Fields, plain_values
-from raison.report.explanations.layout import Ends, MatrixRow
-from raison.report.explanations.output_layout import OutputLayout, State, output_layout, span_state, states
+from raison.report.explanations.layout import MatrixRow, ScaleEnds
+from raison.report.explanations.output_layout import OutputLayout, PromptColouring, output_layout, span_state, states
 from raison.report.explanations.pairwise_agreement import agreement
 from raison.report.style import phrases
 from raison.report.style.markup import minus
@@ -49,13 +49,13 @@ class PaintedOutput:
     signed: bool
     method: str
     passages: tuple[PaintedPassage, ...]
-    ends: Ends
+    ends: ScaleEnds
     strip: str
     tokens: tuple[PaintedToken, ...]
     names: tuple[str, ...]
-    matrix_ends: Ends
+    matrix_ends: ScaleEnds
     palette: tuple[str, ...]
-    states: Mapping[str, State]
+    states: Mapping[str, PromptColouring]
     cautions: tuple[str, ...]
     facts: tuple[tuple[str, str], ...]
     remarks: tuple[str, ...]
@@ -144,6 +144,6 @@ def _token(shown: OutputLayout, number: int, row: MatrixRow) -> PaintedToken:
     return PaintedToken(row.text, *place, row.against, row.probability, row.heading, cells)
 
 
-def _plain(told: PaintedOutput | State) -> dict[str, object]:
+def _plain(told: PaintedOutput | PromptColouring) -> dict[str, object]:
     values: dict[str, object] = plain_values(asdict(told))
     return values

@@ -36,7 +36,7 @@ class Listing(anywidget.AnyWidget):
 
     def __init__(self, explanations: Sequence[Listable], labels: Sequence[str | None] | None = None) -> None:
         """`labels` are the texts' own, None where one is not known."""
-        self._listed = Listed(explanations, labels)
+        self.listed = Listed(explanations, labels)
         super().__init__()
         self.on_msg(self._asked)
 
@@ -46,13 +46,13 @@ class Listing(anywidget.AnyWidget):
 
     def _answer(self, ask: str, body: Mapping[str, Any]) -> dict[str, object]:
         if ask == "runs/trust":
-            e = self._listed.at(body)
+            e = self.listed.at(body)
             if not isinstance(e, Explanation):
                 raise InputError("trust is told of predictions, and this explains what a model wrote.")
             # The list knows no model.
             return {**trusted(e, None, None), "model": None}
         if ask.startswith("runs"):
-            return self._listed.answer(ask, body)
+            return self.listed.answer(ask, body)
         if ask == "view":
             return seen(read_explanations(body))
         if ask in VIEWS:
@@ -63,4 +63,4 @@ class Listing(anywidget.AnyWidget):
         """The live table, and plain HTML for where nothing runs: nbviewer, GitHub, an exported page."""
         bundle: Any = super()._repr_mimebundle_(**options)
         data, metadata = bundle
-        return {**data, "text/html": listing(self._listed.explanations, self._listed.labels)}, metadata
+        return {**data, "text/html": listing(self.listed.explanations, self.listed.labels)}, metadata

@@ -19,7 +19,7 @@ PROMISES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class TrustFact:
     """A name, and what is said of it."""
 
     name: str
@@ -27,34 +27,34 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class Trust:
+class MapTrust:
     """`light` is that of an audit of this model, None without one; `lead` says where it comes from."""
 
     light: str | None
     lead: str
-    findings: tuple[Fact, ...]
-    facts: tuple[Fact, ...]
+    findings: tuple[TrustFact, ...]
+    facts: tuple[TrustFact, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Audited:
+class ModelAudit:
     """An audit of the very model that was explained, and the name of its folder."""
 
     name: str
     audit: Audit
 
 
-def trusted(e: Explanation, audited: Audited | None, advised: str | None) -> dict[str, object]:
+def trusted(e: Explanation, audited: ModelAudit | None, advised: str | None) -> dict[str, object]:
     """What is known, as plain values. `advised` is what an audit in the cache recommended for this very model."""
     own = None if audited is None else _own(audited.audit, e)
     facts = _facts(e)
     if audited is not None and own is not None:
         lead = f"The audit {audited.name} of this model, over {phrases.count(own.score.count, 'text')}: {own.light}"
-        findings = tuple(Fact(f"{one.question}: {one.light}", one.says) for one in own.evidence)
-        return asdict(Trust(own.light, lead, findings, facts))
+        findings = tuple(TrustFact(f"{one.question}: {one.light}", one.says) for one in own.evidence)
+        return asdict(MapTrust(own.light, lead, findings, facts))
     lead = "No audit of this model has this method with these settings"
-    said = () if advised is None else (Fact("An audit of this model recommended", advised),)
-    return asdict(Trust(None, lead, (*said, *_of_method(e)), facts))
+    said = () if advised is None else (TrustFact("An audit of this model recommended", advised),)
+    return asdict(MapTrust(None, lead, (*said, *_of_method(e)), facts))
 
 
 def method_of(e: Explanation) -> Method | None:
@@ -75,17 +75,17 @@ def _own(audit: Audit, e: Explanation) -> MethodAudit | None:
     return next((one for one in audit.methods if one.method == label_of(method)), None)
 
 
-def _of_method(e: Explanation) -> tuple[Fact, ...]:
+def _of_method(e: Explanation) -> tuple[TrustFact, ...]:
     method = method_of(e)
     if method is None:
-        return (Fact(e.method, "this version does not know it"),)
+        return (TrustFact(e.method, "this version does not know it"),)
     about = " ".join((method.__doc__ or "").split("\n\n")[0].split())
     kept = [said for claim, said in PROMISES.items() if claim in method.properties]
     promised = "; ".join(kept) or "nothing of its scores that holds for every model"
-    return (Fact(e.method, about), Fact("It promises", promised))
+    return (TrustFact(e.method, about), TrustFact("It promises", promised))
 
 
-def _facts(e: Explanation) -> tuple[Fact, ...]:
+def _facts(e: Explanation) -> tuple[TrustFact, ...]:
     known = {
         "Completeness gap": f"{e.completeness_gap:+.2g} between the sum of the scores and the change in value",
         "Sampling error": _sampling(e),
@@ -93,7 +93,7 @@ def _facts(e: Explanation) -> tuple[Fact, ...]:
         "Cut off": phrases.truncation(e) or "nothing",
         "Noise of the server": phrases.noise(e.notes),
     }
-    return tuple(Fact(name, said) for name, said in known.items() if said is not None)
+    return tuple(TrustFact(name, said) for name, said in known.items() if said is not None)
 
 
 def _sampling(e: Explanation) -> str:

@@ -6,7 +6,16 @@ from itertools import accumulate
 
 from raison.core.results.explanation import Explanation
 from raison.core.settings.reading import plain_values
-from raison.report.explanations.layout import AnswerPart, Bar, Ends, Layout, Passage, Span, largest, layout
+from raison.report.explanations.layout import (
+    AnswerPart,
+    Bar,
+    ExplanationLayout,
+    ScaleEnds,
+    ShownSpan,
+    TextLayout,
+    largest,
+    layout,
+)
 from raison.report.explanations.pairwise_agreement import agreement
 from raison.report.explanations.several import apart
 from raison.report.style import phrases
@@ -60,11 +69,11 @@ class Painted:
 
     unit: str
     signed: bool
-    verdict: phrases.Verdict
+    verdict: phrases.OutputPhrase
     goal: str
     made_by: str
     passages: tuple[PaintedPassage, ...]
-    ends: Ends
+    ends: ScaleEnds
     strip: str
     bars: tuple[PaintedBar, ...]
     rest: str
@@ -75,7 +84,7 @@ class Painted:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ComparedView:
     """Explanations side by side, on one scale where they have one; of two, what is to be said of both."""
 
     views: tuple[Painted, ...]
@@ -88,7 +97,7 @@ def seen(explanations: Sequence[Explanation]) -> dict[str, object]:
     shared = None if told_apart or not explanations else max(map(largest, explanations))
     of_two = (change, agreement, _targets) if len(explanations) == 2 else ()
     remarks = [*(said(*explanations) for said in of_two), told_apart]
-    told = Seen(tuple(_painted(layout(e, shared)) for e in explanations), tuple(filter(None, remarks)))
+    told = ComparedView(tuple(_painted(layout(e, shared)) for e in explanations), tuple(filter(None, remarks)))
     values: dict[str, object] = plain_values(asdict(told))
     return values
 
@@ -117,7 +126,7 @@ def _targets(first: Explanation, second: Explanation) -> str:
     return "" if goals[0] == goals[1] else f"The first map explains the {goals[0]}, the second the {goals[1]}"
 
 
-def _painted(shown: Layout) -> Painted:
+def _painted(shown: ExplanationLayout) -> Painted:
     e = shown.e
     return Painted(
         unit=e.unit,
@@ -137,12 +146,12 @@ def _painted(shown: Layout) -> Painted:
     )
 
 
-def painted_ends(ends: Ends) -> Ends:
+def painted_ends(ends: ScaleEnds) -> ScaleEnds:
     """The ends of a scale, their numbers with true minus signs."""
-    return Ends(ends.lowest, minus(ends.low), minus(ends.high), ends.highest)
+    return ScaleEnds(ends.lowest, minus(ends.low), minus(ends.high), ends.highest)
 
 
-def painted_passage(shown: Layout, passage: Passage) -> PaintedPassage:
+def painted_passage(shown: ExplanationLayout, passage: TextLayout) -> PaintedPassage:
     """One of the texts of an explanation."""
     ends = list(accumulate(len(span.piece.text) for span in passage.spans))
     starts = [0, *ends]
@@ -152,14 +161,14 @@ def painted_passage(shown: Layout, passage: Passage) -> PaintedPassage:
     )
 
 
-def _span(shown: Layout, span: Span, start: int) -> PaintedSpan:
+def _span(shown: ExplanationLayout, span: ShownSpan, start: int) -> PaintedSpan:
     end = start + len(span.piece.text)
     colour = "" if span.level is None else shown.scale.css(span.level)
     name = ", ".join(shown.e.units[unit].name for unit in span.piece.units if shown.e.units[unit].name)
     return PaintedSpan(span.parts, start, end, span.piece.units, colour, span.unread, span.said, name)
 
 
-def _bar(shown: Layout, bar: Bar) -> PaintedBar:
+def _bar(shown: ExplanationLayout, bar: Bar) -> PaintedBar:
     side = "amount" if not shown.scale.signed else "for" if bar.level > 0 else "against"
     colour = shown.scale.css(BAR if bar.level > 0 else -BAR) if bar.level else ""
     name = phrases.named(shown.e.units[bar.unit], 90)

@@ -14,7 +14,7 @@ from raison.explaining.generation import NEW_TOKENS
 from raison.models.adapters.writing.writer import Writer
 from raison.report.explanations.html import fragment
 from raison.web.component.audits import Trusts
-from raison.web.component.explain_request import Request, explained, read_explanations
+from raison.web.component.explain_request import ExplainRequest, explained, read_explanations
 from raison.web.component.explanation_checks import checked
 from raison.web.component.exports import taken
 from raison.web.component.messages import Desk
@@ -91,7 +91,7 @@ class Widget(anywidget.AnyWidget):
             raise InputError(f"runs cannot be {str(runs)!r:.80}: give a folder that there is.")
         self._trusts = Trusts(named, None if runs is None else Path(runs))
         self._computing = Lock()
-        self._last: tuple[Request | WritingRequest, Explanation | GenerationExplanation] | None = None
+        self._last: tuple[ExplainRequest | WritingRequest, Explanation | GenerationExplanation] | None = None
         facts = [facts_of(name, one).to_dict() for name, one in named.items()]
         given = text if isinstance(text, str) else list(text)
         face = "write" if isinstance(next(iter(named.values())), Writer) else "predict"
@@ -107,23 +107,23 @@ class Widget(anywidget.AnyWidget):
         """
         return self._explained(self._request())
 
-    def _request(self) -> Request | WritingRequest:
+    def _request(self) -> ExplainRequest | WritingRequest:
         shared = {name: getattr(self, name) for name in ("text", "method", "unit", "of")}
         settings = {"model": self.model_name, **shared}
         if self.face == "predict":
-            return Request.read({**settings, "target": self.target})
+            return ExplainRequest.read({**settings, "target": self.target})
         own = {"output": self.output} if self.output else {"max_new_tokens": self.max_new_tokens}
         return WritingRequest.read({**settings, **own})
 
-    def _explained(self, request: Request | WritingRequest) -> Explanation | GenerationExplanation:
+    def _explained(self, request: ExplainRequest | WritingRequest) -> Explanation | GenerationExplanation:
         # A cell asks for what the page may be waiting for at the same time.
         with self._computing:
             if self._last is None or self._last[0] != request:
                 self._last = request, self._computed(request)
             return self._last[1]
 
-    def _computed(self, request: Request | WritingRequest) -> Explanation | GenerationExplanation:
-        if isinstance(request, Request):
+    def _computed(self, request: ExplainRequest | WritingRequest) -> Explanation | GenerationExplanation:
+        if isinstance(request, ExplainRequest):
             return explained(self._named, request)
         if request.model not in self._named:
             raise UnknownNameError("model", request.model, self._named)
@@ -135,7 +135,7 @@ class Widget(anywidget.AnyWidget):
 
     def _answer(self, ask: str, body: Mapping[str, Any]) -> dict[str, object]:
         if ask == "explain":
-            request = Request.read(body) if self.face == "predict" else WritingRequest.read(body)
+            request = ExplainRequest.read(body) if self.face == "predict" else WritingRequest.read(body)
             wanted = request == self._request()
             return (self._explained(request) if wanted else self._computed(request)).to_dict()
         if self.face == "write":
@@ -144,7 +144,7 @@ class Widget(anywidget.AnyWidget):
             [e] = read_explanations({"explanations": [body.get("explanation")]})
             return self._trusts.of(str(body.get("model")), e)
         if ask == "check":
-            request = Request.read(body)
+            request = ExplainRequest.read(body)
             e = explained(self._named, request)
             return checked(self._named[request.model], e)
         if ask == "view":

@@ -10,7 +10,7 @@ from raison.core.results.generation import GenerationExplanation
 from raison.core.settings.reading import Fields
 from raison.explaining.explain import explain
 from raison.explaining.generation import NEW_TOKENS
-from raison.explaining.texts import Reading
+from raison.explaining.texts import InputOptions
 from raison.models.adapters.writing.writer import Writer
 from raison.web.component.exports import taken
 from raison.web.component.generation_view import output_seen, span_seen, token_seen
@@ -104,13 +104,13 @@ def answered(models: Mapping[str, Writer], ask: str, body: Mapping[str, object])
 
 def continued(model: Writer, text: Any, tokens: int | None) -> dict[str, object]:
     """What a model writes after a prompt or a chat, in plain JSON values."""
-    asked, _ = one_prompt(Reading(), text)
+    asked, _ = one_prompt(InputOptions(), text)
     prompt = model.prompt(asked)
     output = model.continuation(prompt, tokens or NEW_TOKENS)
     return {"model": model.name, "outputs": "text", "prompt": prompt.text, "output": output.text}
 
 
-def one_prompt(reading: Reading, text: Any) -> tuple[Any, Granularity]:
+def one_prompt(reading: InputOptions, text: Any) -> tuple[Any, Granularity]:
     """A single prompt or chat as a model that writes takes it, and the unit. Raises InputError for anything else."""
     prompts, unit, single = reading.prompts(text)
     if not single:

@@ -21,7 +21,7 @@ class AbsentError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RowKey:
     """One row of a run under one seed."""
 
     run: str
@@ -30,7 +30,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class RunLine:
     """One text of a row.
 
     `id` is "" where the data name none. `text`, `confidence` and `top`, the unit that decides, are None where the run
@@ -107,11 +107,11 @@ def top_of(e: Explanation) -> str | None:
     return None if place is None else e.units[place].text
 
 
-def line_of(number: int, e: Listable, name: str = "", label: str | None = None) -> Line:
+def line_of(number: int, e: Listable, name: str = "", label: str | None = None) -> RunLine:
     """A result as a line; `name` is what the data call its text."""
     if not isinstance(e, Explanation):
         return _written(number, e, name)
-    return Line(
+    return RunLine(
         number=number,
         id=name,
         text=shown_text(e),
@@ -129,9 +129,9 @@ def line_of(number: int, e: Listable, name: str = "", label: str | None = None) 
     )
 
 
-def _written(number: int, found: GenerationExplanation | Citations, name: str) -> Line:
+def _written(number: int, found: GenerationExplanation | Citations, name: str) -> RunLine:
     told = listed(number, found)
-    return Line(
+    return RunLine(
         number=number,
         id=name,
         text=(found.question or found.prompt) if isinstance(found, Citations) else found.prompt,

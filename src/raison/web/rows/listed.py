@@ -11,8 +11,8 @@ from raison.core.results.explanation import Explanation
 from raison.core.settings.reading import plain_values
 from raison.report.explanations.listed import Listable, kind_of
 from raison.runs.overview import overview
-from raison.web.rows.lines import OVERVIEW, Line, RowFacts, RunFacts, line_of
-from raison.web.rows.slices import LONGEST, Cut, Wanted, slice_of
+from raison.web.rows.lines import OVERVIEW, RowFacts, RunFacts, RunLine, line_of
+from raison.web.rows.slices import LONGEST, Cut, TextFilter, slice_of
 from raison.web.rows.strata import strata
 
 _PLACE = ("run", "row", "seed")
@@ -56,7 +56,7 @@ class Listed:
         )
 
     @cached_property
-    def _all(self) -> tuple[Line, ...]:
+    def _all(self) -> tuple[RunLine, ...]:
         known = zip(self.explanations, self.labels, strict=True)
         return tuple(line_of(number, e, label=label) for number, (e, label) in enumerate(known))
 
@@ -70,7 +70,7 @@ class Listed:
 
     def slice(self, body: Mapping[str, object]) -> dict[str, object]:
         """Some lines: filtered, sorted, cut."""
-        known = {one.name for kind in (Wanted, Cut) for one in fields(kind)}
+        known = {one.name for kind in (TextFilter, Cut) for one in fields(kind)}
         values = {name: _value(name, value) for name, value in body.items() if name not in _PLACE}
         for name in values:
             if name not in known:
@@ -78,7 +78,7 @@ class Listed:
         cut = Cut(**{one.name: values[one.name] for one in fields(Cut) if one.name in values})
         if not 1 <= cut.count <= LONGEST or cut.start < 0:
             raise InputError(f"a slice has 1 to {LONGEST} texts, from 0 on.")
-        wanted = Wanted(**{one.name: values[one.name] for one in fields(Wanted) if one.name in values})
+        wanted = TextFilter(**{one.name: values[one.name] for one in fields(TextFilter) if one.name in values})
         return _plain(asdict(slice_of(self._lines(body), wanted, cut)))
 
     def strata(self, body: Mapping[str, object]) -> dict[str, object]:
@@ -104,7 +104,7 @@ class Listed:
             raise InputError(f"there is no text {number!r:.40}: there are {len(self.explanations)}, counted from 0.")
         return self.explanations[number]
 
-    def _lines(self, body: Mapping[str, object]) -> list[Line]:
+    def _lines(self, body: Mapping[str, object]) -> list[RunLine]:
         return [self._all[number] for number in self._row(body)]
 
     def _row(self, body: Mapping[str, object]) -> Sequence[int]:

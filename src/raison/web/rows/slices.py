@@ -8,9 +8,9 @@ from typing import Any
 
 from raison.core.errors import InputError, UnknownNameError
 from raison.numerics.statistics.successes import share_interval
-from raison.web.rows.lines import Line
+from raison.web.rows.lines import RunLine
 
-ORDERS: Mapping[str, Callable[[Line], object]] = {
+ORDERS: Mapping[str, Callable[[RunLine], object]] = {
     "number": lambda line: line.number,
     "units": lambda line: line.units,
     "prediction": lambda line: line.prediction,
@@ -27,7 +27,7 @@ LONGEST = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class TextFilter:
     """Which texts are wanted; None asks nothing."""
 
     prediction: str | None = None
@@ -73,10 +73,10 @@ class Slice:
     matching: int
     accuracy: Accuracy | None
     start: int
-    rows: tuple[Line, ...]
+    rows: tuple[RunLine, ...]
 
 
-def slice_of(lines: Sequence[Line], wanted: Wanted, cut: Cut) -> Slice:
+def slice_of(lines: Sequence[RunLine], wanted: TextFilter, cut: Cut) -> Slice:
     """The slice. Raises UnknownNameError for an order that there is not, InputError for what the run does not know."""
     tests = list(_tests(wanted))
     if lines and lines[0].text is None and (wanted.word or wanted.top):
@@ -95,7 +95,7 @@ def slice_of(lines: Sequence[Line], wanted: Wanted, cut: Cut) -> Slice:
     )
 
 
-def accuracy_of(lines: Sequence[Line]) -> Accuracy | None:
+def accuracy_of(lines: Sequence[RunLine]) -> Accuracy | None:
     """Over the lines whose label is known; None without one."""
     judged = [line.prediction == line.label for line in lines if line.label is not None]
     if not judged:
@@ -104,7 +104,7 @@ def accuracy_of(lines: Sequence[Line]) -> Accuracy | None:
     return Accuracy(texts, right, right / texts, *share_interval(right, texts))
 
 
-def _tests(wanted: Wanted) -> Iterator[Callable[[Line], bool]]:
+def _tests(wanted: TextFilter) -> Iterator[Callable[[RunLine], bool]]:
     if wanted.prediction is not None:
         yield lambda line: line.prediction == wanted.prediction
     if wanted.target is not None:
@@ -127,16 +127,16 @@ def _tests(wanted: Wanted) -> Iterator[Callable[[Line], bool]]:
         yield lambda line: line.value is not None and line.value <= (wanted.below or 0.0)
 
 
-def _strings(line: Line) -> list[str]:
+def _strings(line: RunLine) -> list[str]:
     return [line.text] if isinstance(line.text, str) else line.text or []
 
 
-def _key(lines: Sequence[Line], sort: str) -> Callable[[Line], tuple[bool, Any]]:
+def _key(lines: Sequence[RunLine], sort: str) -> Callable[[RunLine], tuple[bool, Any]]:
     metrics = list(lines[0].scores) if lines else []
     if sort not in ORDERS and sort not in metrics:
         raise UnknownNameError("order", sort[:200], [*ORDERS, *metrics])
 
-    def key(line: Line) -> tuple[bool, Any]:
+    def key(line: RunLine) -> tuple[bool, Any]:
         value = ORDERS[sort](line) if sort in ORDERS else _single(line.scores[sort])
         return value is not None, 0 if value is None else value
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from raison.web.rows.lines import Line
+from raison.web.rows.lines import RunLine
 from raison.web.rows.slices import Accuracy, accuracy_of
 
 MOST = 30
@@ -27,7 +27,7 @@ class Stratum:
     accuracy: Accuracy | None
 
 
-def strata(lines: Sequence[Line]) -> list[Stratum]:
+def strata(lines: Sequence[RunLine]) -> list[Stratum]:
     """By label, by prediction, and by quarters of length and of confidence."""
     return [
         *_named(lines, "label", lambda line: line.label),
@@ -38,7 +38,7 @@ def strata(lines: Sequence[Line]) -> list[Stratum]:
     ]
 
 
-def _named(lines: Sequence[Line], by: By, value: Callable[[Line], str | None]) -> Iterator[Stratum]:
+def _named(lines: Sequence[RunLine], by: By, value: Callable[[RunLine], str | None]) -> Iterator[Stratum]:
     counts = Counter(name for line in lines if (name := value(line)) is not None)
     for name, count in counts.most_common(MOST):
         own = [line for line in lines if value(line) == name]
@@ -46,7 +46,7 @@ def _named(lines: Sequence[Line], by: By, value: Callable[[Line], str | None]) -
 
 
 def _quarters(
-    lines: Sequence[Line], by: By, least: str, most: str, value: Callable[[Line], float | None]
+    lines: Sequence[RunLine], by: By, least: str, most: str, value: Callable[[RunLine], float | None]
 ) -> Iterator[Stratum]:
     """About a quarter of the texts each; equal values stay together, and each slice ends with values that occur."""
     known = sorted({found for line in lines if (found := value(line)) is not None})

@@ -21,12 +21,12 @@ from raison.web.component.audits import Trusts
 from raison.web.rows.lines import AbsentError
 from raison.web.server import facts, pages
 from raison.web.server.bodies import CiteBody, ExplainBody, PredictBody, described
-from raison.web.server.calls import Asked, AskedExplanation, AskedPrediction
+from raison.web.server.calls import AskedExplanation, AskedPrediction, ModelRequest
 from raison.web.server.citing import AskedCitations
 from raison.web.server.guard import GONE, MISTAKEN, Guard
-from raison.web.server.runs.folders import Runs
+from raison.web.server.runs.folders import RunFolders
 from raison.web.server.runs.paths import runs_paths
-from raison.web.server.served import LeftError, Served
+from raison.web.server.served import LeftError, ServedModels
 from raison.web.server.trust import AskedCheck
 from raison.web.server.worker import FullError
 
@@ -43,7 +43,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def application(served: Served) -> Guard:
+def application(served: ServedModels) -> Guard:
     """The application that serves these models; it begins when the server does."""
 
     @contextlib.asynccontextmanager
@@ -67,15 +67,15 @@ def application(served: Served) -> Guard:
     _listing(app, served)
     trusts = Trusts(served.models, served.shown.runs)
     trusts.prepare()
-    runs_paths(app, Runs(served.shown.runs), trusts)
+    runs_paths(app, RunFolders(served.shown.runs), trusts)
     pages.paths(app)
     _trusting(app, served, trusts)
     _errors(app)
     return Guard(app, served.access, served.counts, served.shown.log_texts)
 
 
-def _explaining(app: FastAPI, served: Served) -> None:
-    async def answered(request: Request, asked: Asked) -> Response:
+def _explaining(app: FastAPI, served: ServedModels) -> None:
+    async def answered(request: Request, asked: ModelRequest) -> Response:
         answer = await served.answer(request, asked)
         return Response(answer.content, headers={"server-timing": answer.timing}, media_type="application/json")
 
@@ -98,7 +98,7 @@ def _explaining(app: FastAPI, served: Served) -> None:
         return await answered(request, AskedPrediction.read(body, served.limits))
 
 
-def _trusting(app: FastAPI, served: Served, trusts: Trusts) -> None:
+def _trusting(app: FastAPI, served: ServedModels, trusts: Trusts) -> None:
     @app.post("/api/view/trust")
     def trust(body: pages.TrustBody) -> Response:
         """How far a map can be trusted: an audit below --runs of this very model, or else what its method promises."""
@@ -114,7 +114,7 @@ def _trusting(app: FastAPI, served: Served, trusts: Trusts) -> None:
         return Response(answer.content, headers={"server-timing": answer.timing}, media_type="application/json")
 
 
-def _listing(app: FastAPI, served: Served) -> None:
+def _listing(app: FastAPI, served: ServedModels) -> None:
     offered, catalogue = facts.offer(served.models, served.limits), facts.catalogue()
 
     @app.get("/api/models")

@@ -40,7 +40,7 @@ class PredictBody(BaseModel):
     truncate: Annotated[bool, Field(description="whether to read only the beginning of a text that is too long")] = (
         False
     )
-    max_new_tokens: Annotated[int | None, Field(ge=1, description="a number of tokens from 1 on")] = None
+    max_new_tokens: Annotated[int | None, Field(ge=1, description="a number of tokens, at least 1")] = None
 
 
 class ExplainBody(PredictBody):
@@ -59,7 +59,7 @@ class ExplainBody(PredictBody):
     ] = None
     of: Annotated[Name | None, Field(description="probability, logit, log_odds, margin or log_probability")] = None
     removal: Annotated[Name | None, Field(description="one of the model's removals")] = None
-    seed: Annotated[int, Field(ge=0, lt=1 << 63, description="a whole number from 0 on")] = 0
+    seed: Annotated[int, Field(ge=0, lt=1 << 63, description="a whole number of at least 0")] = 0
     precision: Annotated[Name, Field(description="float32 or bfloat16")] = "float32"
     select: Annotated[Name | None, Field(description="the metric that chooses among a method's maps")] = None
     budget: Annotated[int | None, Field(ge=2, description="the passes that auto may take")] = None
@@ -94,8 +94,8 @@ class CiteBody(BaseModel):
     removal: Annotated[Name, Field(description="delete, or a token in the place of absent text, such as ellipsis")] = (
         "delete"
     )
-    seed: Annotated[int, Field(ge=0, lt=1 << 63, description="a whole number from 0 on")] = 0
-    max_new_tokens: Annotated[int | None, Field(ge=1, description="a number of tokens from 1 on")] = None
+    seed: Annotated[int, Field(ge=0, lt=1 << 63, description="a whole number of at least 0")] = 0
+    max_new_tokens: Annotated[int | None, Field(ge=1, description="a number of tokens, at least 1")] = None
     draws: Annotated[int, Field(ge=0, le=256, description="a whole number from 0 to 256")] = 16
 
 

@@ -15,7 +15,7 @@ from raison.core.settings.fields import mistakes_in, refuse
 from raison.core.settings.reading import dump
 from raison.explaining.explain import explain
 from raison.explaining.generation import NEW_TOKENS
-from raison.explaining.texts import Reading
+from raison.explaining.texts import InputOptions
 from raison.methods import CATALOGUE as METHODS
 from raison.metrics import CATALOGUE as METRICS
 from raison.models.adapters.writing.writer import Writer
@@ -33,7 +33,7 @@ USUAL = 20
 """Units of a usual text."""
 
 
-class Asked(ABC):
+class ModelRequest(ABC):
     """A request for a model. Requests that `joins` says can be answered by one call."""
 
     body: PredictBody | CiteBody
@@ -55,7 +55,7 @@ class Asked(ABC):
         """Raise a RaisonError for a text that cannot be answered, before it is answered with others."""
 
     @abstractmethod
-    def run(self, model: Any, asked: Sequence["Asked"]) -> list[bytes]:
+    def run(self, model: Any, asked: Sequence["ModelRequest"]) -> list[bytes]:
         """The answers of requests that join, in JSON. Raises RaisonErrors."""
 
     @property
@@ -64,13 +64,13 @@ class Asked(ABC):
         whole = dump([type(self).__name__, self.settings, self.about])
         return hashlib.sha256(whole.encode()).digest()
 
-    def joins(self, other: "Asked") -> bool:
+    def joins(self, other: "ModelRequest") -> bool:
         """Whether one call can answer both."""
         return type(self) is type(other) and self.settings == other.settings
 
 
 @dataclass(frozen=True)
-class AskedExplanation(Asked):
+class AskedExplanation(ModelRequest):
     """POST /api/explain."""
 
     body: ExplainBody
@@ -105,7 +105,7 @@ class AskedExplanation(Asked):
         text, body = given(self.body.text), self.body
         if _is_ranking(text):
             return
-        reading = Reading(cast("Any", body.unit), tupled_spans(body.units), None, body.language)
+        reading = InputOptions(cast("Any", body.unit), tupled_spans(body.units), None, body.language)
         if isinstance(model, Writer):
             asked, unit = one_prompt(reading, text)
             count = len(model.prompt(asked).units(unit)[0])
@@ -120,7 +120,7 @@ class AskedExplanation(Asked):
                 f"{limits.passes:,}: take another method, fewer samples or unit='sentence'."
             )
 
-    def run(self, model: Any, asked: Sequence[Asked]) -> list[bytes]:
+    def run(self, model: Any, asked: Sequence[ModelRequest]) -> list[bytes]:
         body, texts = self.body, [_text(one) for one in asked]
         spans = tupled_spans(body.units)
         units: Any = spans if spans is None or isinstance(spans, str) else [spans] * len(texts)
@@ -150,7 +150,7 @@ class AskedExplanation(Asked):
 
 
 @dataclass(frozen=True)
-class AskedPrediction(Asked):
+class AskedPrediction(ModelRequest):
     """POST /api/predict."""
 
     body: PredictBody
@@ -174,10 +174,10 @@ class AskedPrediction(Asked):
         text = given(self.body.text)
         if isinstance(model, Writer) or _is_ranking(text):
             return
-        texts, unit, _ = Reading().any(text)
+        texts, unit, _ = InputOptions().any(text)
         model.encode(texts, unit, self.body.truncate)
 
-    def run(self, model: Any, asked: Sequence[Asked]) -> list[bytes]:
+    def run(self, model: Any, asked: Sequence[ModelRequest]) -> list[bytes]:
         texts, tokens = [_text(one) for one in asked], self.body.max_new_tokens
         if isinstance(model, Writer):
             return [json_of(continued(model, text, tokens)) for text in texts]
@@ -227,7 +227,7 @@ def _check_size(body: PredictBody, limits: Limits) -> None:
         raise InputError(f"max_new_tokens is {body.max_new_tokens}, and this server allows {limits.new_tokens}.")
 
 
-def _text(asked: Asked) -> Any:
+def _text(asked: ModelRequest) -> Any:
     """The text of a request that joined this one."""
     return given(cast("PredictBody", asked.body).text)
 

@@ -15,12 +15,12 @@ from raison.explaining.sourced_prompt import asked as sourced
 from raison.models.adapters.writing.writer import Writer
 from raison.text.sourced import names
 from raison.web.server.bodies import CiteBody, characters, given
-from raison.web.server.calls import Asked, check_call, json_of, passes
+from raison.web.server.calls import ModelRequest, check_call, json_of, passes
 from raison.web.server.settings import Limits
 
 
 @dataclass(frozen=True)
-class AskedCitations(Asked):
+class AskedCitations(ModelRequest):
     """One question with its sources; questions are answered one by one."""
 
     body: CiteBody
@@ -67,7 +67,7 @@ class AskedCitations(Asked):
                 f"{limits.passes:,}: take fewer sources, fewer draws or within='source'."
             )
 
-    def run(self, model: Any, asked: Sequence[Asked]) -> list[bytes]:
+    def run(self, model: Any, asked: Sequence[ModelRequest]) -> list[bytes]:
         body = self.body
         found = cite(
             model,

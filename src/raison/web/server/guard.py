@@ -61,7 +61,7 @@ class GoneError(Exception):
     """The connection has ended: by the client, or by uvicorn, which has answered what is no HTTP."""
 
 
-class RefusedError(Exception):
+class RequestRefusedError(Exception):
     """A request that is not read, with the status and the line that it gets."""
 
     def __init__(self, status: int, line: str) -> None:
@@ -70,7 +70,7 @@ class RefusedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class RequestHead:
     """What a request says of itself before its body."""
 
     method: str
@@ -78,11 +78,11 @@ class Asking:
     headers: dict[str, str]
 
     @classmethod
-    def of(cls, scope: Scope) -> "Asking":
+    def of(cls, scope: Scope) -> "RequestHead":
         """Of several headers of a name the last one; a second Host is refused."""
         pairs = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"]]
         if sum(name == "host" for name, _ in pairs) > 1:
-            raise RefusedError(400, "a request has one Host.")
+            raise RequestRefusedError(400, "a request has one Host.")
         return cls(scope["method"], scope["path"], dict(pairs))
 
     @property
@@ -107,9 +107,9 @@ class Guard:
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return
-        began, answered = time.monotonic(), _Answered(send)
+        began, answered = time.monotonic(), _HeaderSender(send)
         try:
-            asking = Asking.of(scope)
+            asking = RequestHead.of(scope)
             self._check(asking)
             body = await _body(asking, receive)
             if self._log_texts and body:
@@ -117,7 +117,7 @@ class Guard:
             await self._app(scope, _replayed(body, receive), answered.send)
         except GoneError:
             answered.status = GONE
-        except RefusedError as refused:
+        except RequestRefusedError as refused:
             if refused.status == 413:
                 await _forget(receive)
             await answered.refuse(refused.status, str(refused))
@@ -128,20 +128,20 @@ class Guard:
         self._counts.requested(route, answered.status)
         LOG.info("%.20s %s %d %.0f ms", scope["method"], route, answered.status, 1000 * (time.monotonic() - began))
 
-    def _check(self, asking: Asking) -> None:
+    def _check(self, asking: RequestHead) -> None:
         host = asking.headers.get("host", "")
         if not self._called(host):
-            raise RefusedError(403, "this Host is not the server's: give --allow-host if it is.")
+            raise RequestRefusedError(403, "this Host is not the server's: give --allow-host if it is.")
         origin = asking.headers.get("origin")
         if origin is not None and urlsplit_host(origin) != host.lower():
-            raise RefusedError(403, "another site asks (Origin): only this server's page may.")
+            raise RequestRefusedError(403, "another site asks (Origin): only this server's page may.")
         if asking.headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and not asking.is_navigation:
-            raise RefusedError(403, "another site asks (Sec-Fetch-Site): only this server's page may.")
+            raise RequestRefusedError(403, "another site asks (Sec-Fetch-Site): only this server's page may.")
         if asking.path in OPEN or asking.path.startswith(ASSETS) or self._access.token is None:
             return
         scheme, _, token = asking.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not hmac.compare_digest(token.encode(), self._access.token.encode()):
-            raise RefusedError(401, "give the server's token: Authorization: Bearer TOKEN.")
+            raise RequestRefusedError(401, "give the server's token: Authorization: Bearer TOKEN.")
 
     def _called(self, host: str) -> bool:
         """Whether a Host is a name of this server. A number is: no other site can claim it."""
@@ -152,7 +152,7 @@ class Guard:
         return name in allowed or _is_own(name, self._access.is_local)
 
 
-class _Answered:
+class _HeaderSender:
     """Sends an answer with the headers that all have, and knows what was sent."""
 
     def __init__(self, send: Send) -> None:
@@ -223,16 +223,16 @@ def _is_own(name: str, local: bool) -> bool:
     return address.is_loopback or not local
 
 
-async def _body(asking: Asking, receive: Receive) -> bytes:
+async def _body(asking: RequestHead, receive: Receive) -> bytes:
     """The whole body. Raises RefusedError for one that is too large, too slow or of another kind."""
     declared, viewed = asking.headers.get("content-length", "0"), asking.path.startswith(VIEWED)
     most, too_large = (VIEW, TOO_MANY) if viewed else (BODY, TOO_LONG)
     if not declared.isdecimal() or int(declared[:20]) > most:
-        raise RefusedError(413, too_large)
+        raise RequestRefusedError(413, too_large)
     if asking.method == "POST":
         kind = asking.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":
-            raise RefusedError(415, "give the body as application/json.")
+            raise RequestRefusedError(415, "give the body as application/json.")
     parts: list[bytes] = []
     try:
         async with asyncio.timeout(BODY_SECONDS):
@@ -242,11 +242,11 @@ async def _body(asking: Asking, receive: Receive) -> bytes:
                     raise GoneError
                 parts.append(message.get("body", b""))
                 if sum(map(len, parts)) > most:
-                    raise RefusedError(413, too_large)
+                    raise RequestRefusedError(413, too_large)
                 if not message.get("more_body", False):
                     return b"".join(parts)
     except TimeoutError:
-        raise RefusedError(408, f"the body took more than {BODY_SECONDS:g} seconds.") from None
+        raise RequestRefusedError(408, f"the body took more than {BODY_SECONDS:g} seconds.") from None
 
 
 async def _forget(receive: Receive) -> None:

@@ -11,7 +11,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from raison.web.server.app import application
 from raison.web.server.guard import LOG
-from raison.web.server.served import Served
+from raison.web.server.served import ServedModels
 from raison.web.server.settings import Access
 
 HEAD_SECONDS = 5.0
@@ -52,7 +52,7 @@ def listening(access: Access) -> socket.socket:
     return socket.create_server((access.host, access.port), family=family, backlog=2048)
 
 
-def run(served: Served, ready: Callable[[str], None]) -> None:
+def run(served: ServedModels, ready: Callable[[str], None]) -> None:
     """Serve until an interrupt. `ready` is told the page's address. Raises OSError for an address that is not free."""
     held = listening(served.access)
     server = server_of(served)
@@ -62,7 +62,7 @@ def run(served: Served, ready: Callable[[str], None]) -> None:
     server.run(sockets=[held])
 
 
-def server_of(served: Served) -> uvicorn.Server:
+def server_of(served: ServedModels) -> uvicorn.Server:
     """uvicorn with what it is told here."""
     config = uvicorn.Config(
         application(served),

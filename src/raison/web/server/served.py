@@ -10,10 +10,10 @@ from starlette.requests import Request
 
 from raison.core.errors import UnknownNameError
 from raison.web.rows.lines import AbsentError
-from raison.web.server.calls import Asked
+from raison.web.server.calls import ModelRequest
 from raison.web.server.counts import Counts
 from raison.web.server.kept import Kept
-from raison.web.server.settings import Access, Limits, Shown
+from raison.web.server.settings import Access, Limits, VisibleFolders
 from raison.web.server.turns import Client, Waiting
 from raison.web.server.worker import Worker
 
@@ -28,7 +28,7 @@ class LeftError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class TimedAnswer:
     """An answer's JSON, and how long it took, as the header Server-Timing says it."""
 
     content: bytes
@@ -36,13 +36,13 @@ class Answer:
 
 
 @dataclass
-class Served:
+class ServedModels:
     """Models by their names; requests can name no other."""
 
     models: Mapping[str, Any]
     access: Access = field(default_factory=Access)
     limits: Limits = field(default_factory=Limits)
-    shown: Shown = field(default_factory=Shown)
+    shown: VisibleFolders = field(default_factory=VisibleFolders)
     counts: Counts = field(default_factory=Counts)
 
     def __post_init__(self) -> None:
@@ -70,7 +70,7 @@ class Served:
             raise AbsentError(str(UnknownNameError("model", model[:200], self.workers)))
         return self.workers[model]
 
-    async def answer(self, request: Request, asked: Asked) -> Answer:
+    async def answer(self, request: Request, asked: ModelRequest) -> TimedAnswer:
         """The answer, known or computed when its turn comes.
 
         Raises FullError, RaisonErrors of the call, and LeftError if the client leaves before.
@@ -79,14 +79,14 @@ class Served:
         known = self.kept.get(key)
         if known is not None:
             self.counts.known()
-            return Answer(known, "kept")
+            return TimedAnswer(known, "kept")
         worker = self.worker(asked.body.model)
         waiting = worker.ask(self._client(request), asked)
         content = await _unless_left(request, worker, waiting)
         self.kept.put(key, content)
         self.counts.holds(self.kept.size)
         queued, spent = waiting.begun - waiting.since, time.monotonic() - waiting.begun
-        return Answer(content, f"wait;dur={1000 * queued:.1f}, run;dur={1000 * spent:.1f}")
+        return TimedAnswer(content, f"wait;dur={1000 * queued:.1f}, run;dur={1000 * spent:.1f}")
 
     def _client(self, request: Request) -> Client:
         """Who asks. Behind a proxy, the address is the one that the proxy itself has seen."""

@@ -79,7 +79,7 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class VisibleFolders:
     """What requests can see besides the models. `runs` None shows no run."""
 
     runs: Annotated[Path | None, Setting("Folder of comparisons to show.")] = None

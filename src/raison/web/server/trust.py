@@ -11,12 +11,12 @@ from raison.core.settings.reading import parse
 from raison.models.adapters.writing.writer import Writer
 from raison.web.component.explanation_checks import checked
 from raison.web.server.bodies import ExplainBody
-from raison.web.server.calls import Asked, AskedExplanation, json_of
+from raison.web.server.calls import AskedExplanation, ModelRequest, json_of
 from raison.web.server.settings import Limits
 
 
 @dataclass(frozen=True)
-class AskedCheck(Asked):
+class AskedCheck(ModelRequest):
     """POST /api/check: an explanation, and the tests of its text."""
 
     own: AskedExplanation
@@ -43,7 +43,7 @@ class AskedCheck(Asked):
             raise InputError("maps of predictions are checked, and this model writes.")
         self.own.check(model, limits)
 
-    def run(self, model: Any, asked: Sequence[Asked]) -> list[bytes]:
+    def run(self, model: Any, asked: Sequence[ModelRequest]) -> list[bytes]:
         [answer] = self.own.run(model, [self.own])
         e = Explanation.from_dict(parse(answer.decode(), "an explanation"))
         return [json_of(checked(model, e))]

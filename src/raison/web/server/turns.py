@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from raison.web.server.calls import Asked
+from raison.web.server.calls import ModelRequest
 
 
 class Client(NamedTuple):
@@ -21,7 +21,7 @@ class Waiting:
     """A request that waits. Its future has the answer; one that is cancelled is not answered."""
 
     client: Client
-    asked: Asked
+    asked: ModelRequest
     future: "Future[bytes]" = field(default_factory=Future)
     since: float = 0.0
     """When it began to wait."""

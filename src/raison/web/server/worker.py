@@ -9,7 +9,7 @@ from typing import Any
 
 from raison.core.errors import InputError, RaisonError
 from raison.progress import hearing
-from raison.web.server.calls import Asked
+from raison.web.server.calls import ModelRequest
 from raison.web.server.counts import Counts
 from raison.web.server.settings import Limits
 from raison.web.server.turns import Client, Turns, Waiting
@@ -64,7 +64,7 @@ class Worker:
             self._changed.notify()
         self._thread.join()
 
-    def ask(self, client: Client, asked: Asked) -> Waiting:
+    def ask(self, client: Client, asked: ModelRequest) -> Waiting:
         """Put a request into the queue. Raises FullError."""
         waiting = Waiting(client, asked, since=time.monotonic())
         with self._changed:

@@ -17,7 +17,7 @@ import torch
 from raison import progress
 from raison.core.errors import InputError, NonFiniteError, UnknownNameError
 from raison.jobs.store import RecordStore
-from raison.training.loop.tuning import Report, SearchSettings, Trial, best, search
+from raison.training.loop.tuning import Report, SearchSettings, TuningTrial, best, search
 
 SPACE = {"p": (0.0, 1.0), "a": (0.0, 1.0), "inv": (0.0, 2.0)}
 PEAK = {"p": 0.8, "a": 0.15, "inv": 1.3}
@@ -127,7 +127,7 @@ def test_hopeless_trials_are_given_up_and_save_work() -> None:
 
 def played(
     curves: Sequence[Sequence[Mapping[str, float]]], warm_trials: int, goals: Sequence[str]
-) -> tuple[Trial, ...]:
+) -> tuple[TuningTrial, ...]:
     """A search whose trials report the given numbers, whatever their weights."""
     rows = iter(curves)
 

@@ -13,7 +13,7 @@ import raison
 from raison.core.inputs.encoding import Encoding
 from raison.numerics.attention.interpretable import NORMS
 from raison.training.loop.checkpoint import trainable_state
-from raison.training.self_explaining.reading import Read, SelfExplaining
+from raison.training.self_explaining.reading import ReaderOutput, SelfExplaining
 from raison.training.self_explaining.simulation import Imitation, Lessons, Simulation, SimulationPlan, chosen_rows
 from tests.taught import TEXTS, design_of, network_of, simulation_of
 from tests.tiny import TINY
@@ -79,7 +79,7 @@ def on_own_tokens(values: list[Tensor], student: Encoding, smoothing: float) -> 
 def equation_7(
     skeleton: SelfExplaining,
     weights: Mapping[str, Tensor],
-    taught: list[Read],
+    taught: list[ReaderOutput],
     rows: list[int],
     settings: tuple[float, float],
 ) -> Tensor:
@@ -105,7 +105,7 @@ MODELS = raison.load(*TINY["bert"]())
 """Reads texts as the models that are trained here do."""
 
 
-def alone(network: SelfExplaining, rows: list[int]) -> list[Read]:
+def alone(network: SelfExplaining, rows: list[int]) -> list[ReaderOutput]:
     return [network(network.model.encode([TEXTS[row]], "token")) for row in rows]
 
 
@@ -119,7 +119,7 @@ def test_the_gradient_is_that_of_double_backpropagation(norm: str, student: str,
     weights = {name: value.clone().requires_grad_() for name, value in simulation.weights.items()}
     rows, settings = drawn(0), (0.7, 0.05)
     taught = alone(network, rows)
-    fixed = [Read(one.decisions.detach(), one.shares) for one in taught]
+    fixed = [ReaderOutput(one.decisions.detach(), one.shares) for one in taught]
     inner = equation_7(skeleton, weights, fixed, rows, settings)
     slopes = torch.autograd.grad(inner, list(weights.values()), create_graph=True, allow_unused=True)
     updated = {
@@ -263,7 +263,7 @@ def test_an_explanation_of_special_tokens_alone_shows_every_token_equally() -> N
     read = network(encoding)
     skeleton = simulation.skeleton
     with torch.no_grad():
-        found = simulation.judge(encoding, Read(read.decisions, shares), Imitation(1.0, 0.0)).loss.item()
+        found = simulation.judge(encoding, ReaderOutput(read.decisions, shares), Imitation(1.0, 0.0)).loss.item()
         answered = functional_call(skeleton, simulation.weights, (network_encoding(skeleton, 0),))
         said = int(read.decisions[0, 0].argmax())
         own = on_own_tokens(list(answered.shares[0]), network_encoding(skeleton, 0), 0.0)

@@ -10,7 +10,7 @@ import torch
 import raison
 from raison.core.errors import RaisonError
 from raison.models.adapters.writing.generator import Generator
-from raison.web.component.explain_request import Request, explained, read_explanations
+from raison.web.component.explain_request import ExplainRequest, explained, read_explanations
 from raison.web.component.model_facts import QUICK, facts_of
 from raison.web.component.writing_request import WritingRequest, plain
 from tests.explained import of_words
@@ -29,8 +29,8 @@ MODEL = raison.load(lengths, classes=["long", "short"])
 def test_a_request_is_a_call_of_explain() -> None:
     body = {"model": "m", "text": "a b c", "method": "occlusion", "unit": "token", "of": "log_odds"}
     body["target"] = ["short", "long"]  # type: ignore[assignment]
-    request = Request.read(body)
-    assert request == Request("m", "a b c", "occlusion", "token", ("short", "long"), "log_odds")
+    request = ExplainRequest.read(body)
+    assert request == ExplainRequest("m", "a b c", "occlusion", "token", ("short", "long"), "log_odds")
     told = explained({"m": MODEL}, request)
     expected = raison.explain(
         MODEL, "a b c", "occlusion", unit="token", target=("short", "long"), of="log_odds", progress=False
@@ -40,7 +40,9 @@ def test_a_request_is_a_call_of_explain() -> None:
 
 
 def test_what_is_left_out_is_as_in_explain() -> None:
-    assert Request.read({"model": "m", "text": ["a", "b"]}) == Request("m", ("a", "b"), "auto", "word", None, None)
+    assert ExplainRequest.read({"model": "m", "text": ["a", "b"]}) == ExplainRequest(
+        "m", ("a", "b"), "auto", "word", None, None
+    )
 
 
 @pytest.mark.parametrize(
@@ -59,7 +61,7 @@ def test_what_is_left_out_is_as_in_explain() -> None:
 )
 def test_what_is_no_request_is_refused_in_one_line(body: dict[str, Any], said: str) -> None:
     with pytest.raises(RaisonError, match=said) as refused:
-        Request.read(body)
+        ExplainRequest.read(body)
     assert "\n" not in str(refused.value)
 
 
@@ -94,7 +96,7 @@ def test_what_is_no_request_for_an_answer_is_refused_in_one_line(body: dict[str,
 
 def test_a_model_that_is_not_offered_is_refused() -> None:
     with pytest.raises(RaisonError, match="unknown model 'other'"):
-        explained({"m": MODEL}, Request.read({"model": "other", "text": "a"}))
+        explained({"m": MODEL}, ExplainRequest.read({"model": "other", "text": "a"}))
 
 
 def test_explanations_are_read_and_none_is_refused() -> None:

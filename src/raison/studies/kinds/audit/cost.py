@@ -13,7 +13,7 @@ from raison.core.registry import label_of
 from raison.explaining.attribution import Batch, explanations_of, prepare
 from raison.explaining.evidence import BatchRow, is_harmless
 from raison.explaining.rewordings import worded
-from raison.judging.estimate import Tokens, estimate_plan, probes, speed_of
+from raison.judging.estimate import BackwardPasses, estimate_plan, probes, speed_of
 from raison.methods import CATALOGUE
 from raison.metrics.harmless_change import HarmlessChange
 from raison.models.adapters.blackbox.function import BlackBox
@@ -27,7 +27,7 @@ from raison.trust.randomisation import count_blocks
 from raison.trust.substitution import kept_tries
 
 COUNTED = 4
-"""Texts of which a first round of exchanged words is counted."""
+"""Number of texts for which a first round of word substitutions is counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,10 @@ def cost_of(model: LanguageModel, suite: Suite) -> AuditCost:
     plans = suite.comparisons(model)
     encoding = model.encode(list(suite.texts), suite.settings.unit, suite.settings.truncate)
     speed = speed_of(plans[FAITHFULNESS], encoding)
-    job = _Audited(model, suite, methods, Tokens.read(plans[FAITHFULNESS], encoding), speed)
-    sizes = [_Size(*each) for each in zip(range(len(encoding)), encoding.unit_counts, encoding.lengths, strict=True)]
+    job = _CostSubject(model, suite, methods, BackwardPasses.read(plans[FAITHFULNESS], encoding), speed)
+    sizes = [
+        _TextSize(*each) for each in zip(range(len(encoding)), encoding.unit_counts, encoding.lengths, strict=True)
+    ]
     parts = {
         "faithfulness": estimate_plan(plans[FAITHFULNESS], speed).seconds,
         "harmless changes": _changing(job),
@@ -73,7 +75,7 @@ def cost_of(model: LanguageModel, suite: Suite) -> AuditCost:
     return AuditCost(parts | {"attacks": _attacking(job), "exchanged words": _exchanging(job, sizes)})
 
 
-class _Size(NamedTuple):
+class _TextSize(NamedTuple):
     """A text by its number: its units and its tokens."""
 
     text: int
@@ -82,21 +84,21 @@ class _Size(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Audited:
+class _CostSubject:
     """What is audited."""
 
     model: LanguageModel
     suite: Suite
     methods: tuple[Method, ...]
-    tokens: Tokens
+    tokens: BackwardPasses
     speed: Speed
 
-    def seconds(self, made: Method, size: _Size) -> float:
+    def seconds(self, made: Method, size: _TextSize) -> float:
         """What one explanation of a text takes."""
         return self.speed.seconds(made.total_cost(size.units).of_tokens(self.tokens.of(made, size.text)), size.length)
 
 
-def _randomising(job: _Audited, sizes: Sequence[_Size]) -> float:
+def _randomising(job: _CostSubject, sizes: Sequence[_TextSize]) -> float:
     """Every method once on the model as it is, and once for each number of blocks.
 
     Passes without gradients go only through blocks from the lowest randomised one on: on average half of them.
@@ -117,7 +119,7 @@ def _only_masks(method: Method) -> bool:
     return not method.needs and method.cost(8).backwards == 0
 
 
-def _attacking(job: _Audited) -> float:
+def _attacking(job: _CostSubject) -> float:
     model: Classifier = job.model  # type: ignore[assignment]
     left_out = undifferentiable(model, job.methods)
     methods = [method for method in job.methods if label_of(method) not in left_out]
@@ -133,7 +135,7 @@ def _attacking(job: _Audited) -> float:
     return seconds * sum(encoding.lengths)
 
 
-def _changing(job: _Audited) -> float:
+def _changing(job: _CostSubject) -> float:
     """Each text is explained once, and once more in every wording that turns out to be harmless: that is asked now."""
     plan, settings = job.suite.comparisons(job.model)[CHANGES], job.suite.settings
     (metric,) = plan.judges
@@ -159,15 +161,17 @@ def _changing(job: _Audited) -> float:
     return seconds + _explaining(job, wordings, harmless)
 
 
-def _explaining(job: _Audited, batch: Batch, texts: Mapping[int, int]) -> float:
+def _explaining(job: _CostSubject, batch: Batch, texts: Mapping[int, int]) -> float:
     """Some rows by every method, given the text of each."""
     units, lengths = batch.encoding.unit_counts, batch.encoding.lengths
     return sum(
-        job.seconds(made, _Size(text, units[row], lengths[row])) for row, text in texts.items() for made in job.methods
+        job.seconds(made, _TextSize(text, units[row], lengths[row]))
+        for row, text in texts.items()
+        for made in job.methods
     )
 
 
-def _exchanging(job: _Audited, sizes: Sequence[_Size]) -> float:
+def _exchanging(job: _CostSubject, sizes: Sequence[_TextSize]) -> float:
     """Each text is explained once, and in every round as often as a try keeps the prediction.
 
     How many do is counted in a first round of some texts, which is the same for all methods.

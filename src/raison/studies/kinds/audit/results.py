@@ -33,7 +33,7 @@ from raison.runs.record_validation import check_schema
 from raison.runs.run import SCHEMA, read_run
 from raison.runs.statistics import cost, subtract
 from raison.runs.table import comparison
-from raison.studies.folder import Claim, StudyHead, Written, study_text
+from raison.studies.folder import Claim, StudyHead, WrittenStudy, study_text
 from raison.trust.records import Order
 from raison.trust.results import TrustHead, TrustRun
 from raison.trust.results import read_run as read_trust_run
@@ -48,12 +48,12 @@ RANDOM = "random"
 _HOW = {
     "embedding": "by shifted word embeddings",
     "noise": "by the best of random shifts of that size",
-    "substitution": "by words exchanged for similar ones",
+    "substitution": "by replacing words with similar ones",
 }
 _KINDS = {"embedding": "shifted embeddings", "substitution": "exchanged words"}
 _BORDER = {
-    False: "two classes are as probable as each other",
-    True: "the text does not move the score, or two documents have the same one",
+    False: "two classes are equally probable",
+    True: "the text does not change the score, or two documents have the same score",
 }
 ORDER: Order = "cascading"
 
@@ -61,9 +61,9 @@ Light = Literal["green", "amber", "red", "grey"]
 Question = Literal["faithful", "parameters", "changes", "attacks"]
 
 HALF = 0.5
-"""The border of a randomisation curve's area, and of the share of top ranks that an attack may take."""
+"""The threshold for the area under a randomisation curve, and for the share of top ranks that an attack changes."""
 STEADY = 0.8
-"""Rank correlation from which an explanation counts as the same after a harmless change."""
+"""Minimum rank correlation of explanations that count as the same after a harmless change."""
 HARD = 0.25
 """Share of top ranks below which an attack counts as failed."""
 
@@ -133,7 +133,7 @@ class AuditHead(StudyHead):
 
 
 @dataclass(frozen=True, slots=True)
-class Audit(Written):
+class Audit(WrittenStudy):
     """Verdicts on all methods, the most trustworthy first; `recommended` is None where none can be trusted."""
 
     header: AuditHead
@@ -145,7 +145,7 @@ class Audit(Written):
     changes: Comparison | None
     agreement: tuple[PairAgreement, ...] = ()
     spent: float = 0.0
-    """Seconds, of all processes."""
+    """In seconds, over all processes."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values: the advice, and every verdict with its evidence."""
@@ -159,7 +159,7 @@ class Audit(Written):
         """What was not tested, a method or a method in a part, and why."""
         listed, asked = list(self.header.unable.items()), self.trust.header
         if self.header.others:
-            listed.append((f"{self.header.others} more answers", "the model does not give them itself"))
+            listed.append((f"{self.header.others} more answers", "they are not the model's own"))
         if asked.randomisation is not None:
             listed += [(f"{method}, randomised", why) for method, why in asked.randomisation.left_out.items()]
         if asked.attacks is not None:
@@ -201,7 +201,7 @@ def read(folder: Path) -> Audit:
     """Judge what a folder holds. Raises DataError where no text was finished by every method."""
     header = read_marker(folder, AUDIT)
     if header is None:
-        raise DataError(f"{folder} holds no audit: it has no {HEADER}.")
+        raise DataError(f"{folder} contains no audit: it has no {HEADER}.")
     check_schema(header, folder / HEADER, SCHEMA)
     head, text = read_written(AuditHead, header, "the head of an audit", folder / HEADER), study_text(folder)
     run = read_run(folder / FAITHFULNESS)
@@ -221,7 +221,7 @@ def read(folder: Path) -> Audit:
         for row in table.rows
         if row.method != RANDOM
     ]
-    recommended, reason = _recommended(judged, table)
+    recommended, reason = recommendation(judged, table)
     order = {"green": 0, "amber": 1, "red": 2, "grey": 3}
     judged.sort(key=lambda one: (one.method != recommended, order[one.light], -one.score.mean))
     spent = sum(line["seconds"] for line in RecordStore(folder / SPENT).read().records)
@@ -241,7 +241,7 @@ def sample(_results: Audit, _claim: Claim, _place: str) -> None:
 
 def _judged(row: Scores, evidence: tuple[Finding, ...]) -> MethodAudit:
     lights = {one.question: one.light for one in evidence}
-    score = summary(_scores(row))
+    score = summary(faithfulness(row))
     needed, further = {lights["faithful"], lights["parameters"]}, {lights["changes"], lights["attacks"]}
     light: Light = "red" if "red" in needed else "green" if needed == {"green"} and "red" not in further else "amber"
     return MethodAudit(row.method, light, evidence, score, cost(row), row.seconds.mean)
@@ -276,13 +276,13 @@ def _parameters(trust: TrustRun, method: str) -> Finding:
     curves = list(areas(trust, method, ORDER, "spearman").values())
     value = summary(curves)
     if not value.count:
-        return Finding("parameters", "grey", None, "No text has a whole curve yet.")
+        return Finding("parameters", "grey", None, "No text has a complete curve yet.")
     light = _light(curves, Border("below", HALF), Border("above", HALF))
     end = summary(at_blocks(trust, method, ORDER, trust.blocks, "spearman").values())
     says = (
-        f"With all {trust.blocks} blocks randomised the scores still correlate by "
-        f"{phrases.with_interval(end, '.2f')} with the model's own; area under the curve "
-        f"{phrases.with_interval(value, '.2f')} (low: depends on the parameters; 1: does not at all).{_few(light)}"
+        f"With all {trust.blocks} blocks randomised the scores still correlate by {phrases.with_interval(end, '.2f')} "
+        f"with the model's own; area under the curve {phrases.with_interval(value, '.2f')} (low: depends on the "
+        f"parameters; 1: does not depend on them at all).{_few(light)}"
     )
     return Finding("parameters", light, value, says)
 
@@ -294,8 +294,8 @@ def _changes(changes: Comparison | None, method: str) -> Finding:
         return Finding("changes", "grey", None, "No harmless change could be measured.")
     light = _light(rows[0][HARMLESS].values, Border("above", STEADY), Border("below", HALF))
     says = (
-        f"Rank correlation {phrases.with_interval(value, '.2f')} between a text and the same text changed so that "
-        f"the prediction stays, over {value.count} texts.{_few(light)}"
+        f"Rank correlation {phrases.with_interval(value, '.2f')} between a text and the same text with changes that "
+        f"keep the prediction, over {value.count} texts.{_few(light)}"
     )
     return Finding("changes", light, value, says)
 
@@ -318,8 +318,8 @@ def _attacks(trust: TrustRun, method: str, number: str) -> Finding:
     moved = summary(effects(trust, method, worst, "absolute_probability_change").values())
     what, digits = f"score ({number})" if number else "probability", phrases.places(10 * moved.mean)
     says = (
-        f"Share of the top ranks lost while the prediction holds: {', '.join(told)}. The strongest of these moves the "
-        f"{what} by {moved.mean:.{digits}f}.{_few(light)}"
+        f"Share of the top ranks lost while the prediction holds: {', '.join(told)}. The strongest of these changes "
+        f"the {what} by {moved.mean:.{digits}f}.{_few(light)}"
     )
     return Finding("attacks", light, value, says)
 
@@ -345,7 +345,7 @@ def _why(trust: TrustRun, part: str, method: str) -> str:
     return "; ".join(known) or "not measured yet"
 
 
-def _recommended(judged: Sequence[MethodAudit], table: Comparison) -> tuple[str | None, str]:
+def recommendation(judged: Sequence[MethodAudit], table: Comparison) -> tuple[str | None, str]:
     """The cheapest of the methods with the best light that are not worse than the most faithful one, see `_below`."""
     for light in ("green", "amber"):
         able = [one for one in judged if one.light == light]
@@ -357,7 +357,7 @@ def _recommended(judged: Sequence[MethodAudit], table: Comparison) -> tuple[str 
     alike = [one for one in able if one is best or not _below(_row(table, one.method), _row(table, best.method))]
     chosen = min(alike, key=lambda one: one.passes)
     seconds = f"{chosen.passes:,.0f} passes a text"
-    caution = "" if light == "green" else " No method passes without reservation: read what stands beside it."
+    caution = "" if light == "green" else " No method passes without reservations: read the remarks."
     if len(alike) == 1:
         return chosen.method, f"The most faithful of the methods that pass, at {seconds}.{caution}"
     row = _row(table, chosen.method)
@@ -373,7 +373,7 @@ def _below(row: Scores, best: Scores) -> bool:
 
     Both counts are means over shares of 1 to 50 %; each is judged by the interval of the paired difference.
     """
-    one, other = (np.array(_scores(each), dtype=np.float64)[:, None] for each in (row, best))
+    one, other = (np.array(faithfulness(each), dtype=np.float64)[:, None] for each in (row, best))
     gaps = (
         subtract(row[COMPREHENSIVE], best[COMPREHENSIVE]),
         subtract(best[SUFFICIENT], row[SUFFICIENT]),
@@ -382,14 +382,14 @@ def _below(row: Scores, best: Scores) -> bool:
     return any(finding_of(gap, "below") == "holds" for gap in gaps)
 
 
-def _scores(row: Scores) -> list[float]:
+def faithfulness(row: Scores) -> list[float]:
     """Comprehensiveness minus sufficiency of each text."""
     pairs = zip(row[COMPREHENSIVE].values, row[SUFFICIENT].values, strict=True)
     return [more - less for more, less in pairs]
 
 
 def _gains(row: Scores, random: Scores) -> list[float]:
-    return [score - other for score, other in zip(_scores(row), _scores(random), strict=True)]
+    return [score - other for score, other in zip(faithfulness(row), faithfulness(random), strict=True)]
 
 
 def _row(table: Comparison, method: str) -> Scores:

@@ -12,12 +12,12 @@ from raison.report.style import phrases
 from raison.report.tables.agreement_matrices import agreements
 from raison.report.tables.records import (
     Advice,
-    Answer,
-    Answers,
+    AnsweredQuestion,
+    AnsweredQuestions,
     Cell,
     Document,
-    Explained,
     Facts,
+    HeadedExplanation,
     Light,
     Part,
     Plots,
@@ -48,11 +48,11 @@ from raison.trust.records import Substituted
 from raison.trust.results import AttackedHead, RandomisedHead, substituted
 
 EXAMPLES = 3
-"""Texts that a method's page shows."""
+"""Number of texts that a method's page shows."""
 PAGE = "index.html"
 
 LIGHTS: dict[Light, str] = {"green": "trust", "amber": "with care", "red": "do not trust", "grey": "not tested"}
-"""The lights in words, for those who see no colours, and on paper."""
+"""The lights in words, for readers who cannot see the colours, and for print."""
 
 ANSWERS: dict[Question, dict[Light, str]] = {
     "faithful": {"green": "faithful", "amber": "partly", "red": "no better than random", "grey": "not tested"},
@@ -76,34 +76,34 @@ SHORT: dict[Question, str] = {
 }
 
 _CHANGES = (
-    "Letters are capitalised, contractions resolved, words replaced by synonyms, a sentence that says nothing is "
-    "added; only changes that leave {what} where it is count{how}. The number is the rank correlation with the "
-    f"original. Green: its interval lies above {STEADY}. Red: below {HALF}. Amber: between."
+    "Letters are capitalised, contractions expanded, words replaced by synonyms, an empty sentence is added; only "
+    "changes that keep {what} count{how}. The number is the rank correlation with the original. Green: its "
+    f"interval lies above {STEADY}. Red: below {HALF}. Amber: between."
 )
 _STILL = (
-    ": those that move it by at most a twentieth of how far the whole text moves it, and that leave two ranked "
-    "documents in their order. Of an answer with sources one source is changed so, or two change places"
+    ": it may change by at most 5 % of the whole text's effect on it, and two ranked documents must keep their order. "
+    "In an answer with sources, one source is changed in these ways, or two sources are swapped"
 )
-_ATTACKED = " The prediction is kept where the score stays where it is, as under harmless changes."
+_ATTACKED = " The prediction counts as kept if the score does not change, as under harmless changes."
 
 RULES: dict[Question, str] = {
     "faithful": (
-        "The units with the highest scores are removed (comprehensiveness), or kept alone (sufficiency). Green: better "
-        "than random scores on both, which means that the 95 % interval of the difference lies above 0. Amber: on one. "
+        "The units with the highest scores are removed (comprehensiveness), or kept alone (sufficiency). Green: "
+        "better than random scores on both, that is, the 95 % interval of the difference lies above 0. Amber: on one. "
         "Red: on neither, or worse than random on either."
     ),
     "parameters": (
         "The model's blocks are filled with random values, from the last one back, and every text is explained again. "
-        "An explanation that stays the same does not explain this model. The number is the area under the curve of the "
-        f"rank correlation with the original. Green: its interval lies below {HALF}. Red: from {HALF} on. Amber: it "
-        "does not tell."
+        "An explanation that does not change does not explain this model. The number is the area under the curve of "
+        f"the rank correlation with the original. Green: its interval lies below {HALF}. Red: from {HALF} on. Amber: "
+        "undecided."
     ),
     "changes": _CHANGES.format(what="the probability", how=""),
     "attacks": (
-        "An adversary looks for a small change that keeps the prediction and pushes the top units down: of the word "
-        "embeddings where the method's gradient can be followed, and by exchanging words for similar ones. The number "
-        f"is the share of the top ranks that other units hold afterwards. Green: its interval lies below {HARD:.0%}. "
-        f"Red: from {HALF:.0%} on. Amber: between. Where only words could be exchanged the test is the easier one."
+        "An adversary searches for a small change that keeps the prediction and pushes the top units down: of the "
+        "word embeddings if the method is differentiable, and by replacing words with similar ones. The number is the "
+        f"share of the top ranks that other units hold afterwards. Green: its interval lies below {HARD:.0%}. Red: "
+        f"from {HALF:.0%} on. Amber: between. If only words could be replaced, the test is an easier one."
     ),
 }
 
@@ -111,27 +111,27 @@ OF_A_NUMBER: dict[Question, str] = RULES | {
     "changes": _CHANGES.format(what="the score", how=_STILL),
     "attacks": RULES["attacks"] + _ATTACKED,
 }
-"""The same for a model of one number."""
+"""The same for a model with one number."""
 
 OVERALL = (
-    "Overall: red where one of the first two is red: not faithful, or not dependent on the model. Amber where one of "
-    "these is undecided or could not be tested, or the explanation is unstable under harmless changes or breaks under "
+    "Overall: red if one of the first two is red: not faithful, or not dependent on the model. Amber if one of these "
+    "is undecided or could not be tested, or if the explanation is unstable under harmless changes or breaks under "
     "attack. Green otherwise."
 )
 
 
 _CURVES = (
     "Spearman's correlation between the explanation and that of the same model whose blocks were filled with random "
-    "values, mean with its 95 % interval. From left to right more blocks are random. A curve that stays high belongs "
-    "to a method that does not look at the model."
+    "values, mean with its 95 % interval. From left to right more blocks are random. A curve that stays high means "
+    "that the method ignores the model's parameters."
 )
 _ATTACKS = (
-    "What the best attack did, mean with its 95 % interval. Noise: the best of random changes of the same size, for "
+    "Result of the best attack, mean with its 95 % interval. Noise: the best of random changes of the same size, for "
     "comparison."
 )
 _VERDICTS = (
-    "Small: what the light is set by, mean with its 95 % interval over texts. A method's name leads to its evidence. "
-    "Passes are those that a text takes alone, a backward pass counting as two; time is what it took here, where "
+    "Small print: the values behind the light, mean with its 95 % interval over texts. A method's name links to its "
+    "evidence. Passes are those for a single text, a backward pass counting as two; time was measured here, where "
     "methods share predictions."
 )
 
@@ -171,7 +171,7 @@ def answer(evidence: Finding) -> str:
 
 def _advice(results: Audit) -> Advice:
     lights = [one.light for one in results.methods]
-    said: dict[Light, str] = {"green": "pass", "amber": "are to be used with care", "red": "fail"}
+    said: dict[Light, str] = {"green": "pass", "amber": "should be used with care", "red": "fail"}
     counts = ", ".join(f"{lights.count(light)} {words}" for light, words in said.items())
     tried = phrases.count(results.header.texts, "text")
     counts = f"{counts} of {phrases.count(len(lights), 'method')}, tried on {tried}."
@@ -224,8 +224,8 @@ def _figures(results: Audit) -> Iterator[Part]:
 
 def _rules(number: str) -> tuple[Part, ...]:
     told = OF_A_NUMBER if number else RULES
-    rules = tuple(Answer(QUESTIONS[question], None, "", rule) for question, rule in told.items())
-    return Answers(rules, aside=True), Text(OVERALL, aside=True)
+    rules = tuple(AnsweredQuestion(QUESTIONS[question], None, "", rule) for question, rule in told.items())
+    return AnsweredQuestions(rules, aside=True), Text(OVERALL, aside=True)
 
 
 def _facts(results: Audit) -> dict[str, object]:
@@ -253,7 +253,7 @@ def _explained(header: AuditHead) -> str:
 def _model(header: AuditHead) -> str:
     """Its name and size; one without parameters is a function."""
     if not header.parameters:
-        return f"{header.model} (a function: nothing but its answers is known)"
+        return f"{header.model} (a function, of which only the outputs are known)"
     return f"{header.model} ({header.parameters:,} parameters, {header.blocks} blocks)"
 
 
@@ -271,33 +271,33 @@ def _page(results: Audit, one: MethodAudit, texts: Mapping[int, Sequence[Shown]]
     attacked = substituted(results.folder, results.trust, one.method)
     others = {other.method: file_of(other.method) for other in results.methods if other is not one}
     cost = f"It costs {one.passes:,.0f} passes and {phrases.seconds(one.seconds)} a text."
-    best = " It is the one that this audit recommends." if one.method == results.recommended else ""
+    best = " It is the method that this audit recommends." if one.method == results.recommended else ""
     return Document(
         title=f"{one.method} on {results.header.model}",
         sections=(
             Section("", (_evidence(one), Text(cost + best)), "evidence"),
             Section("How it explains", tuple(_examples(shown, results.header.number)), "examples"),
-            Section("What exchanged words do to it", tuple(_exchanged(attacked)), "attacked"),
+            Section("How word substitutions change it", tuple(_exchanged(attacked)), "attacked"),
         ),
         up={"the whole audit": PAGE, **others},
     )
 
 
-def _evidence(one: MethodAudit) -> Answers:
-    answers = (Answer(QUESTIONS[each.question], each.light, answer(each), each.says) for each in one.evidence)
-    return Answers((Answer("Verdict:", one.light, LIGHTS[one.light], LIGHTS[one.light]), *answers))
+def _evidence(one: MethodAudit) -> AnsweredQuestions:
+    answers = (AnsweredQuestion(QUESTIONS[each.question], each.light, answer(each), each.says) for each in one.evidence)
+    return AnsweredQuestions((AnsweredQuestion("Verdict:", one.light, LIGHTS[one.light], LIGHTS[one.light]), *answers))
 
 
 def _examples(shown: Sequence[Shown], number: str) -> Iterator[Part]:
     if not shown:
         return
     kinds = {one.explanation.signed for one in shown}
-    signs = "raises the score, blue lowers it" if number else "speaks for the predicted class, blue against it"
+    signs = "raises the score, blue lowers it" if number else "supports the predicted class, blue contradicts it"
     red = f" Red {signs}." if True in kinds else ""
-    purple = " Purple says how much a unit matters, and not for what." if False in kinds else ""
+    purple = " Purple shows how much a unit matters, but not in which direction." if False in kinds else ""
     yield Text(f"The first {phrases.count(len(shown), 'text')} of the data.{red}{purple}", aside=True)
     for one in shown:
-        yield Explained(one.explanation, f"Text {one.record.text + 1}", f"text-{one.record.text + 1}")
+        yield HeadedExplanation(one.explanation, f"Text {one.record.text + 1}", f"text-{one.record.text + 1}")
 
 
 def _exchanged(attacked: Substituted | None) -> Iterator[Part]:
@@ -306,12 +306,12 @@ def _exchanged(attacked: Substituted | None) -> Iterator[Part]:
         return
     words = phrases.count(attacked.record.steps, "word")
     said = (
-        f"Text {attacked.record.text + 1} with {words} exchanged. {_held(attacked.before, attacked.after)}, and of the "
+        f"Text {attacked.record.text + 1} with {words} replaced. {_held(attacked.before, attacked.after)}, and of the "
         f"{phrases.count(attacked.record.k, 'top rank')} {attacked.record.rank_change:.0%} go to other units."
     )
     yield Text(said, aside=True)
-    yield Explained(attacked.before, "Before", "attacked-before")
-    yield Explained(attacked.after, "After", "attacked-after")
+    yield HeadedExplanation(attacked.before, "Before", "attacked-before")
+    yield HeadedExplanation(attacked.after, "After", "attacked-after")
 
 
 def _held(before: Explanation, after: Explanation) -> str:

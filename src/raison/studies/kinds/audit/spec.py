@@ -38,12 +38,12 @@ from raison.studies import parts
 from raison.studies.entries import PREDICTED, About, StudyData, StudyModel
 from raison.studies.file import MistakesError, entries_of
 from raison.studies.kinds.audit.results import CHANGES, COMPREHENSIVE, FAITHFULNESS, HARMLESS, SUFFICIENT
-from raison.studies.kinds.audit.subject import Subject
+from raison.studies.kinds.audit.subject import AuditSubject
 from raison.trust import calls
 from raison.trust.attack_settings import EmbeddingAttack
 from raison.trust.randomisation import Randomisation
 from raison.trust.substitution import Substitution
-from raison.trust.trial import AttacksAsked, RandomisationAsked, Trial
+from raison.trust.trial import AttacksAsked, RandomisationAsked, TrustTrial
 from raison.trust.works import Works
 
 METHODS = (
@@ -61,17 +61,19 @@ METHODS = (
     "sp_pi",
     "mp_pi",
 )
-"""What is audited unless methods are named: of these, all that the model allows.
+"""The default methods of an audit, as far as the model allows them.
 
-The usual ones, and the best at few passes by the records of studies/catalogue_sst2 (docs/trust.md has the numbers).
+The common methods, and the best ones with few passes in studies/catalogue_sst2 (docs/trust.md has the numbers).
 """
 WRITTEN = ("occlusion", "context_cite", "kernel_shap", "input_x_gradient", "attention_rollout", "mp_pi")
-"""The same of a language model that writes."""
+"""The same for a generative language model."""
 _RANDOMISATION = Randomisation(orders=("cascading",))
 _ATTACK = EmbeddingAttack(epsilon=0.25, relative=True, steps=20, learning_rate=0.05, optimiser="sign", beta=10.0)
 _SUBSTITUTION = Substitution(swaps=2, tries=6)
-_VERDICTS = {"claims": "an audit gives verdicts of its own; leave claims out."}
-_AS_CALLED = {name: f"{name} is for calls: leave it out." for name in ("randomisation", "attack", "substitution")}
+_VERDICTS = {"claims": "an audit has its own verdicts; leave claims out."}
+_AS_CALLED = {
+    name: f"{name} can only be set in a call: leave it out." for name in ("randomisation", "attack", "substitution")
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +133,10 @@ class Suite:
     others: int = 0
 
     @property
-    def trial(self) -> Trial:
+    def trial(self) -> TrustTrial:
         """Randomisation and attacks."""
         few = len(self.texts)
-        return Trial(
+        return TrustTrial(
             self.methods,
             self.settings,
             RandomisationAsked(min(self.plan.randomised, few), self.plan.randomisation),
@@ -179,18 +181,17 @@ def _is_predicted(target: object) -> bool:
     return target is None or all(isinstance(one, tuple) and len(one) == 2 and one[0] is None for one in pairs)
 
 
-def suite_of(subject: Subject, asked: Audited, data: str) -> Suite:
+def suite_of(subject: AuditSubject, asked: Audited, data: str) -> Suite:
     """Check what is asked for of a model and texts, which are called `data`."""
     model, texts, settings, methods = subject.model, subject.texts, subject.settings, asked.methods
     if len(texts) < 2:
-        raise InputError("an audit needs a list of at least 2 texts: an interval is about several.")
+        raise InputError("an audit needs a list of at least 2 texts, since an interval needs several.")
     target = settings.target
     if isinstance(target, list) and len(target) != len(texts):
-        raise InputError(f"{len(target)} targets for {len(texts)} texts: a list names one per text.")
+        raise InputError(f"{len(target)} targets for {len(texts)} texts: a list needs one per text.")
     if not _is_predicted(target) or (target is not None and subject.answers is not None):
         raise InputError(
-            "an audit explains what the model predicts: leave target out, or give a pair (None, other class) for each "
-            "text."
+            "an audit explains predictions: leave target out, or give a pair (None, other class) for each text."
         )
     usual = WRITTEN if subject.answers is not None else METHODS
     wanted = [CATALOGUE.create(name) for name in (usual if methods is None else methods)]

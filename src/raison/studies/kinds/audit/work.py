@@ -17,7 +17,7 @@ from raison.core.model import LanguageModel
 from raison.explaining.answers import Answers, Rows
 from raison.explaining.attribution import Settings
 from raison.explaining.ranking import fitting
-from raison.explaining.texts import Reading, Side, Texts, read_names
+from raison.explaining.texts import InputOptions, Side, Texts, read_names
 from raison.jobs.engine import ALONE, Job, Sharing
 from raison.jobs.folder import AUDIT, read_marker, refuse_others
 from raison.jobs.identity import DATA, IDENTITY, SETTINGS, digest_of
@@ -40,7 +40,7 @@ from raison.studies.kind import EstimateTable, Kind
 from raison.studies.kinds.audit.cost import cost_of
 from raison.studies.kinds.audit.results import SPENT, TRUST, Audit, read
 from raison.studies.kinds.audit.spec import Audited, AuditPlan, Suite, suite_of, tools
-from raison.studies.kinds.audit.subject import Subject, subject_of
+from raison.studies.kinds.audit.subject import AuditSubject, subject_of
 from raison.studies.made import described
 from raison.studies.plans import load_judged
 from raison.studies.runner import execute
@@ -117,7 +117,7 @@ def audit(
     """
     folder = Path(out)
     refuse_others(folder, AUDIT)
-    subject = subject_of(model, texts, Reading(None, units, text, language), settings, template)
+    subject = subject_of(model, texts, InputOptions(None, units, text, language), settings, template)
     study = _called(methods, plan, subject.settings, data, folder)
     study = replace(study, spec=replace(study.spec, model=entry))
     suite = suite_of(subject, study.spec, data)
@@ -137,7 +137,7 @@ def _remember(model: LanguageModel, audited: Audit) -> None:
     try:
         advice.remember(model, audited.recommended)
     except DataError as error:
-        warnings.warn(f"method='auto' will not know of this audit: {error}", stacklevel=3)
+        warnings.warn(f"method='auto' will not use this audit: {error}", stacklevel=3)
 
 
 def estimate_audit(
@@ -153,7 +153,7 @@ def estimate_audit(
 
     Raises what `audit` raises before it begins.
     """
-    subject = subject_of(model, texts, Reading(), settings, template)
+    subject = subject_of(model, texts, InputOptions(), settings, template)
     study = _called(methods, plan, subject.settings, "", Path())
     return cost_of(subject.model, suite_of(subject, study.spec, ""))
 
@@ -174,10 +174,10 @@ def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = (
         data = load_rows(spec.data, limit)
         model = load_judged(spec.model)
         if isinstance(model, Writer):
-            subject = subject_of(model, data, Reading(), spec.settings, spec.data.template)
+            subject = subject_of(model, data, InputOptions(), spec.settings, spec.data.template)
         else:
             texts = data.parted if spec.settings.unit == PART else data.texts
-            subject = Subject(fitting(model, texts), texts, spec.settings)
+            subject = AuditSubject(fitting(model, texts), texts, spec.settings)
         suite = suite_of(subject, spec, data.name)
         examined = _examined(study, subject.model, suite, limit, None)
     except RaisonError as error:

@@ -20,8 +20,8 @@ from raison.runs.judging import Learned
 from raison.runs.run import HEADER, Run, read_run, settings_hash
 from raison.runs.table import comparison, finished_texts, scores_of
 from raison.runs.task_accuracy import Labels, read_labels
-from raison.studies.claims import Sample
-from raison.studies.folder import Claim, StudyHead, Written, read_header
+from raison.studies.claims import PairedSample
+from raison.studies.folder import Claim, StudyHead, WrittenStudy, read_header
 
 FOLDERS = (STUDY, COMPARISON)
 
@@ -53,14 +53,14 @@ class ComparisonHead(StudyHead):
 
 
 @dataclass(frozen=True, slots=True)
-class StudyRuns(Written):
+class StudyRuns(WrittenStudy):
     """What a study, or a single comparison, has written so far."""
 
     header: ComparisonHead
     runs: dict[str, Run]
     labels: Labels
     cells: dict[tuple[str, str, str], MetricScores | None] = field(default_factory=dict, compare=False)
-    """Those of a run's table that claims are about, each made once: intervals of the others need not be."""
+    """The cells of a run's table that claims use, each computed once; other intervals are not needed."""
 
     @property
     def dropped(self) -> int:
@@ -119,7 +119,7 @@ def places(results: StudyRuns, claim: MetricClaim) -> list[str]:
     return [name for name in results.header.runs if name not in lacking or len(lacking) == len(rows)]
 
 
-def sample(results: StudyRuns, claim: MetricClaim, place: str) -> Sample | None:
+def sample(results: StudyRuns, claim: MetricClaim, place: str) -> PairedSample | None:
     """Values of the texts that every row of the run has; of a metric of many texts, those of the groups."""
     row, metric, than = claim.row, claim.metric, claim.than
     if place not in results.runs:
@@ -128,7 +128,7 @@ def sample(results: StudyRuns, claim: MetricClaim, place: str) -> Sample | None:
     other = results.cell(place, than, metric) if isinstance(than, str) else float(than)
     if cell is None or other is None:
         return None
-    return Sample(
+    return PairedSample(
         metric=metric,
         row=row,
         than=than,

@@ -41,27 +41,27 @@ from raison.studies.kinds.comparison.curves import curves
 from raison.studies.kinds.comparison.results import StudyRuns
 
 LEVEL = 0.05
-"""Adjusted p-values below this tell two methods apart."""
+"""Two methods differ if the adjusted p-value is below this."""
 TEXTS = "texts"
 _FRONTS = (
-    "Mean with its 95 % interval against passes per text. Blue, joined by the line: methods that no other one beats in "
-    "both. Hollow: maps chosen by the plot's own metric; those that another metric chose are left out. A backward pass "
-    "counts as two forward passes."
+    "Mean with its 95 % interval against passes per text. Blue, joined by the line: methods that no other method "
+    "beats in both. Hollow: maps selected by the plot's own metric; maps selected by another metric are left out. A "
+    "backward pass counts as two forward passes."
 )
 _CURVES = (
-    "Mean over the texts of what the metric integrates, by the share of units, with its 95 % interval at each share. "
-    "Each text's curve is interpolated between its own units."
+    "Mean over the texts of the curve that the metric integrates, by the share of units, with its 95 % interval at "
+    "each share. Each text's curve is interpolated between its units."
 )
 _DIFFERENCES = (
     "Method minus the best of the column on the same texts, with its 95 % interval; p from a paired permutation test, "
-    "corrected by Holm's method for all methods and metrics of this table. Grey: not told apart from the best (p of "
-    f"{LEVEL} or more). The best is found on the same texts, which favours it a little. Mean rank: over the metrics "
-    "with a direction, 1 is best."
+    "corrected by Holm's method for all methods and metrics of this table. Grey: not distinguishable from the best (p "
+    f"of {LEVEL} or more). The best is determined on the same texts, which favours it slightly. Mean rank: over the "
+    "metrics with a direction, 1 is best."
 )
 _SELECTIONS = (
-    "Rows: the metric that chose each text's map. Columns: the metric that judges it. Below a value: its difference "
-    "from choosing by the judge itself, with the 95 % interval. A row of random maps chosen the same way is the "
-    "control: what choosing alone gains."
+    "Rows: the metric that selected each text's map. Columns: the metric that evaluates it. Below a value: its "
+    "difference from selection by the evaluating metric, with the 95 % interval. The row of random maps selected in "
+    "the same way is the control: the gain from selection alone."
 )
 _SPREADS = (
     "Cosine of two methods' scores of a text: median (dot), quartiles (thick), 5th and 95th percentile (thin) over "
@@ -70,7 +70,7 @@ _SPREADS = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _RunSection:
     """One run; `table` is None while no text is finished, `texts` the page that lists its texts, if any."""
 
     name: str
@@ -108,7 +108,7 @@ def sections(results: StudyRuns, target: Path | None = None) -> Document:
     )
 
 
-def _told(name: str, run: Run, target: Path | None, asked: ExamplesAsked | None) -> _Told:
+def _told(name: str, run: Run, target: Path | None, asked: ExamplesAsked | None) -> _RunSection:
     try:
         table = comparison(run)
     except DataError:
@@ -116,15 +116,15 @@ def _told(name: str, run: Run, target: Path | None, asked: ExamplesAsked | None)
         table = None
     title = f"{run.header.model} on {run.header.data}"
     if target is None:
-        return _Told(name, title, run, table, "")
+        return _RunSection(name, title, run, table, "")
     texts = shown_texts(run)
     there = write_texts(run, texts, title, target / TEXTS / name)
     examples = examples_of(run, texts, asked) if asked else ()
-    return _Told(name, title, run, table, f"{TEXTS}/{name}/index.html" if there else "", examples)
+    return _RunSection(name, title, run, table, f"{TEXTS}/{name}/index.html" if there else "", examples)
 
 
 def _examples(
-    results: StudyRuns, runs: Sequence[_Told], asked: ExamplesAsked | None, target: Path | None
+    results: StudyRuns, runs: Sequence[_RunSection], asked: ExamplesAsked | None, target: Path | None
 ) -> dict[str, dict[str, str]]:
     """Links to the pages of examples, which are written."""
     shown = [Examples(one.name, one.title, one.run, one.examples, one.texts) for one in runs if one.examples]
@@ -137,7 +137,7 @@ def _examples(
     return {"Examples": {"Texts with marks": page, "Markdown": paper}}
 
 
-def _warnings(results: StudyRuns, runs: Sequence[_Told], examples: bool, pages: bool) -> Iterator[str]:
+def _warnings(results: StudyRuns, runs: Sequence[_RunSection], examples: bool, pages: bool) -> Iterator[str]:
     """Why these numbers cover only a subset of the study, one sentence each."""
     if results.header.limit is not None:
         count = phrases.count(results.header.limit, "text")
@@ -147,11 +147,11 @@ def _warnings(results: StudyRuns, runs: Sequence[_Told], examples: bool, pages: 
         yield from (f"{one.name}: {sentence}" for sentence in _of_run(one, examples, pages))
 
 
-def _of_run(one: _Told, examples: bool, pages: bool) -> Iterator[str]:
+def _of_run(one: _RunSection, examples: bool, pages: bool) -> Iterator[str]:
     run = one.run
     done, wanted = len(finished_texts(run)), run.header.texts
     if done < wanted:
-        yield f"unfinished: {done:,} of {phrases.count(wanted, 'text')}. The table is of these; the run can go on."
+        yield f"unfinished: {done:,} of {phrases.count(wanted, 'text')}. The table covers these; resume the run."
     absent = [
         metric for metric in run.header.grouped if any((*key, metric) not in run.groups for key in run.header.keys)
     ]
@@ -159,15 +159,15 @@ def _of_run(one: _Told, examples: bool, pages: bool) -> Iterator[str]:
         yield f"the metrics of all texts are not measured yet for every row: {', '.join(absent)}."
     if run.dropped:
         yield (
-            f"{phrases.count(run.dropped, 'broken line')} of the records, as a kill leaves them, "
-            "left out; continuing the run does their work again."
+            f"{phrases.count(run.dropped, 'broken line')} in the records, as left by a kill, were left out; resuming "
+            "the run repeats their work."
         )
     if pages and run.records and not one.texts:
         lacking = "pages of single texts" + (" and of examples" if examples else "")
         yield f"records only: {lacking} need explanations.jsonl, which is not in this folder."
 
 
-def _run(results: StudyRuns, one: _Told, number: int) -> Iterator[Part]:
+def _run(results: StudyRuns, one: _RunSection, number: int) -> Iterator[Part]:
     if one.texts:
         yield Text("The texts, each with all explanations", one.texts, aside=True)
     table = one.table
@@ -184,10 +184,10 @@ def _run(results: StudyRuns, one: _Told, number: int) -> Iterator[Part]:
     yield from selections(table)
     pairs = read_agreement(one.run.folder) if one.run.folder else ()
     yield from agreements(pairs)
-    yield Plots(tuple(spreads(pairs, number)), _SPREADS, "From text to text")
+    yield Plots(tuple(spreads(pairs, number)), _SPREADS, "Variation between texts")
 
 
-def _note(results: StudyRuns, one: _Told) -> str:
+def _note(results: StudyRuns, one: _RunSection) -> str:
     """The end of a table's caption: seeds, and what names these numbers."""
     seeds = list(dict.fromkeys(seed for _, seed in one.run.header.keys))
     several = f"Methods that draw are means over the seeds {', '.join(map(str, seeds))}. " if len(seeds) > 1 else ""
@@ -214,7 +214,7 @@ def differences(table: Comparison) -> Iterator[Part]:
         for method in order
     )
     head = ("method", "mean rank", *(f"{name} {ARROWS[up]}" for name, up in directions.items()))
-    yield Heading("Against the best")
+    yield Heading("Compared with the best")
     yield Table("", head, rows, _DIFFERENCES, aside=True)
 
 
@@ -232,7 +232,7 @@ def selections(table: Comparison) -> Iterator[Part]:
     """What choosing maps by a metric costs elsewhere, controls beside; nothing where nothing was chosen."""
     chosen = selection(table)
     if chosen:
-        yield Heading("Chosen by one metric, judged by another")
+        yield Heading("Selected by one metric, evaluated by another")
     for one in chosen:
         yield Table(one.method, ("chosen by", *one.judges), tuple(_matrix(one)), _SELECTIONS, aside=True)
 
@@ -267,9 +267,9 @@ def spreads(pairs: Sequence[PairAgreement], run: int) -> Iterator[Spread]:
         yield Spread(f"s{run}n{number}", f"cosine with {anchor}", tuple(rows))
 
 
-def _across(results: StudyRuns, runs: Sequence[_Told]) -> Iterator[Part]:
+def _across(results: StudyRuns, runs: Sequence[_RunSection]) -> Iterator[Part]:
     """A figure over the models, for each data set and metric: as the study asks for, otherwise lines in its order."""
-    groups: dict[str, list[_Told]] = {}
+    groups: dict[str, list[_RunSection]] = {}
     for one in runs:
         if one.table is not None:
             groups.setdefault(one.table.data, []).append(one)
@@ -282,7 +282,7 @@ def _across(results: StudyRuns, runs: Sequence[_Told]) -> Iterator[Part]:
         yield Plots(tuple(_over_models(results, told, place)), said, data)
 
 
-def _over_models(results: StudyRuns, told: Sequence[_Told], place: int) -> Iterator[Lines | OverModels]:
+def _over_models(results: StudyRuns, told: Sequence[_RunSection], place: int) -> Iterator[Lines | OverModels]:
     axis = axis_of(results.file)
     tables = [one.table for one in told if one.table is not None]
     keys = [one.name.partition("--")[0] for one in told]

@@ -28,12 +28,12 @@ from raison.studies import parts
 from raison.studies.entries import About, Grid, GridRun, StudySettings
 from raison.studies.file import MistakesError, entries_of
 from raison.studies.kinds.comparison.results import MetricClaim
-from raison.studies.parts import Known, canonical_metric, canonical_row, claim_of
-from raison.studies.plans import Asked
+from raison.studies.parts import ClaimNames, canonical_metric, canonical_row, claim_of
+from raison.studies.plans import RunRequest
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ComparisonSpec:
     """The file. `claims` of a file without mistakes name rows and metrics as the records do."""
 
     about: Annotated[About, FLAT]
@@ -46,10 +46,10 @@ class Comparison:
     examples: ExamplesAsked | None = None
     claims: tuple[MetricClaim, ...] = ()
 
-    def asked(self, run: GridRun) -> Asked:
+    def asked(self, run: GridRun) -> RunRequest:
         """What is asked of one run."""
         data = self.grid.data[run.data]
-        return Asked(
+        return RunRequest(
             run.model,
             self.grid.models[run.model],
             tuple(method for method in self.methods if method not in run.without),
@@ -64,15 +64,15 @@ def tools() -> None:
     """The functions of a comparison, as raison.compare calls them."""
 
 
-def parse(table: Mapping[str, Any], place: Path, _tools: None) -> Comparison:
+def parse(table: Mapping[str, Any], place: Path, _tools: None) -> ComparisonSpec:
     """A parsed file in the folder `place`. Raises MistakesError with every mistake in it."""
-    study, mistakes = entries_of(Comparison, table)
+    study, mistakes = entries_of(ComparisonSpec, table)
     rows, wrong = _rows(study, table)
     mistakes += parts.settings_mistakes(study.settings) + wrong
     metrics, wrong = parts.labels_in(study.metrics, "metrics", METRICS, empty="metrics" not in table)
     mistakes += wrong + parts.grid_mistakes(study.grid, study.methods)
     runs = {run.name for run in study.grid.wanted}
-    known = Known(
+    known = ClaimNames(
         {"row": rows, "metric": metrics or None, "run": runs or None},
         {"row": canonical_row, "metric": canonical_metric},
     )
@@ -87,7 +87,7 @@ def parse(table: Mapping[str, Any], place: Path, _tools: None) -> Comparison:
     return replace(study, grid=parts.grid_beside(place, study.grid), claims=tuple(claims))
 
 
-def _rows(study: Comparison, table: Mapping[str, Any]) -> tuple[set[str] | None, list[str]]:
+def _rows(study: ComparisonSpec, table: Mapping[str, Any]) -> tuple[set[str] | None, list[str]]:
     """The labels of the table's rows, None where they cannot be told, and what is wrong with methods and select."""
     methods, mistakes = parts.labels_in(study.methods, "methods", METHODS, empty="methods" not in table)
     choosers, wrong = parts.labels_in(study.select, "select", METRICS, empty=True)
@@ -109,7 +109,7 @@ def _examples(examples: ExamplesAsked, rows: set[str] | None) -> list[str]:
     where, labels = "[examples]", examples.rows or ()
     mistakes = [f"{where}: rows is empty; leave it out to show all rows but random."] if examples.rows == () else []
     mistakes += parts.twice(f"{where}: rows", labels)
-    known = Known({"row": rows}, {"row": canonical_row})
+    known = ClaimNames({"row": rows}, {"row": canonical_row})
     for label in dict.fromkeys(labels):
         wrong = known.name(where, "row", label)
         if not wrong and (canonical := canonical_row(label)) != label:

@@ -11,14 +11,14 @@ from raison.jobs.folder import WorkKind
 from raison.jobs.store import RecordStore
 from raison.numerics.statistics.successes import share_interval
 from raison.runs.judging import Learned
-from raison.studies.claims import Sample
-from raison.studies.folder import Claim, StudyHead, Written, read_header
+from raison.studies.claims import PairedSample
+from raison.studies.folder import Claim, StudyHead, WrittenStudy, read_header
 
 FOLDERS = (WorkKind("a study of shortcuts", "shortcuts.json"),)
 PLANTED, BOTH = "planted", "both"
-"""The rows of a share: the word in texts of one class, and in as many of all classes."""
+"""The rows of a share: the word in texts of one class, and in the same number of texts of all classes."""
 RANDOM = "random"
-"""The row of random scores, whose finding is any word at all."""
+"""The row of random scores, where any found word counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Findings(Written):
+class Findings(WrittenStudy):
     """`found` has what each row found, by its seed and draw."""
 
     header: ShortcutsHead
@@ -102,7 +102,7 @@ def places(_results: Findings, _claim: ShortcutClaim) -> list[str]:
     return ["models"]
 
 
-def sample(results: Findings, claim: ShortcutClaim, _place: str) -> Sample | None:
+def sample(results: Findings, claim: ShortcutClaim, _place: str) -> PairedSample | None:
     """Whether each model, or draw, has found something; beside another row that of the same seeds."""
     row, than = claim.row, claim.than
     keys = sorted(
@@ -117,7 +117,7 @@ def sample(results: Findings, claim: ShortcutClaim, _place: str) -> Sample | Non
         low, high = share_interval(int(first.sum()), len(keys))
         interval = (low - float(than), high - float(than))
     means = float(np.mean(first)), float(np.mean(second))
-    return Sample("share found", row, than, first, second, *means, learned(results, row), interval=interval)
+    return PairedSample("share found", row, than, first, second, *means, learned(results, row), interval=interval)
 
 
 def learned(results: Findings, row: str) -> Learned:

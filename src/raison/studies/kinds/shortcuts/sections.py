@@ -11,9 +11,9 @@ from raison.studies.claims import verdicts
 from raison.studies.kinds.shortcuts.results import RANDOM, Findings, Found
 
 CAPTION = (
-    "The share of models in which the planted word is found, with Wilson's 95 % interval; of the random row, the share "
-    "of draws in which any word is. Beside it the word's mean place among all that are found, its largest corrected p, "
-    "the mean number of words that are found, and the mean accuracy on rows that were held out."
+    "The share of models in which the planted word is found, with Wilson's 95 % interval; for the random row, the "
+    "share of draws in which any word is found. Further columns: the word's mean rank among all found words, its "
+    "largest corrected p, the mean number of found words, and the mean accuracy on held-out rows."
 )
 
 

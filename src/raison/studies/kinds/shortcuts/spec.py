@@ -62,10 +62,10 @@ def parse(table: Mapping[str, Any], place: Path, _tools: None) -> Shortcuts:
     if "word" in table and len(study.word.split()) != 1:
         mistakes.append(f"word: {study.word!r} is not one word.")
     if not study.shares or not all(0 < share <= 1 for share in study.shares):
-        mistakes.append("shares: give shares of the rows above 0 and up to 1, such as [0.01].")
+        mistakes.append("shares: give shares of the rows, above 0 and at most 1, such as [0.01].")
     mistakes += parts.twice("shares", [f"{share:g}" for share in study.shares])
     mistakes += parts.data_mistakes(study.data, "[data]")
-    known = parts.Known({"row": [*rows_of(study.shares), RANDOM]}, {"row": str})
+    known = parts.ClaimNames({"row": [*rows_of(study.shares), RANDOM]}, {"row": str})
     for number, claim in enumerate(study.claims, start=1):
         mistakes += known.rows(claim, f"[[claims]] number {number}", "row")
     if mistakes:

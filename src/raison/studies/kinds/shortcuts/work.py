@@ -29,28 +29,30 @@ from raison.studies.kinds.shortcuts.results import BOTH, PLANTED, RANDOM, Found,
 from raison.training.recipes.classifier import labels_of
 
 HELD_OUT = 500
-"""Rows, at most, by which a model's accuracy is told."""
+"""Maximum number of rows for measuring a model's accuracy."""
 PENALTY, STEPS = 0.1, 200
-"""Of the logistic regression: half the weight of its squared weights, and its steps at most."""
+"""For the logistic regression: half the weight of its L2 penalty, and the maximum number of steps."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class LabelledTexts:
     """Texts with the numbers of their classes."""
 
     texts: tuple[str, ...]
     labels: tuple[int, ...]
 
-    def of(self, places: Sequence[int]) -> "Rows":
+    def of(self, places: Sequence[int]) -> "LabelledTexts":
         """Some of them."""
-        return Rows(tuple(self.texts[place] for place in places), tuple(self.labels[place] for place in places))
+        return LabelledTexts(
+            tuple(self.texts[place] for place in places), tuple(self.labels[place] for place in places)
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Examined(kind.Examined):
     """A study that can be run."""
 
-    rows: Rows
+    rows: LabelledTexts
     classes: tuple[str, ...]
 
     @property
@@ -67,7 +69,7 @@ class WordCounts:
     weights: np.ndarray
 
     @classmethod
-    def learned(cls, rows: Rows, classes: int) -> "WordCounts":
+    def learned(cls, rows: LabelledTexts, classes: int) -> "WordCounts":
         """From the rows, with a penalty; the same from the same rows."""
         words = sorted({word for text in rows.texts for word in text.casefold().split()})
         places = {word: place for place, word in enumerate(words)}
@@ -113,7 +115,7 @@ def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = (
     if not all(isinstance(text, str) for text in data.texts):
         reasons.append(f"{data.name} has pairs of texts: name one of them as text in [data].")
     elif any(spec.word.casefold() in str(text).casefold().split() for text in data.texts):
-        reasons.append(f"word: {spec.word} stands in {data.name}; choose one that does not.")
+        reasons.append(f"word: {spec.word} occurs in {data.name}; choose one that does not.")
     if reasons:
         raise StudyError(study.path, reasons)
     labels = data.class_indices(classes)
@@ -125,7 +127,7 @@ def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = (
         "claims": [one.to_dict() for one in spec.claims],
         IDENTITY: {DATA: dataset_digest(data), SETTINGS: study.digest},
     }
-    rows = Rows(tuple(map(str, data.texts)), labels)
+    rows = LabelledTexts(tuple(map(str, data.texts)), labels)
     return Examined(study=study, header={**header_of(study, limit), **asked}, rows=rows, classes=classes)
 
 
@@ -166,14 +168,14 @@ def _look(examined: Examined, folder: Path, shard: int | None, seed: int, told: 
     store_of(folder, shard).append(map(asdict, records))
 
 
-def _planted(rows: Rows, word: str, classes: Sequence[int], count: int, seed: int) -> Rows:
+def _planted(rows: LabelledTexts, word: str, classes: Sequence[int], count: int, seed: int) -> LabelledTexts:
     """The word at the end of so many texts, of these classes in turn; of fewer where a class has no more."""
     rng, texts = Random(f"plant {seed}"), list(rows.texts)
     for label in classes:
         own = [place for place, of in enumerate(rows.labels) if of == label]
         for place in rng.sample(own, min(len(own), count // len(classes))):
             texts[place] = f"{texts[place].rstrip()} {word}"
-    return Rows(tuple(texts), rows.labels)
+    return LabelledTexts(tuple(texts), rows.labels)
 
 
 def _found(about: Found, word: str, deciding: Sequence[Decisive]) -> Found:
@@ -193,7 +195,7 @@ def _found(about: Found, word: str, deciding: Sequence[Decisive]) -> Found:
     )
 
 
-def _accuracy(model: WordCounts, rows: Rows) -> float | None:
+def _accuracy(model: WordCounts, rows: LabelledTexts) -> float | None:
     if not rows.texts:
         return None
     return float((model(rows.texts).argmax(axis=1) == np.array(rows.labels)).mean())

@@ -10,7 +10,7 @@ import numpy as np
 
 from raison.numerics.statistics.gains import Gain, average_relative_gain
 from raison.studies.kinds.trainings.records import TrainingHead, TrainingRuns
-from raison.studies.kinds.trainings.tables import Place, info_of, of_seeds, places, rows
+from raison.studies.kinds.trainings.tables import ColumnKey, info_of, of_seeds, places, rows
 
 NONE = Gain(math.nan, math.nan, math.nan, 0)
 
@@ -63,7 +63,7 @@ def transferred(study: TrainingRuns) -> list[GainTable]:
         there = [row.name for row in rows(study, "training") if {place.task, place.test} <= set(row.tasks)]
         if not (there and criteria):
             continue
-        home = Place(place.test, place.test)
+        home = ColumnKey(place.test, place.test)
         gains = [
             tuple(_moved(study, study.header.gains[criterion], name, home, place) for name in there)
             for criterion in criteria
@@ -76,14 +76,14 @@ def _named(study: TrainingRuns, criteria: Sequence[str]) -> tuple[tuple[str, ...
     return tuple(criteria), tuple(study.header.gains[criterion] for criterion in criteria)
 
 
-def _gain(study: TrainingRuns, metric: str, where: Sequence[Place], row: str, alone: str) -> Gain:
+def _gain(study: TrainingRuns, metric: str, where: Sequence[ColumnKey], row: str, alone: str) -> Gain:
     """Of a row over another one, on every place."""
     return _average(
         study, metric, [tuple(of_seeds(study, name, place, metric) for name in (row, alone)) for place in where]
     )
 
 
-def _moved(study: TrainingRuns, metric: str, row: str, home: Place, away: Place) -> Gain:
+def _moved(study: TrainingRuns, metric: str, row: str, home: ColumnKey, away: ColumnKey) -> Gain:
     """Of one row at home over itself elsewhere."""
     return _average(study, metric, [tuple(of_seeds(study, row, place, metric) for place in (home, away))])
 

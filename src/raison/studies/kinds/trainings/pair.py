@@ -33,7 +33,7 @@ from raison.studies.plans import plan_of
 from raison.studies.settings import as_values, make
 
 TRAINED = "trained.json"
-"""In a model's folder once its training is through."""
+"""In a model's folder once its training has finished."""
 JUDGED = "judged"
 
 
@@ -80,7 +80,7 @@ class _Judging:
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
+class _TrainedModel:
     """A trained model: where it is, how it was made."""
 
     name: str
@@ -125,7 +125,7 @@ def _missing(shop: Workshop, task: Task, seed: int) -> set[str]:
     }
 
 
-def _fine_tuned(shop: Workshop, task: Task, seed: int) -> _Made:
+def _fine_tuned(shop: Workshop, task: Task, seed: int) -> _TrainedModel:
     train, dev, _ = shop.data[task.name]
     folder = shop.place(task, PLAIN, seed)
     settings = make(shop.recipes.plain_settings, shop.spec.plain, seed, is_shown())
@@ -138,7 +138,7 @@ def _fine_tuned(shop: Workshop, task: Task, seed: int) -> _Made:
         return history
 
     history, seconds = _once(folder, work)
-    return _Made(name, folder, "plain", as_values(settings), _count(settings, train.rows), history, seconds)
+    return _TrainedModel(name, folder, "plain", as_values(settings), _count(settings, train.rows), history, seconds)
 
 
 def _refuse_chance(shop: Workshop, task: Task, seed: int) -> None:
@@ -150,7 +150,7 @@ def _refuse_chance(shop: Workshop, task: Task, seed: int) -> None:
         raise InputError(
             f"[tasks.{task.name}], seed {seed}: the plain model has hardly learned its task ({learned.says}), so no "
             "explainer of it is trained. Fine-tune it longer ([plain] epochs) or on more texts, or set "
-            f"even_at_chance = true in [tasks.{task.name}] and go on with --resume."
+            f"even_at_chance = true in [tasks.{task.name}] and continue with --resume."
         )
 
 
@@ -169,7 +169,7 @@ def _train(shop: Workshop, task: Task, row: TrainingRow, seed: int) -> None:
         return history
 
     history, seconds = _once(folder, work)
-    made = _Made(name, folder, "training", as_values(settings), _count(settings, train.rows), history, seconds)
+    made = _TrainedModel(name, folder, "training", as_values(settings), _count(settings, train.rows), history, seconds)
     method = label_of(CATALOGUE.create(shop.recipes.method(settings)))
     model, records = _loaded(folder), []
     for test in task.tests:
@@ -185,7 +185,7 @@ def _train(shop: Workshop, task: Task, row: TrainingRow, seed: int) -> None:
     _tidy(shop, folder)
 
 
-def _judge_plain(shop: Workshop, task: Task, made: _Made, methods: tuple[str, ...], seed: int) -> None:
+def _judge_plain(shop: Workshop, task: Task, made: _TrainedModel, methods: tuple[str, ...], seed: int) -> None:
     """The plain model's own record, and those of the methods that explain it."""
     model, records = _loaded(made.folder), []
     for test in task.tests:
@@ -199,7 +199,7 @@ def _judge_plain(shop: Workshop, task: Task, made: _Made, methods: tuple[str, ..
     shop.keep(records)
 
 
-def _judge(shop: Workshop, asked: _Judging, model: LanguageModel, made: _Made) -> Run:
+def _judge(shop: Workshop, asked: _Judging, model: LanguageModel, made: _TrainedModel) -> Run:
     where = "" if asked.test == asked.task.name else f" on {asked.test}"
     say(f"{made.name}: explaining{where}")
     wanted = shop.spec.asked(asked.task, asked.test, asked.methods, asked.seed)
@@ -217,7 +217,7 @@ def _loaded(folder: Path) -> LanguageModel:
     return as_classifier(load(folder))
 
 
-def _record(shop: Workshop, asked: _Judging, model: LanguageModel, made: _Made) -> TrainingRecord:
+def _record(shop: Workshop, asked: _Judging, model: LanguageModel, made: _TrainedModel) -> TrainingRecord:
     """What is known of a model before it is explained."""
     return TrainingRecord(
         task=asked.task.name,
@@ -278,7 +278,7 @@ def _once(folder: Path, work: Callable[[], Mapping[str, Any]]) -> tuple[Mapping[
     try:
         trained = read_record(path)
     except DataError:
-        say(f"{path} is broken: the training is done again")
+        say(f"{path} is broken: the training is repeated")
         trained = None
     if trained is None:
         started = time.monotonic()

@@ -13,7 +13,7 @@ from raison.runs.headers import Count
 from raison.runs.record_validation import check_training
 from raison.runs.summary import MetricInfo, Value
 from raison.runs.task_accuracy import Labels
-from raison.studies.folder import Claim, StudyHead, Written
+from raison.studies.folder import Claim, StudyHead, WrittenStudy
 
 MODELS = "trainings"
 PLAIN: Final = "plain"
@@ -162,7 +162,7 @@ class TrainingsHead(StudyHead):
 
 
 @dataclass(frozen=True, slots=True)
-class TrainingRuns(Written):
+class TrainingRuns(WrittenStudy):
     """What a study of trainings has written so far."""
 
     header: TrainingsHead

@@ -18,10 +18,10 @@ from raison.jobs.folder import TRAININGS
 from raison.runs.judging import Learned
 from raison.runs.statistics import parts_of
 from raison.runs.task_accuracy import read_labels
-from raison.studies.claims import Sample
+from raison.studies.claims import PairedSample
 from raison.studies.folder import read_header
 from raison.studies.kinds.trainings.records import MeasureClaim, TrainingRuns, TrainingsHead, read_records
-from raison.studies.kinds.trainings.tables import ACCURACY, MEASURES, Place, paired, scores
+from raison.studies.kinds.trainings.tables import ACCURACY, MEASURES, ColumnKey, paired, scores
 
 FOLDERS = (TRAININGS,)
 
@@ -39,13 +39,13 @@ def places(results: TrainingRuns, claim: MeasureClaim) -> list[str]:
     return [task for task in tasks if claim.task in (None, task)]
 
 
-def sample(results: TrainingRuns, claim: MeasureClaim, place: str) -> Sample | None:
+def sample(results: TrainingRuns, claim: MeasureClaim, place: str) -> PairedSample | None:
     """Values averaged over the seeds; those of metrics of groups are paired seed by seed and group by group.
 
     A claim about explanations is not judged where one of the models that are explained did not learn its task; claims
     about accuracy and seconds are: what a training costs is no statement about explanations.
     """
-    study, where = results, Place(place, place)
+    study, where = results, ColumnKey(place, place)
     row, than, metric = claim.row, claim.than, claim.metric
     cell = scores(study, row, where, metric)
     other = scores(study, than, where, metric) if isinstance(than, str) else float(than)
@@ -57,17 +57,17 @@ def sample(results: TrainingRuns, claim: MeasureClaim, place: str) -> Sample | N
         # With the table's own interval, which for groups is over seeds and groups.
         interval = (cell.summary.low - other, cell.summary.high - other)
         values = (_all_parts(cell), other, cell.summary.mean, other)
-        return Sample(metric, row, other, *values, learned, cell.pool, interval, accuracy)
+        return PairedSample(metric, row, other, *values, learned, cell.pool, interval, accuracy)
     means = (cell.summary.mean, other.summary.mean)
     first, second = paired(study, row, str(than), where, metric)
     if first is None or second is None or first.pool != second.pool:
         nothing = np.zeros((0, 1))
-        return Sample(metric, row, than, nothing, nothing, *means, learned, accuracy=accuracy)
+        return PairedSample(metric, row, than, nothing, nothing, *means, learned, accuracy=accuracy)
     parts = (parts_of(first), parts_of(second))
-    return Sample(metric, row, than, *parts, *means, learned, first.pool, accuracy=accuracy)
+    return PairedSample(metric, row, than, *parts, *means, learned, first.pool, accuracy=accuracy)
 
 
-def _learned(study: TrainingRuns, rows: Sequence[str | float], place: Place) -> Learned:
+def _learned(study: TrainingRuns, rows: Sequence[str | float], place: ColumnKey) -> Learned:
     """The least accurate of the models that these rows explain."""
     cells = [scores(study, row, place, ACCURACY) for row in rows if isinstance(row, str)]
     known = [one.summary.mean for one in cells if one is not None]

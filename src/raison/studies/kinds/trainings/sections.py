@@ -30,7 +30,7 @@ from raison.studies.kinds.trainings.tables import (
     ACCURACY,
     EXPLAINING,
     TRAINING,
-    Place,
+    ColumnKey,
     against_plain,
     deviation,
     info_of,
@@ -40,12 +40,12 @@ from raison.studies.kinds.trainings.tables import (
 )
 
 _READING = (
-    "Mean over seeds and texts with its 95 % interval: over texts, each averaged over the seeds; for metrics of groups "
-    "of texts over seeds and groups. sd: standard deviation over seeds. Best in bold, second underlined."
+    "Mean over seeds and texts with its 95 % interval: over texts, each averaged over the seeds; for metrics of "
+    "groups of texts, over seeds and groups. sd: standard deviation over seeds. Best in bold, second underlined."
 )
 _SHADES = (
-    "Red is better, blue is worse; the colour is full from 100 % on. Values near zero make gains over them huge: read "
-    "them beside the values themselves."
+    "Red is better, blue is worse; colours saturate at 100 %. Relative to values near zero, gains become huge: "
+    "compare them with the values themselves."
 )
 _RATES = ("learning_rate", "decay")
 
@@ -55,7 +55,7 @@ _SECONDS = "Seconds of trainings that differ in the number of texts; the band is
 
 
 _MOST = 2 * len(SERIES)
-"""Lines of one figure; more would lie on each other."""
+"""Maximum number of lines in one figure; more would overlap."""
 
 
 def sections(results: TrainingRuns, _target: Path | None = None) -> Document:
@@ -68,7 +68,7 @@ def sections(results: TrainingRuns, _target: Path | None = None) -> Document:
             Section("Accuracy", (accuracy_table(results),)),
             Section("Gains", tuple(gain_tables(results))),
             Section("Learning rates", tuple(rate_tables(results)), told=False),
-            Section("On other tasks' data", tuple(metric_tables(results, transfers=True)), told=False),
+            Section("On data of other tasks", tuple(metric_tables(results, transfers=True)), told=False),
             Section("Costs", tuple(cost_tables(results)), told=False),
             Section("Claims", (Claims(tuple(verdicts(results))),)),
             Section("Losses", (Plots(tuple(loss_figures(results)), _LOSSES),)),
@@ -90,17 +90,17 @@ def sections(results: TrainingRuns, _target: Path | None = None) -> Document:
 def _warnings(results: TrainingRuns) -> Iterator[str]:
     """Why these numbers cover only a subset of the study, one sentence each."""
     if results.header.limit is not None:
-        yield f"This study was run with --limit {results.header.limit}: at most so many rows of each part of the data."
+        yield f"This study was run with --limit {results.header.limit}: at most that many rows per part of the data."
     missing = [key for key in results.wanted if key not in results.records]
     if missing:
         task, test, row, seed = missing[0]
         done, wanted = len(results.wanted) - len(missing), len(results.wanted)
         yield (
             f"Unfinished: {done:,} of {wanted:,} records. The first that is missing: {task} on {test}, {row}, seed "
-            f"{seed}. Means are over the seeds that there are; --resume goes on."
+            f"{seed}. Means are over the available seeds; continue with --resume."
         )
     if results.dropped:
-        yield f"{results.dropped} broken lines of the records were left out; --resume does their work again."
+        yield f"{results.dropped} broken lines of the records were left out; --resume repeats their work."
 
 
 def _task(task: TaskHead) -> str:
@@ -140,14 +140,14 @@ def cost_tables(study: TrainingRuns) -> list[Table]:
             "Seconds of a training ↓",
             ("model", *head),
             tuple((row, tuple(_seconds(scores(study, row, place, TRAINING)) for place in columns)) for row in trained),
-            "Wall clock on the machine that ran the study, mean over seeds; other work may have shared it.",
+            "Wall-clock time on the machine that ran the study, mean over seeds; other work may have run there too.",
         ),
         Table(
             "Explaining a text ↓",
             ("explained by", *head),
             tuple((row, tuple(_explaining(study, row, place) for place in columns)) for row in explained),
             "Seconds per text, and forward and backward passes. Post-hoc methods share predictions: their seconds "
-            "leave out texts that another one had evaluated before.",
+            "exclude texts that another method had already evaluated.",
         ),
     ]
 
@@ -170,7 +170,7 @@ def rate_tables(study: TrainingRuns) -> list[Table]:
                     ", ".join(part for part in ("Learning rate and decay", name, place.title) if part),
                     ("learning rate, decay", *(f"{c}: {gains[c]} {_arrow(study, gains[c])}" for c in criteria)),
                     tuple((", ".join(map(said, rate)), cells) for rate, cells in zip(rates, grid, strict=True)),
-                    "Each column is of the models that were trained for its criterion alone. " + _READING,
+                    "Each column shows the models trained for that criterion alone. " + _READING,
                 )
             )
     return tables
@@ -182,8 +182,8 @@ def gain_tables(study: TrainingRuns) -> list[Table]:
         _gain_table(
             table,
             ", ".join(part for part in ("Average relative gain (%)", table.name) if part),
-            "Rows: what is judged. Columns: models. (value - value of the model trained for this criterion alone) / "
-            "|that value|, sign turned where lower is better, mean over tasks and seeds with its 95 % interval. "
+            "Rows: what is measured. Columns: models. (value - value of the model trained for this criterion alone) / "
+            "|that value|, with reversed sign if lower is better, mean over tasks and seeds with its 95 % interval. "
             + _SHADES,
         )
         for table in mixed(study)
@@ -192,14 +192,14 @@ def gain_tables(study: TrainingRuns) -> list[Table]:
         _gain_table(
             table,
             f"Relative gain (%) of training on the data itself: {table.name}",
-            "Columns: models trained on the test's own task, against the same trained on the other one; sign turned "
-            "where lower is better, mean over seeds with its 95 % interval. " + _SHADES,
+            "Columns: models trained on the test's own task, compared with the same models trained on the other one; "
+            "with reversed sign if lower is better, mean over seeds with its 95 % interval. " + _SHADES,
         )
         for table in transferred(study)
     ]
 
 
-def _metric_table(study: TrainingRuns, info: MetricInfo, columns: Sequence[Place]) -> Table:
+def _metric_table(study: TrainingRuns, info: MetricInfo, columns: Sequence[ColumnKey]) -> Table:
     shown = [row.name for row in rows(study, "posthoc", "training", "control")]
     table = [[scores(study, row, place, info.label) for place in columns] for row in shown]
     kept = [(row, cells_of_row) for row, cells_of_row in zip(shown, table, strict=True) if any(cells_of_row)]
@@ -234,7 +234,7 @@ def _cell(scored: MetricScores | None, digits: int, scale: float = 1) -> Cell:
     )
 
 
-def _accuracy(study: TrainingRuns, row: str, place: Place) -> Cell:
+def _accuracy(study: TrainingRuns, row: str, place: ColumnKey) -> Cell:
     cell = _cell(scores(study, row, place, ACCURACY), 1, 100)
     if row == PLAIN or cell.mean == "–":
         return cell
@@ -247,7 +247,7 @@ def _seconds(scored: MetricScores | None) -> Cell:
     return NOTHING_THERE if scored is None else Cell(phrases.seconds(scored.summary.mean))
 
 
-def _explaining(study: TrainingRuns, row: str, place: Place) -> Cell:
+def _explaining(study: TrainingRuns, row: str, place: ColumnKey) -> Cell:
     scored = scores(study, row, place, EXPLAINING)
     records = [record for key, record in study.records.items() if key[:3] == (place.task, place.test, row)]
     if scored is None or not records:
@@ -258,7 +258,7 @@ def _explaining(study: TrainingRuns, row: str, place: Place) -> Cell:
     return Cell(phrases.seconds(scored.summary.mean), passes)
 
 
-def _scores(study: TrainingRuns, row: TrainingHead | None, place: Place, metric: str) -> MetricScores | None:
+def _scores(study: TrainingRuns, row: TrainingHead | None, place: ColumnKey, metric: str) -> MetricScores | None:
     return None if row is None else scores(study, row.name, place, metric)
 
 
@@ -317,12 +317,12 @@ def seconds_figures(study: TrainingRuns) -> Iterator[Lines]:
             if len({one.texts for one in spots}) > 1:
                 curves.append(Curve(name or "training", len(curves), _durations(spots)))
         title = f"{place.title}: seconds of a training ↓"
-        for lines in _figures(f"t{number}", title, "texts learned from", curves):
+        for lines in _figures(f"t{number}", title, "training texts", curves):
             counts = sorted({spots.x for curve in lines.curves for spots in curve.spots})
             yield replace(lines, ticks={count: f"{count:,.10g}" for count in counts}, log_x=True, log_y=True)
 
 
-def _of(study: TrainingRuns, row: str, place: Place) -> list[TrainingRecord]:
+def _of(study: TrainingRuns, row: str, place: ColumnKey) -> list[TrainingRecord]:
     """A row's records of all seeds."""
     keys = [(place.task, place.test, row, seed) for seed in study.header.seeds]
     return [study.records[key] for key in keys if key in study.records]

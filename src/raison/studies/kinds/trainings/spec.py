@@ -51,8 +51,8 @@ from raison.studies.kinds.trainings.grids import (
 from raison.studies.kinds.trainings.recipes import Recipes
 from raison.studies.kinds.trainings.records import PLAIN, MeasureClaim
 from raison.studies.kinds.trainings.tables import MEASURES
-from raison.studies.parts import Known, canonical_metric, claim_of, unknown
-from raison.studies.plans import Asked
+from raison.studies.parts import ClaimNames, canonical_metric, claim_of, unknown
+from raison.studies.plans import RunRequest
 
 _COMPREHENSIVENESS = ("aopc_comprehensiveness", "comprehensiveness")
 _SUFFICIENCY = ("aopc_sufficiency", "sufficiency")
@@ -65,12 +65,12 @@ CRITERIA = {
     "cons": ("consistency",),
     "clust": ("consistency",),
 }
-"""Criteria, and the metrics that stand for them unless a study says otherwise."""
+"""Criteria and their default metrics."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _DECIDED = {
-    "seed": "seed is not set here: seeds = [...] at the top of the file.",
-    "progress": "progress is not set here: leave it out.",
+    "seed": "seed cannot be set here: use seeds = [...] at the top of the file.",
+    "progress": "progress cannot be set here: leave it out.",
 }
 """Settings that the study decides."""
 _SEEDS = {"seeds": "seeds are the whole study's: write seeds = [...] at the top of the file."}
@@ -144,11 +144,11 @@ class Trainings:
     claims: tuple[MeasureClaim, ...]
     gains: Mapping[str, str]
 
-    def asked(self, task: Task, test: str, methods: Sequence[str], seed: int) -> Asked:
+    def asked(self, task: Task, test: str, methods: Sequence[str], seed: int) -> RunRequest:
         """What is asked of one model of a task on the data of `test`."""
         unit = self.tasks[test].test.unit or self.settings.unit
         settings = replace(self.settings, unit=unit, seeds=(seed,))
-        return Asked(task.name, StudyModel(task.base, task.labels), tuple(methods), self.metrics, settings)
+        return RunRequest(task.name, StudyModel(task.base, task.labels), tuple(methods), self.metrics, settings)
 
 
 def tools() -> Recipes:
@@ -173,7 +173,7 @@ def parse(table: Mapping[str, Any], place: Path, made: Recipes) -> Trainings:
     trained = [] if rows is None else [name for row in rows for name in (row.name, *map(row.named, row.controls))]
     names = None if rows is None or posthoc is None else {PLAIN, *trained, *(row.name for row in posthoc)}
     measured = metrics | set(MEASURES) if metrics else None
-    known = Known(
+    known = ClaimNames(
         {"row": names, "metric": measured, "task": file.tasks or None},
         {"row": _or_itself(partial(canonical_row, trainings=trained)), "metric": _or_itself(canonical_measure)},
     )
@@ -237,16 +237,16 @@ def _or_itself(canonical: Callable[[str], str]) -> Callable[[str], str]:
 def _task(task: Task, tasks: Mapping[str, Task]) -> list[str]:
     where, mistakes = f"[tasks.{task.name}]", []
     if not _NAME.fullmatch(task.name):
-        mistakes.append(f"{where}: a name here is made of letters, digits, - _ . for it names a folder.")
+        mistakes.append(f"{where}: a name may contain only letters, digits and - _ . because it names a folder.")
     if task.kind == "spans" and task.labels:
         mistakes.append(f"{where}: labels belong to classification; leave them out for spans.")
     elif task.kind == "classification" and len({label.lower() for label in task.labels}) < max(2, len(task.labels)):
-        mistakes.append(f"{where}: labels names the classes, at least two and each once; got {[*task.labels]}.")
+        mistakes.append(f"{where}: labels must name at least two different classes; got {[*task.labels]}.")
     others = {name: other for name, other in tasks.items() if other is not task}
     for name in task.also:
         mistakes += unknown(where, "other task", name, others)
         if name in others and (others[name].kind, others[name].labels) != (task.kind, task.labels):
-            mistakes.append(f"{where}: also: the kind or the labels of '{name}' are others; its data cannot be judged.")
+            mistakes.append(f"{where}: also: '{name}' has another kind or other labels, so its data cannot be used.")
     for part, data in {"train": task.train, "dev": task.dev, "test": task.test}.items():
         mistakes += [] if data is None else parts.data_mistakes(data, f"[tasks.{task.name}.{part}]")
     return mistakes
@@ -299,7 +299,7 @@ def _twice(rows: Sequence[TrainingRow], posthoc: Sequence[PosthocRow]) -> list[s
     mistakes = [f"the row '{name}' is named twice." for name in dict.fromkeys(names) if names.count(name) > 1]
     folders = [row.folder for row in rows]
     mistakes += [
-        f"the row '{row.name}' has the same folder as another one, '{row.folder}': give it another name."
+        f"the row '{row.name}' would use the same folder as another row, '{row.folder}': give it another name."
         for row in rows
         if names.count(row.name) == 1 and (folders.count(row.folder) > 1 or row.folder.startswith(slug(PLAIN) + "-"))
     ]
@@ -307,7 +307,7 @@ def _twice(rows: Sequence[TrainingRow], posthoc: Sequence[PosthocRow]) -> list[s
 
 
 def _gains(gains: Mapping[str, str], metrics: set[str] | None) -> list[str]:
-    known = Known({"metric": metrics}, {"metric": canonical_metric})
+    known = ClaimNames({"metric": metrics}, {"metric": canonical_metric})
     mistakes = [line for key in gains for line in unknown("[gains]", "criterion", key, CRITERIA)]
     return mistakes + [
         line for key, metric in gains.items() for line in known.name(f"[gains] {key}", "metric", str(metric))

@@ -15,11 +15,11 @@ from raison.studies.kinds.trainings.records import PLAIN, RowKind, TrainingHead,
 
 ACCURACY, TRAINING, EXPLAINING = "accuracy", "training_seconds", "explaining_seconds"
 MEASURES = {ACCURACY: True, TRAINING: False, EXPLAINING: False}
-"""What is known of every row beside the study's metrics -> whether higher is better."""
+"""Values of every row besides the study's metrics -> whether higher is better."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ColumnKey:
     """What a column of a table is about: models of `task`, judged on the data of `test`."""
 
     task: str
@@ -31,10 +31,12 @@ class Place:
         return self.task if self.task == self.test else f"{self.task} on {self.test}"
 
 
-def places(study: TrainingRuns, transferred: bool = False) -> list[Place]:
+def places(study: TrainingRuns, transferred: bool = False) -> list[ColumnKey]:
     """Every task on its own data, or (`transferred`) on that of the tasks that it is also judged on."""
     return [
-        Place(task.name, test) for task in study.header.tasks for test in (task.also if transferred else [task.name])
+        ColumnKey(task.name, test)
+        for task in study.header.tasks
+        for test in (task.also if transferred else [task.name])
     ]
 
 
@@ -49,13 +51,13 @@ def info_of(study: TrainingRuns, metric: str) -> MetricInfo:
     return known[metric] if metric in known else MetricInfo(metric, MEASURES[metric])
 
 
-def seeds_of(study: TrainingRuns, row: str, place: Place) -> list[int]:
+def seeds_of(study: TrainingRuns, row: str, place: ColumnKey) -> list[int]:
     """The seeds under which a row is finished."""
     return [seed for seed in study.header.seeds if (place.task, place.test, row, seed) in study.records]
 
 
 def scores(
-    study: TrainingRuns, row: str, place: Place, metric: str, seeds: Sequence[int] | None = None
+    study: TrainingRuns, row: str, place: ColumnKey, metric: str, seeds: Sequence[int] | None = None
 ) -> MetricScores | None:
     """A row's values on a task by a metric, or by one of MEASURES; None where there is no record.
 
@@ -76,14 +78,14 @@ def scores(
 
 
 def paired(
-    study: TrainingRuns, one: str, other: str, place: Place, metric: str
+    study: TrainingRuns, one: str, other: str, place: ColumnKey, metric: str
 ) -> tuple[MetricScores | None, MetricScores | None]:
     """Both rows under the seeds that both have."""
     shared = [seed for seed in seeds_of(study, one, place) if seed in seeds_of(study, other, place)]
     return scores(study, one, place, metric, shared), scores(study, other, place, metric, shared)
 
 
-def gap(study: TrainingRuns, one: str, other: str, place: Place, metric: str) -> Difference:
+def gap(study: TrainingRuns, one: str, other: str, place: ColumnKey, metric: str) -> Difference:
     """The first row minus the second, paired, under the seeds that both have; NaN throughout where there are none."""
     first, second = paired(study, one, other, place, metric)
     if first is None or second is None:
@@ -91,7 +93,7 @@ def gap(study: TrainingRuns, one: str, other: str, place: Place, metric: str) ->
     return subtract(first, second)
 
 
-def against_plain(study: TrainingRuns, row: str, place: Place) -> Difference:
+def against_plain(study: TrainingRuns, row: str, place: ColumnKey) -> Difference:
     """A row's accuracy minus that of the plain models under the same seeds."""
     return gap(study, row, PLAIN, place, ACCURACY)
 
@@ -101,7 +103,7 @@ def deviation(cell: MetricScores) -> float:
     return float(np.std(cell.seed_means, ddof=1)) if len(cell.seed_means) > 1 else math.nan
 
 
-def of_seeds(study: TrainingRuns, row: str, place: Place, metric: str) -> dict[int, float]:
+def of_seeds(study: TrainingRuns, row: str, place: ColumnKey, metric: str) -> dict[int, float]:
     """Each seed's value by itself, where there is one."""
     cells = {seed: scores(study, row, place, metric, [seed]) for seed in seeds_of(study, row, place)}
     return {seed: one.summary.mean for seed, one in cells.items() if one is not None}
@@ -114,7 +116,7 @@ def _column(record: TrainingRecord, metric: str) -> tuple[Value, ...]:
     return record.explaining.seconds if metric == EXPLAINING else record.scores.get(metric, ())
 
 
-def _records(study: TrainingRuns, row: str, place: Place, seeds: Sequence[int]) -> list[TrainingRecord]:
+def _records(study: TrainingRuns, row: str, place: ColumnKey, seeds: Sequence[int]) -> list[TrainingRecord]:
     keys = [(place.task, place.test, row, seed) for seed in seeds]
     return [study.records[key] for key in keys if key in study.records]
 

@@ -16,15 +16,15 @@ from raison.core.settings.fields import Setting
 from raison.jobs.folder import TRUST
 from raison.runs.headers import ModelHead
 from raison.runs.task_accuracy import Labels, read_labels
-from raison.studies.claims import Sample
-from raison.studies.folder import Claim, StudyHead, Written, read_header
+from raison.studies.claims import PairedSample
+from raison.studies.folder import Claim, StudyHead, WrittenStudy, read_header
 from raison.trust.records import Attack, Objective, Order
 from raison.trust.results import TrustHead, TrustRun, Variant, read_run
 from raison.trust.tables import EFFECTS, MEASURES, Values, areas, at_blocks, effects, summary
 
 FOLDERS = (TRUST,)
 AREA = "_area"
-"""What follows a measure of similarity where the claim is about its area."""
+"""The suffix of a measure of similarity if the claim is about its area."""
 CLAIMED = (*MEASURES, *(f"{measure}{AREA}" for measure in MEASURES), *EFFECTS)
 
 
@@ -39,7 +39,9 @@ class TrustClaim(Claim):
     than: Annotated[str | float, Setting(words="a method or a number")] = ""
     by: float | None = None
     order: Order | None = None
-    blocks: Annotated[int | Literal["all"] | None, Setting(words='a whole number from 1 on, or "all"', least=1)] = None
+    blocks: Annotated[int | Literal["all"] | None, Setting(words='a whole number of at least 1, or "all"', least=1)] = (
+        None
+    )
     attack: Attack | None = None
     objective: Objective | None = None
     than_attack: Attack | None = None
@@ -75,11 +77,11 @@ class TrustStudyHead(StudyHead):
 
     def __post_init__(self) -> None:
         if lacking := {run.model for run in self.runs} - self.models.keys():
-            raise DataError(f"it says nothing of the models {', '.join(sorted(lacking)):.80}.")
+            raise DataError(f"it does not cover the models {', '.join(sorted(lacking)):.80}.")
 
 
 @dataclass(frozen=True, slots=True)
-class TrustRuns(Written):
+class TrustRuns(WrittenStudy):
     """What a study of trust has written so far."""
 
     header: TrustStudyHead
@@ -110,7 +112,7 @@ def places(results: TrustRuns, claim: TrustClaim) -> list[str]:
     return [name for name in results.runs if claim.run in (None, name)]
 
 
-def sample(results: TrustRuns, claim: TrustClaim, place: str) -> Sample:
+def sample(results: TrustRuns, claim: TrustClaim, place: str) -> PairedSample:
     """Values of single texts, draws averaged first.
 
     A claim that says `by` how much is held against the other row's value plus that number (of a claim that a row is
@@ -124,14 +126,14 @@ def sample(results: TrustRuns, claim: TrustClaim, place: str) -> Sample:
     mean = summary(first.values()).mean
     if isinstance(than, int | float):
         number = float(than)
-        return Sample(*about, number, _column(first.values()), number, mean, number, learned)
+        return PairedSample(*about, number, _column(first.values()), number, mean, number, learned)
     other = claim.other
     shift = (claim.by or 0.0) * (1 if claim.side == "above" else -1)
     moved = {text: value + shift for text, value in _values(run, than, other).items()}
     row = f"{_row(than, other)} {shift:+g}" if shift else _row(than, other)
     shared = sorted(first.keys() & moved.keys())
     one, two = (_column([values[text] for text in shared]) for values in (first, moved))
-    return Sample(*about, row, one, two, mean, summary(moved.values()).mean, learned)
+    return PairedSample(*about, row, one, two, mean, summary(moved.values()).mean, learned)
 
 
 def _column(values: Any) -> np.ndarray:

@@ -30,24 +30,23 @@ _MEASURE_NAMES: dict[Measure, str] = {
 }
 _AREAS: dict[Order, str] = {
     "cascading": (
-        "Area under the curve of the similarity with the explanation of the model as it was, over the share of blocks "
-        "that are randomised, from the last one back. Near 1: the explanation hardly depends on the parameters; near 0 "
-        "(for the overlap: near that of random orders): nothing of it is left."
+        "Area under the curve of the similarity with the original model's explanation, over the share of randomised "
+        "blocks, from the last one back. Near 1: the explanation hardly depends on the parameters; near 0 (for the "
+        "overlap: near that of random orders): nothing of it remains."
     ),
     "independent": (
-        "Mean similarity with the explanation of the model as it was where one block at a time is randomised. Near 1: "
+        "Mean similarity with the original model's explanation if one block at a time is randomised. Near 1: "
         "the explanation hardly depends on single blocks."
     ),
 }
 _EFFECTS: dict[Effect, str] = {
-    "rank_change": "Share of the first k ranks that another unit holds after the attack; low is robust.",
+    "rank_change": "Share of the top k ranks held by other units after the attack; low is robust.",
     "sum_change": (
-        "By how much the scores of the k units that ranked first fall together; scores of different methods and models "
-        "have different units."
+        "Total drop of the scores of the top k units; scores of different methods and models are not on the same scale."
     ),
     "probability_change": (
-        "By how much the explained class's probability falls, or the score of a model of one number, negative where it "
-        "rises; near 0 the changed text means the same to the model."
+        "Drop of the explained class's probability, or of the score of a model with one number, negative if it rises; "
+        "near 0 the changed text means the same to the model."
     ),
     "absolute_probability_change": "The same without its sign.",
 }
@@ -55,12 +54,12 @@ _EFFECTS: dict[Effect, str] = {
 
 _CURVES: dict[Order, str] = {
     "cascading": (
-        "Spearman's correlation of the explanation with that of the model as it was (full), while more and more blocks "
-        "have random parameters, from the last one back until all have. Mean over texts; the band: its 95 % interval. "
-        "A line that stays up belongs to a method that does not look at what the model has learned."
+        "Spearman's correlation of the explanation with that of the original model (full), while more and more blocks "
+        "are randomised, from the last one back. Mean over texts; the band: its 95 % interval. A line that stays high "
+        "means that the method ignores what the model has learned."
     ),
     "independent": (
-        "The same where one block at a time is randomised and all others are as they were: from the last block on the "
+        "The same with one block at a time randomised and all others unchanged: from the last block on the "
         "left to the first on the right."
     ),
 }
@@ -104,11 +103,11 @@ def _warnings(results: TrustRuns) -> Iterator[str]:
     for run in results.runs.values():
         if run.missing:
             yield (
-                f"{run.name}: unfinished, {run.wanted - run.missing:,} of {run.wanted:,} records. Means are over what "
-                "there is; --resume goes on."
+                f"{run.name}: unfinished, {run.wanted - run.missing:,} of {run.wanted:,} records. Means are over the "
+                "available records; continue with --resume."
             )
         if run.dropped:
-            yield f"{run.name}: {run.dropped} broken lines were left out; --resume does their work again."
+            yield f"{run.name}: {run.dropped} broken lines were left out; --resume repeats their work."
 
 
 def _texts(run: TrustHead) -> str:
@@ -147,10 +146,7 @@ def attack_tables(results: TrustRuns) -> list[Table]:
     return [*tables, Table("Texts with a change that keeps the prediction", head, counts, _HELD)]
 
 
-_HELD = (
-    "Of the texts that were attacked, those where a change was found under which the model predicts the same class. "
-    "The others count with no change."
-)
+_HELD = "The attacked texts for which a change was found that keeps the predicted class. The others count as unchanged."
 
 
 def left_out(results: TrustRuns) -> Iterator[tuple[str, str]]:
@@ -179,8 +175,8 @@ def model_table(results: TrustRuns) -> Table:
         "Models",
         ("model", "name", "parameters", "blocks", "accuracy"),
         tuple(rows),
-        "Parameters: all, embeddings among them; those that layers share count once. Accuracy: on held-out texts, of "
-        "models that were trained for the study.",
+        "Parameters: all, including embeddings; shared ones count once. Accuracy: on held-out texts, for models "
+        "trained for the study.",
     )
 
 
@@ -202,7 +198,7 @@ def _of_run(run: TrustRun) -> Iterator[tuple[str, str]]:
         texts = ", ".join(str(text + 1) for text in boundary)
         yield (
             f"attacks on {phrases.count(len(boundary), 'text')} (number {texts})",
-            ("the prediction sits on the boundary between two classes: any change may turn it"),
+            ("the prediction is on the boundary between two classes: any change may flip it"),
         )
 
 

@@ -49,12 +49,12 @@ from raison.studies.settings import decided
 from raison.trust import calls
 from raison.trust.records import Objective
 from raison.trust.tables import EFFECTS
-from raison.trust.trial import AttacksAsked, RandomisationAsked, Trial
+from raison.trust.trial import AttacksAsked, RandomisationAsked, TrustTrial
 from raison.trust.works import Works
 
 _OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
-_SEED = {"seed": "seed is the whole study's: write it under [settings]."}
-_ONE = _SEED | {"objective": "objective is one of several here: write objectives = [...]."}
+_SEED = {"seed": "seed applies to the whole study: write it under [settings]."}
+_ONE = _SEED | {"objective": "this key is a list here: write objectives = [...]."}
 Texts = Annotated[int, Setting(least=1)]
 
 
@@ -93,7 +93,7 @@ class TrustFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Trust:
+class TrustSpec:
     """A file without mistakes. `methods` and `claims` are written as the records do."""
 
     methods: tuple[str, ...]
@@ -103,17 +103,17 @@ class Trust:
     attacks: AttacksAsked | None
     claims: tuple[TrustClaim, ...]
 
-    def trial(self, run: GridRun) -> Trial:
+    def trial(self, run: GridRun) -> TrustTrial:
         """What is asked of one run."""
         unit = self.grid.data[run.data].unit or self.settings.unit
         removal = self.grid.models[run.model].removal or self.settings.removal
         settings = replace(self.settings, unit=unit, removal=removal)
-        return Trial(self.methods, settings, self.randomisation, self.attacks)
+        return TrustTrial(self.methods, settings, self.randomisation, self.attacks)
 
     @property
     def texts(self) -> int:
         """The most texts that anything here needs of a data set."""
-        return Trial(self.methods, self.settings, self.randomisation, self.attacks).texts
+        return TrustTrial(self.methods, self.settings, self.randomisation, self.attacks).texts
 
 
 def tools() -> Works:
@@ -121,24 +121,24 @@ def tools() -> Works:
     return calls.works()
 
 
-def parse(table: Mapping[str, Any], place: Path, works: Works) -> Trust:
+def parse(table: Mapping[str, Any], place: Path, works: Works) -> TrustSpec:
     """A parsed file in the folder `place`. Raises MistakesError with every mistake in it."""
     file, mistakes = entries_of(TrustFile, table)
     labels, wrong = parts.labels_in(file.methods, "methods", CATALOGUE, empty="methods" not in table)
     mistakes += parts.settings_mistakes(file.settings) + wrong + parts.grid_mistakes(file.grid, file.methods)
     if not {"randomisation", "attacks"} & set(table):
-        mistakes.append("the study: it asks for nothing; add a table [randomisation], or [attacks], or both.")
+        mistakes.append("the study: it is empty; add a table [randomisation], [attacks], or both.")
     randomisation, wrong = _randomisation(file, works)
     mistakes += wrong
     attacks, wrong = _attacks(file, works)
     mistakes += wrong
     names = {"method": labels or None, "measure": CLAIMED, "run": {run.name for run in file.grid.wanted} or None}
-    known = parts.Known(names, {"method": canonical})
+    known = parts.ClaimNames(names, {"method": canonical})
     for number, claim in enumerate(file.claims, start=1):
         mistakes += _claim(claim, f"[[claims]] number {number}", known, {*table})
     if mistakes:
         raise MistakesError(list(dict.fromkeys(mistakes)))
-    return Trust(
+    return TrustSpec(
         methods=tuple(canonical(method) for method in file.methods),
         settings=file.settings,
         grid=parts.grid_beside(place, file.grid),
@@ -179,7 +179,7 @@ def _attacks(file: TrustFile, works: Works) -> tuple[AttacksAsked | None, list[s
     elif asked.substitution:
         mistakes.append(f"{where}: substitution is true; give a table, or false.")
     elif not asked.objectives:
-        mistakes.append(f"{where}: no objective and no substitution: name one, or leave the table out.")
+        mistakes.append(f"{where}: it has no objective and no substitution: add one, or leave the table out.")
     if mistakes:
         return None, mistakes
     attack = decided(attack, file.settings.seed)
@@ -187,7 +187,7 @@ def _attacks(file: TrustFile, works: Works) -> tuple[AttacksAsked | None, list[s
     return AttacksAsked(asked.texts, plans, substitution), mistakes
 
 
-def _claim(claim: TrustClaim, where: str, known: parts.Known, tables: set[str]) -> list[str]:
+def _claim(claim: TrustClaim, where: str, known: parts.ClaimNames, tables: set[str]) -> list[str]:
     mistakes = claim.mistakes(where)
     for label in claim.labels:
         mistakes += known.name(where, "method", label)

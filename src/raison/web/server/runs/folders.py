@@ -11,11 +11,11 @@ from raison.jobs.identity import Identity
 from raison.report.explanations.listed import Listable
 from raison.runs.overview import Overview, overview
 from raison.web.rows.folders import MOST, State, below, inside, state_of
-from raison.web.rows.lines import OVERVIEW, AbsentError, Line, Place, RunFacts
+from raison.web.rows.lines import OVERVIEW, AbsentError, RowKey, RunFacts, RunLine
 from raison.web.server.runs.held import MARKERS, Held, belonging, held_in
 
 
-class Runs:
+class RunFolders:
     """The runs below a folder; none without one."""
 
     def __init__(self, folder: Path | None) -> None:
@@ -39,7 +39,7 @@ class Runs:
                 continue
         return found
 
-    def lines(self, place: Place) -> Sequence[Line]:
+    def lines(self, place: RowKey) -> Sequence[RunLine]:
         """The texts of a row. Raises AbsentError, DataError."""
         folder = self._folder(place.run)
         with self._reads:
@@ -50,13 +50,13 @@ class Runs:
         folder = self._folder(run)
         return self._facts(run, folder, _state(folder)).labelled
 
-    def overview(self, place: Place) -> Overview:
+    def overview(self, place: RowKey) -> Overview:
         """The words of a row. Raises AbsentError, DataError."""
         folder = self._folder(place.run)
         with self._reads:
             return self._told(folder, _state(folder), place)
 
-    def explanation(self, place: Place, number: int) -> Listable:
+    def explanation(self, place: RowKey, number: int) -> Listable:
         """One explanation of a row. Raises AbsentError, DataError."""
         folder = self._folder(place.run)
         with self._reads:
@@ -87,10 +87,10 @@ class Runs:
     def _holding(self, name: str, folder: Path, state: State) -> Held:
         return held_in(name, folder)
 
-    def _lining(self, folder: Path, state: State, place: Place) -> tuple[Line, ...]:
+    def _lining(self, folder: Path, state: State, place: RowKey) -> tuple[RunLine, ...]:
         return self._held(place.run, folder, state).lines(place)
 
-    def _telling(self, folder: Path, state: State, place: Place) -> Overview:
+    def _telling(self, folder: Path, state: State, place: RowKey) -> Overview:
         found = self._held(place.run, folder, state).explanations(place)
         return overview(list(islice(found, OVERVIEW)))
 

@@ -20,11 +20,11 @@ from raison.runs.record import plain as plain_value
 from raison.runs.run import HEADER, Run, read_header, read_run
 from raison.web.rows.lines import (
     AbsentError,
-    Line,
     MetricFacts,
-    Place,
     RowFacts,
+    RowKey,
     RunFacts,
+    RunLine,
     as_classes,
     line_of,
     shown_text,
@@ -59,15 +59,15 @@ class Held(ABC):
         """What the run is about: digests of its model, its data and its settings; empty where they are not known."""
 
     @abstractmethod
-    def lines(self, place: Place) -> tuple[Line, ...]:
+    def lines(self, place: RowKey) -> tuple[RunLine, ...]:
         """The texts of a row. Raises AbsentError, DataError."""
 
     @abstractmethod
-    def explanations(self, place: Place) -> Iterator[Explanation]:
+    def explanations(self, place: RowKey) -> Iterator[Explanation]:
         """Those of the same texts. Raises AbsentError, DataError."""
 
     @abstractmethod
-    def explanation(self, place: Place, number: int) -> Listable:
+    def explanation(self, place: RowKey, number: int) -> Listable:
         """That of one text, or of what was written after it. Raises AbsentError, DataError."""
 
     def _absent(self, what: str) -> AbsentError:
@@ -76,10 +76,10 @@ class Held(ABC):
 
 def held_in(name: str, folder: Path) -> Held:
     """What the folder holds."""
-    return Filed(name, folder) if files.is_folder(folder) else Compared(name, folder)
+    return Filed(name, folder) if files.is_folder(folder) else HeldComparison(name, folder)
 
 
-class Compared(Held):
+class HeldComparison(Held):
     """A comparison."""
 
     @cached_property
@@ -110,7 +110,7 @@ class Compared(Held):
             raise DataError(f"the run has {self.facts.texts:,} texts, and {TEXTS:,} can be shown.")
         return read_run(self.folder)
 
-    def lines(self, place: Place) -> tuple[Line, ...]:
+    def lines(self, place: RowKey) -> tuple[RunLine, ...]:
         self._check(place)
         run, lines = self._run, []
         known = run.explains(place.row, place.seed)
@@ -121,22 +121,22 @@ class Compared(Held):
                 lines.append(self._line(run.records[place.row, place.seed, number], e))
         return tuple(lines)
 
-    def explanations(self, place: Place) -> Iterator[Explanation]:
+    def explanations(self, place: RowKey) -> Iterator[Explanation]:
         self._check(place)
         return iter(self._run.explanations(place.row, place.seed))
 
-    def explanation(self, place: Place, number: int) -> Explanation:
+    def explanation(self, place: RowKey, number: int) -> Explanation:
         if (place.row, place.seed, number) not in self._run.records:
             raise self._absent(f"text {number} of {place.row:.80} under seed {place.seed}")
         return self._run.explanations(place.row, place.seed)[number]
 
-    def _check(self, place: Place) -> None:
+    def _check(self, place: RowKey) -> None:
         if (place.row, place.seed) not in self._run.header.keys:
             raise self._absent(f"row {place.row!r:.80} under seed {place.seed}")
 
-    def _line(self, record: Record, e: Explanation | None) -> Line:
+    def _line(self, record: Record, e: Explanation | None) -> RunLine:
         metrics = [metric.label for metric in self._run.header.single]
-        return Line(
+        return RunLine(
             number=record.text,
             id="",
             text=None if e is None else shown_text(e),
@@ -183,7 +183,7 @@ class Filed(Held):
     def identity(self) -> Identity:
         return _identity_in(files.read(self.folder).manifest.raw)
 
-    def lines(self, place: Place) -> tuple[Line, ...]:
+    def lines(self, place: RowKey) -> tuple[RunLine, ...]:
         self._check(place)
         lines, labels = [], []
         classes: tuple[str, ...] = ()
@@ -195,11 +195,11 @@ class Filed(Held):
         own = as_classes(labels, classes)
         return tuple(replace(line, label=label) for line, label in zip(lines, own, strict=True))
 
-    def explanations(self, place: Place) -> Iterator[Explanation]:
+    def explanations(self, place: RowKey) -> Iterator[Explanation]:
         self._check(place)
         return map(explanation_of, self._records())
 
-    def explanation(self, place: Place, number: int) -> Listable:
+    def explanation(self, place: RowKey, number: int) -> Listable:
         self._check(place)
         written, start = files.read(self.folder), 0
         if written.manifest.explains == "citations":
@@ -225,12 +225,12 @@ class Filed(Held):
     def _has_classes(self, manifest: files.Manifest) -> bool:
         return manifest.explains == "predictions" and manifest.outputs == "classes"
 
-    def _count(self, written: files.Written) -> int:
+    def _count(self, written: files.WrittenShards) -> int:
         if written.manifest.explains == "citations":
             return sum(row["number"] == 0 for row in written.rows(["number"]))
         return sum(receipt.explanations for receipt in written.receipts.values())
 
-    def _check(self, place: Place) -> None:
+    def _check(self, place: RowKey) -> None:
         if (place.row, place.seed) != (self.facts.rows[0].label, 0):
             raise self._absent(f"row {place.row!r:.80} under seed {place.seed}")
 

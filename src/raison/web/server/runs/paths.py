@@ -14,10 +14,10 @@ from raison.core.results.generation import GenerationExplanation
 from raison.core.settings.reading import dump
 from raison.runs.overview import Overview
 from raison.web.component.audits import Trusts
-from raison.web.rows.lines import Place, RunFacts
-from raison.web.rows.slices import LONGEST, Cut, Slice, Wanted, slice_of
+from raison.web.rows.lines import RowKey, RunFacts
+from raison.web.rows.slices import LONGEST, Cut, Slice, TextFilter, slice_of
 from raison.web.rows.strata import Stratum, strata
-from raison.web.server.runs.folders import Runs
+from raison.web.server.runs.folders import RunFolders
 
 Name = Annotated[str, Query(max_length=500)]
 Whole = Annotated[int, Query(ge=0, le=1 << 31)]
@@ -36,7 +36,7 @@ class Strata(BaseModel):
     slices: list[Stratum]
 
 
-class Row(BaseModel):
+class RowQuery(BaseModel):
     """One row of a run's table under one seed, as a query says it."""
 
     model_config = {"extra": "forbid"}
@@ -46,18 +46,18 @@ class Row(BaseModel):
     seed: Whole = 0
 
     @property
-    def place(self) -> Place:
+    def place(self) -> RowKey:
         """The same as the runs know it."""
-        return Place(self.run, self.row, self.seed)
+        return RowKey(self.run, self.row, self.seed)
 
 
-class OneText(Row):
+class OneText(RowQuery):
     """One text of a row."""
 
     number: Whole
 
 
-class SomeTexts(Row):
+class SomeTexts(RowQuery):
     """Some texts of a row: which, in which order, from where on."""
 
     start: Whole = 0
@@ -78,7 +78,7 @@ class SomeTexts(Row):
     below: float | None = None
 
 
-def runs_paths(app: FastAPI, runs: Runs, trusts: Trusts) -> None:
+def runs_paths(app: FastAPI, runs: RunFolders, trusts: Trusts) -> None:
     """Add the paths. They read files, so each request has a thread of its own."""
 
     @app.get("/api/runs")
@@ -91,16 +91,16 @@ def runs_paths(app: FastAPI, runs: Runs, trusts: Trusts) -> None:
         """A slice of one row of a run's table."""
         if (query.wrong or query.label is not None) and not runs.labelled(query.run):
             raise InputError("wrong and label need the texts' own labels, and this run has none.")
-        wanted = Wanted(**{one.name: getattr(query, one.name) for one in fields(Wanted)})
+        wanted = TextFilter(**{one.name: getattr(query, one.name) for one in fields(TextFilter)})
         return slice_of(runs.lines(query.place), wanted, Cut(query.start, query.count, query.sort, query.descending))
 
     @app.get("/api/runs/slices")
-    def slices(query: Annotated[Row, Query()]) -> Strata:
+    def slices(query: Annotated[RowQuery, Query()]) -> Strata:
         """How often the model is right, by label, prediction, length and confidence."""
         return Strata(slices=strata(runs.lines(query.place)))
 
     @app.get("/api/runs/words")
-    def words(query: Annotated[Row, Query()]) -> Overview:
+    def words(query: Annotated[RowQuery, Query()]) -> Overview:
         """The words that matter for each class, where the scores are, and the words that decide."""
         return runs.overview(query.place)
 

@@ -20,7 +20,7 @@ from raison.studies.kinds.trainings.gains import mixed, transferred
 from raison.studies.kinds.trainings.records import Explaining, TrainingRecord, TrainingRuns
 from raison.studies.kinds.trainings.results import read as read_trainings
 from raison.studies.kinds.trainings.sections import accuracy_table, gain_tables, metric_tables, rate_tables, sections
-from raison.studies.kinds.trainings.tables import Place, deviation, scores
+from raison.studies.kinds.trainings.tables import ColumnKey, deviation, scores
 from raison.studies.reports import write
 
 SEEDS, TASKS, TEXTS = (0, 1, 2), ("imdb", "sst2"), 12
@@ -72,7 +72,7 @@ def header() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def record(row: dict[str, Any], place: Place, seed: int) -> TrainingRecord:
+def record(row: dict[str, Any], place: ColumnKey, seed: int) -> TrainingRecord:
     name = row["name"]
     rng = np.random.default_rng([*name.encode(), *place.test.encode(), seed])
     level = QUALITY.get(name, 0.0) - (0.1 if place.task != place.test else 0)
@@ -109,7 +109,7 @@ def fill(place: Path) -> Path:
     whole = header()
     (place / "trainings.json").write_text(json.dumps(whole))
     (place / "study.toml").write_text(FILE)
-    everywhere = [Place("imdb", "imdb"), Place("imdb", "sst2"), Place("sst2", "sst2")]
+    everywhere = [ColumnKey("imdb", "imdb"), ColumnKey("imdb", "sst2"), ColumnKey("sst2", "sst2")]
     lines = [record(row, where, seed).to_dict() for row in whole["rows"] for where in everywhere for seed in SEEDS]
     for number, part in ((1, lines[::2]), (2, lines[1::2])):
         (place / f"trainings-{number}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in part))
@@ -121,7 +121,7 @@ def study(folder: Path) -> TrainingRuns:
     return read_trainings(folder)
 
 
-def table(study: TrainingRuns, row: str, place: Place, metric: str) -> np.ndarray:
+def table(study: TrainingRuns, row: str, place: ColumnKey, metric: str) -> np.ndarray:
     """(seeds, texts or groups), read from the records themselves."""
     found = [study.records[place.task, place.test, row, seed] for seed in SEEDS]
     if metric == CONS:
@@ -142,7 +142,7 @@ def test_records_survive_json(study: TrainingRuns) -> None:
 
 @pytest.mark.parametrize("metric", [COMP, SUFF, CONS, "accuracy"])
 def test_values_are_means_over_seeds_and_texts(study: TrainingRuns, metric: str) -> None:
-    place = Place("sst2", "sst2")
+    place = ColumnKey("sst2", "sst2")
     found, expected = scores(study, "comp", place, metric), table(study, "comp", place, metric)
     assert found is not None
     assert found.summary.mean == pytest.approx(expected.mean())
@@ -173,7 +173,7 @@ def test_gains_are_over_the_model_trained_for_the_criterion_alone(study: Trainin
     for criterion, metric, sign in (("comp", COMP, 1), ("suff", SUFF, -1)):
         gains = []
         for task in TASKS:
-            a, b = (table(study, row, Place(task, task), metric).mean() for row in (criterion, "comp & <suff>"))
+            a, b = (table(study, row, ColumnKey(task, task), metric).mean() for row in (criterion, "comp & <suff>"))
             gains.append(sign * (b - a) / abs(a))
         place = found.columns.index("comp & <suff>")
         gain = found.gains[found.criteria.index(criterion)][place]
@@ -184,7 +184,7 @@ def test_gains_are_over_the_model_trained_for_the_criterion_alone(study: Trainin
 
 def test_transfer_is_the_gain_of_training_on_the_data_itself(study: TrainingRuns) -> None:
     (found,) = transferred(study)
-    home, away = (table(study, "comp", Place(task, "sst2"), COMP).mean() for task in ("sst2", "imdb"))
+    home, away = (table(study, "comp", ColumnKey(task, "sst2"), COMP).mean() for task in ("sst2", "imdb"))
     gain = found.gains[0][found.columns.index("comp")]
     assert gain.mean == pytest.approx((home - away) / abs(away))
     assert any("imdb on sst2" in grid.title for grid in gain_tables(study))
@@ -193,7 +193,7 @@ def test_transfer_is_the_gain_of_training_on_the_data_itself(study: TrainingRuns
 def test_rates_stand_beside_each_other(study: TrainingRuns) -> None:
     grid = rate_tables(study)[0]
     assert [name for name, _ in grid.rows] == ["3e-05, 0.5", "0.0003, 0.5"]
-    first = table(study, "comp", Place("imdb", "imdb"), COMP).mean()
+    first = table(study, "comp", ColumnKey("imdb", "imdb"), COMP).mean()
     assert grid.rows[0][1][0].mean == f"{first:.3f}"
 
 
@@ -201,7 +201,7 @@ def test_claims_are_judged_by_paired_differences(study: TrainingRuns) -> None:
     found = {(one.says, one.run): one for one in verdicts(study)}
     assert len(found) == 6
     pair = found["comp beats lime", "imdb"]
-    gaps = table(study, "comp", Place("imdb", "imdb"), COMP) - table(study, "lime", Place("imdb", "imdb"), COMP)
+    gaps = table(study, "comp", ColumnKey("imdb", "imdb"), COMP) - table(study, "lime", ColumnKey("imdb", "imdb"), COMP)
     assert (pair.finding, pair.difference.count) == ("holds", TEXTS)
     assert pair.difference.mean == pytest.approx(gaps.mean())
     assert found["comp is consistent", "sst2"].difference.count == 9
