@@ -149,8 +149,8 @@ SAFE = "&lt;b a=&#x27;1&#x27; b=&quot;2&quot;&gt;&amp;amp;&#13;\ufffd\ufffd"
 def template(monkeypatch: pytest.MonkeyPatch) -> None:
     """Templates of the test beside the project's settings."""
     texts = {"value": "<p>{{ value }}</p>", "macro": "{% macro i(x) %}<i>{{ x }}</i>{% endmacro %}{{ i(value) }}"}
-    environment = markup._TEMPLATES.overlay(loader=jinja2.DictLoader(texts))
-    monkeypatch.setattr(markup, "_TEMPLATES", environment)
+    environment = markup.TEMPLATES.overlay(loader=jinja2.DictLoader(texts))
+    monkeypatch.setattr(markup, "TEMPLATES", environment)
 
 
 @pytest.mark.usefixtures("template")

@@ -125,7 +125,7 @@ def test_a_run_can_be_cut_short(
     base = tmp_path / "base"
     writer.model.save_pretrained(base)
     writer.tokenizer.save_pretrained(base)
-    monkeypatch.setattr("raison.training.recipes.answers._measured", lambda *_: {"trained": {}, "base": {}})
+    monkeypatch.setattr("raison.training.recipes.answers.held_out_questions", lambda *_: {})
     card = train_answers(str(base), tmp_path / "out", replace(QUICK, stop_after=2))
     assert card["steps"] == 2
     assert card["settings"]["stop_after"] == 2
@@ -141,7 +141,7 @@ def test_another_chat_template_is_another_training(
     def cut(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("raison.training.recipes.answers._fit", cut)
+    monkeypatch.setattr("raison.training.recipes.answers.adapted", cut)
     with pytest.raises(KeyboardInterrupt):
         train_answers(str(base), out, QUICK)
     template = base / "chat_template.jinja"

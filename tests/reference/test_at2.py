@@ -15,7 +15,9 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 import raison
 from raison.core.errors import DataError, InputError, LoadError, UnsupportedError
 from raison.data.question_rows import QuestionRow
+from raison.explaining.answers import Answers
 from raison.models.adapters.writing.generator import Generator
+from raison.models.adapters.writing.writer import Writer
 from raison.models.anatomy import answer_rows
 from raison.models.derived.explainers import FILE
 from raison.models.derived.trained_heads import read_card
@@ -187,15 +189,15 @@ def test_training_finds_the_head_that_decides(tmp_path: Path, monkeypatch: pytes
     writer, rows = keyed_writer(), keyed_rows(12)
     settings = At2Settings(questions=10, held_out=3, ablations=8, steps=300, learning_rate=0.02, progress=False)
     # Cut short, and gone on with.
-    ablated, calls = recipe._ablated, []
+    answered, calls = recipe.answers_of, []
 
-    def cut(*arguments: object) -> list[Ablated]:
-        calls.append(arguments[1])
+    def cut(writer: Writer, rows: Sequence[QuestionRow]) -> Answers:
+        calls.append(rows)
         if len(calls) == 6:
             raise KeyboardInterrupt
-        return ablated(*arguments)  # type: ignore[arg-type]
+        return answered(writer, rows)
 
-    monkeypatch.setattr(recipe, "_ablated", cut)
+    monkeypatch.setattr(recipe, "answers_of", cut)
     with pytest.raises(KeyboardInterrupt):
         train_at2(writer, rows, tmp_path / "cut", settings)
     card = train_at2(writer, rows, tmp_path / "cut", settings)

@@ -20,7 +20,7 @@ from raison.cli import app, listing
 from raison.cli import catalogue as shown
 from raison.core.errors import DataError, UnknownNameError
 from raison.core.nicknames import NICKNAMES
-from raison.core.registry import Catalogue
+from raison.core.registry import Catalogue, class_name
 from raison.methods import CATALOGUE as METHODS
 from raison.metrics import CATALOGUE as METRICS
 
@@ -49,30 +49,19 @@ def test_what_the_source_says_is_what_the_class_has(kind: str, catalogue: Catalo
             assert read.facts["needs"] == {needed.name for needed in cls.needs}, name
 
 
-def test_a_class_with_a_computed_setting_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = listing.entry("metrics", "gini")
-
-    def computed(*_: object) -> None:
-        raise listing._NotStatedError
-
-    monkeypatch.setattr(listing, "_read", computed)
+@pytest.mark.parametrize(("kind", "name"), [("metrics", "gini"), ("methods", "reagent"), ("methods", "deep_lift")])
+def test_a_class_with_a_computed_setting_is_imported(
+    kind: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it needs is listed by name, as when it is read."""
+    expected = listing.entry(kind, name)
+    (tmp_path / kind).mkdir()
+    (tmp_path / kind / f"{name}.py").write_text(f"class {class_name(name)}:\n    size: int = len('computed')\n")
+    monkeypatch.setattr(listing, "PACKAGE", tmp_path)
     listing.entry.cache_clear()
-    found = listing.entry("metrics", "gini")
+    found = listing.entry(kind, name)
     listing.entry.cache_clear()
-    assert (found.settings, found.facts["reference"]) == (expected.settings, expected.facts["reference"])
-
-
-def test_what_an_imported_class_needs_is_told_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = listing.entry("methods", "reagent"), listing.entry("methods", "deep_lift")
-
-    def computed(*_: object) -> None:
-        raise listing._NotStatedError
-
-    monkeypatch.setattr(listing, "_read", computed)
-    listing.entry.cache_clear()
-    found = listing.entry("methods", "reagent"), listing.entry("methods", "deep_lift")
-    listing.entry.cache_clear()
-    assert [one.facts for one in found] == [dict(one.facts.items()) for one in expected]
+    assert (found.settings, found.facts) == (expected.settings, expected.facts)
 
 
 HELP = [

@@ -65,16 +65,16 @@ def test_few_stand_side_by_side_and_many_are_a_table(displayed: list[Any]) -> No
     # The texts stay in the kernel.
     assert "film" not in json.dumps({name: value for name, value in widget.get_state().items() if name[0] != "_"})
     raison.show(EXPLAINED[:2], labels=[1, "0"])
-    assert texts(displayed.pop()._listed)["accuracy"]["texts"] == 2
+    assert texts(displayed.pop().listed)["accuracy"]["texts"] == 2
 
 
 def test_a_frame_has_explanations_and_labels_in_columns(displayed: list[Any]) -> None:
     frame = pd.DataFrame({"text": TEXTS, "map": EXPLAINED, "label": [*LABELS[:5], None]})
     raison.show(frame)
-    told = texts(displayed.pop()._listed)
+    told = texts(displayed.pop().listed)
     assert [line["label"] for line in told["rows"]] == [*LABELS[:5], None]
     raison.show(frame["map"])
-    assert texts(displayed.pop()._listed)["accuracy"] is None
+    assert texts(displayed.pop().listed)["accuracy"] is None
     for wrong in (frame[["text"]], frame.assign(more=OTHERS)):
         with pytest.raises(RaisonError, match="show one column"):
             raison.show(wrong)
@@ -90,7 +90,7 @@ def test_labels_of_something_else_are_refused(displayed: list[Any], labels: list
 @pytest.mark.parametrize(("results", "said"), [(WRITTEN, "sea"), (CITED, "who founded it")], ids=["out", "cited"])
 def test_what_was_written_is_a_table_too(displayed: list[Any], results: list[Any], said: str) -> None:
     raison.show(pd.DataFrame({"found": results, "label": ["x"] * len(results)}))
-    listed = displayed.pop()._listed
+    listed = displayed.pop().listed
     [run] = listed.answer("runs", {})["runs"]
     assert (run["gives"], run["texts"], run["labelled"]) == ("answer" if results is CITED else "output", 5, False)
     [line, *_] = listed.answer("runs/texts", {"row": run["rows"][0]["label"], "sort": "size"})["rows"]

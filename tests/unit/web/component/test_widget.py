@@ -179,15 +179,6 @@ def test_mistakes_are_one_line(ask: str, body: dict[str, Any], said: str) -> Non
     assert "\n" not in told["error"]
 
 
-def test_a_mistake_of_the_library_reaches_the_page_and_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    widget = raison.Widget(MODEL, "one")
-    heard = Heard(widget)
-    monkeypatch.setattr(type(widget), "_answer", lambda *_: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        widget._asked(widget, {"id": "1", "ask": "view", "body": {}}, [])
-    assert "ZeroDivisionError" in heard.last["error"]
-
-
 def test_html_stands_beside_the_widget_for_where_nothing_runs() -> None:
     widget = raison.Widget(MODEL, "one two", method="occlusion")
     data, _ = widget._repr_mimebundle_()

@@ -5,7 +5,7 @@ import pytest
 
 from raison.core.results.scores import Comparison, Scores
 from raison.runs.summary import Costs, MetricInfo, method_scores, metric_scores
-from raison.studies.kinds.audit.results import COMPREHENSIVE, SUFFICIENT, MethodAudit, _recommended, _scores
+from raison.studies.kinds.audit.results import COMPREHENSIVE, SUFFICIENT, MethodAudit, faithfulness, recommendation
 from raison.trust.tables import summary
 
 TEXTS = 40
@@ -23,8 +23,8 @@ def row(method: str, comprehensive: float, sufficient: float, passes: int) -> Sc
 
 
 def advice(*rows: Scores) -> tuple[str | None, str]:
-    judged = [MethodAudit(r.method, "green", (), summary(_scores(r)), r.evaluations.mean, 0.1) for r in rows]
-    return _recommended(judged, Comparison(rows, "model", "data", TEXTS, "word", "probability", 0))
+    judged = [MethodAudit(r.method, "green", (), summary(faithfulness(r)), r.evaluations.mean, 0.1) for r in rows]
+    return recommendation(judged, Comparison(rows, "model", "data", TEXTS, "word", "probability", 0))
 
 
 BEST = row("kernel_shap", 0.40, 0.00, 200)
