@@ -197,7 +197,7 @@ def test_selfcheck_passes_and_confirms_the_capabilities(tiny: Classifier) -> Non
 
 
 def test_a_failed_check_takes_its_capability_away(tiny: Classifier) -> None:
-    broken = Finding("gradients reach the embeddings", False, "none", WordEmbeddings)
+    broken = Finding("gradients reach all embeddings", False, "none", WordEmbeddings)
     assert disproved([broken]) == {WordEmbeddings}
 
 

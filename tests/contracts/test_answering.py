@@ -240,7 +240,7 @@ def test_an_answer_outside_the_window_is_told(answering: Classifier) -> None:
 @pytest.mark.parametrize(
     ("text", "error", "says"),
     [
-        ("no pair", InputError, r"takes pairs \(question, context\)"),
+        ("no pair", InputError, r"needs pairs \(question, context\)"),
         (("word " * 200, "a context"), TextTooLongError, "shorten the question"),
         (("what ?", "word " * 300), TextTooLongError, "truncate=True"),
         (("what ?", "a"), InputError, "has 1 token"),

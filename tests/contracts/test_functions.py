@@ -188,7 +188,7 @@ def test_comprehensiveness_is_what_deleting_the_top_words_takes() -> None:
 
 
 def test_names_of_methods_in_a_refusal_work() -> None:
-    with pytest.raises(UnsupportedError, match="nothing but its answers is known") as caught:
+    with pytest.raises(UnsupportedError, match="of which only the outputs are known") as caught:
         raison.explain(classifier(), TEXTS[0], "integrated_gradients")
     named = str(caught.value).rpartition("These methods work: ")[2].strip(".").split(", ")
     assert "kernel_shap" in named

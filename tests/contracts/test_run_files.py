@@ -119,7 +119,7 @@ def test_a_record_without_a_field_is_named_by_its_line(study: Path, gone: str) -
     lines = path.read_text(encoding="utf-8").splitlines()
     record = {key: value for key, value in json.loads(lines[3]).items() if key not in (gone, "crc32")}
     path.write_text("\n".join([*lines[:3], "", json.dumps(record), *lines[4:]]), encoding="utf-8")
-    with pytest.raises(DataError, match=rf"records.jsonl, line 5: not a record: {gone} is None, and has to be"):
+    with pytest.raises(DataError, match=rf"records.jsonl, line 5: not a record: {gone} is None; it must be"):
         read(study)
 
 

@@ -31,7 +31,7 @@ from raison.report.style.terminal_text import plain
 from tests.contracts.test_methods import SHORTER, fingerprint
 from tests.contracts.test_numbers import refused
 from tests.threads import in_another
-from tests.tiny import EMBEDDING, TINY, build_embedder, build_language_model
+from tests.tiny import EMBEDDING, ENCODER_DECODERS, TINY, build_embedder, build_language_model
 
 PAIRS = (
     ("the old sailor told a story", "a modest story about the sea"),
@@ -39,7 +39,6 @@ PAIRS = (
     ("dull", "a boring plot !"),
 )
 POOLINGS = ("mean", "cls", "max", "lasttoken")
-DECODERS = ("gpt2", "llama", "qwen3")
 
 
 @cache
@@ -277,9 +276,9 @@ def test_layers_are_those_of_each_text_alone(name: str) -> None:
 
 
 REFUSED = {
-    "decompx": "no linear function",
-    "value_zeroing": "no row of attention or states belongs to all of them",
-    "rpi": "no row of attention or states belongs to all of them",
+    "decompx": "not a linear function",
+    "value_zeroing": "no attention or hidden states span all of them",
+    "rpi": "no attention or hidden states span all of them",
     "deep_lift": "for which no backward rule is known",
     "sp_pi": "only causal models",
 }
@@ -293,7 +292,7 @@ def test_what_looks_into_one_pass_is_refused_with_its_reason(name: str) -> None:
 
 def test_a_vector_of_largest_values_has_no_row_of_attention() -> None:
     for name in ("attention_rollout", "alti"):
-        with pytest.raises(UnsupportedError, match="largest value of each feature"):
+        with pytest.raises(UnsupportedError, match="max-pooled over all tokens"):
             raison.explain(embedder("bert", "max"), PAIRS[0], name, progress=False)
 
 
@@ -366,7 +365,7 @@ def test_other_texts_are_refused(text: object) -> None:
         raison.explain(embedder("bert"), text, "occlusion", progress=False)
 
 
-@pytest.mark.parametrize("family", ["bart", "t5"])
+@pytest.mark.parametrize("family", ENCODER_DECODERS)
 def test_models_that_do_more_are_refused(family: str) -> None:
     model, tokenizer = TINY[family]()
     with pytest.raises(LoadError, match="T5EncoderModel"):

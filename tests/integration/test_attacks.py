@@ -165,8 +165,8 @@ def test_a_relative_bound_counts_in_deviations_of_the_table():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"epsilon": 0.0}, "nothing may be changed"),
-        ({"epsilon": -1.0}, "nothing may be changed"),
+        ({"epsilon": 0.0}, "nothing could be changed"),
+        ({"epsilon": -1.0}, "nothing could be changed"),
         ({"share": 0.0}, "share is a fraction"),
         ({"k": 0}, "k of an attack cannot be 0"),
         ({"steps": 0}, "steps of an attack"),
@@ -201,7 +201,7 @@ def test_methods_that_cannot_be_attacked_are_named_with_the_reason():
     assert "random draws" in reasons["kernel_shap"]
     assert "texts alone" in reasons["occlusion"]
     assert "trained" in reasons["aml"]
-    with pytest.raises(UnsupportedError, match="occlusion: it asks the model about texts alone"):
+    with pytest.raises(UnsupportedError, match="occlusion: it only evaluates the model on texts"):
         attacks(Wave(), ["film"], methods[1:2], POSITIVE, EmbeddingAttack())
 
 

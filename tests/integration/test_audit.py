@@ -123,7 +123,7 @@ def test_the_report_says_what_the_records_say(folder: Path, audited: Audit, tmp_
     assert changed, "words could be exchanged"
     for one in audited.methods:
         own = (tmp_path / "report" / file_of(one.method)).read_text(encoding="utf-8")
-        assert ("What exchanged words do to it" in own) == (one.method in changed)
+        assert ("How word substitutions change it" in own) == (one.method in changed)
     assert "://" not in text.replace("http://www.w3.org", "")
     assert text.count("<svg") >= 4
     told = json.loads(json.dumps(audited.to_dict(), allow_nan=False))
@@ -189,7 +189,7 @@ def test_a_cache_that_cannot_be_written_does_not_lose_an_audit(
     recommending("occlusion", 4, monkeypatch)
     (tmp_path / "file").write_text("")
     monkeypatch.setattr(advice, "folder", lambda: tmp_path / "file" / "audits")
-    with pytest.warns(UserWarning, match="method='auto' will not know of this audit"):
+    with pytest.warns(UserWarning, match="method='auto' will not use this audit"):
         audited = raison.audit(model(), TEXTS, METHODS, out=folder, plan=PLAN, data="four texts", progress=False)
     assert audited.recommended == "occlusion"
 

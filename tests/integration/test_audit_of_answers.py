@@ -63,7 +63,7 @@ def test_answers_that_the_model_does_not_give_are_left_out(writer: Generator, au
     kept = own_answers(writer, told)
     assert kept.answers == told.answers[: len(ASKED)]
     assert (audited.header.texts, audited.header.others) == (len(ASKED), 1)
-    assert ("1 more answers", "the model does not give them itself") in audited.left_out
+    assert ("1 more answers", "they are not the model's own") in audited.left_out
     others = [row | {"answer": "nobody believed him."} for row in rows(writer)[:2]]
     with pytest.raises(InputError, match="gives 0 of these 2 answers"):
         raison.audit(writer, others, METHODS, out="nowhere", template="plain")
@@ -90,7 +90,7 @@ def test_the_report_speaks_of_answers(folder: Path, audited: Audit, tmp_path: Pa
     page = write(folder, tmp_path / "report", draw=False).read_text(encoding="utf-8")
     assert "log-probability of the answer" in page
     assert "two change places" in page
-    assert "How alike the methods explain" in page
+    assert "How similar the methods' explanations are" in page
     told = json.loads(json.dumps(audited.to_dict(), allow_nan=False))
     assert {pair["first"] for pair in told["agreement"]} <= {*METHODS, "random"}
 

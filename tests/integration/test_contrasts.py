@@ -66,7 +66,7 @@ def test_none_in_a_pair_is_the_class_that_each_text_is_predicted() -> None:
     assert each.scalar(LOGITS).tolist() == [2.0 - 1.0, 1.0 - 0.0]
     with pytest.raises(InputError, match="the model predicts it"):
         resolve_target((None, "fear"), None, LOGITS, CLASSES, False)
-    with pytest.raises(InputError, match="others are pairs"):
+    with pytest.raises(InputError, match="other entries are pairs"):
         resolve_target([(None, "joy"), "joy"], None, LOGITS, CLASSES, False)
 
 

@@ -213,14 +213,14 @@ def test_a_text_without_a_label_has_an_empty_list() -> None:
 
 def test_where_there_are_no_labels_each_is_refused_in_one_line() -> None:
     classes, number = (raison.load(*build("bert", names)) for names in (NAMES, ("rating",)))
-    for model, said in ((classes, "gives one of 4 classes"), (number, "gives one number")):
+    for model, said in ((classes, "gives one of 4 classes"), (number, "outputs one number")):
         with pytest.raises(InputError, match=said):
             raison.explain(model, TEXTS[0], "occlusion", target="each")
     with pytest.raises(InputError, match="threshold=1.5 is no probability"):
         raison.explain(tagged(), TEXTS[0], "occlusion", target="each", threshold=1.5)
-    with pytest.raises(InputError, match="give that target"):
+    with pytest.raises(InputError, match="add target='each'"):
         raison.explain(tagged(), TEXTS[0], "occlusion", target="joy", threshold=0.2)
-    with pytest.raises(InputError, match="give that target"):
+    with pytest.raises(InputError, match="add target='each'"):
         raison.explain(tagged(), ("a dull plot", ["a story", "a film"]), "occlusion", threshold=0.2)
 
 

@@ -106,7 +106,7 @@ def test_limits_hold_for_each_stack():
 
 
 def test_chats_and_prompts_for_classes_are_refused(folder):
-    with pytest.raises(errors.InputError, match="reads a text and no chat"):
+    with pytest.raises(errors.InputError, match="reads texts, not chats"):
         raison.explain(raison.load(str(folder)), [{"role": "user", "content": "slow"}], "occlusion", output=OUTPUT)
     with pytest.raises(errors.InputError, match="a prompt is for causal language models"):
         raison.load(str(folder), prompt="sentiment")

@@ -52,7 +52,7 @@ def test_an_output_that_melts_into_its_prompt_is_one_row(texts: Path) -> None:
     assert [row["row"] for row in written.rows()] == [0, 2]
     *_, last = map(result_of, written.rows())
     assert last.scores == alone.scores
-    assert [(one.row, "melt into the end of the prompt" in one.reason) for one in written.rejected] == [(1, True)]
+    assert [(one.row, "merge with the end of the prompt" in one.reason) for one in written.rejected] == [(1, True)]
 
 
 def test_a_question_whose_answer_melts_is_one_row(texts: Path) -> None:
@@ -64,7 +64,7 @@ def test_a_question_whose_answer_melts_is_one_row(texts: Path) -> None:
         options = {"template": "plain", "within": "source", "draws": 0, "format": "jsonl"}
         written = raison.cite_file(raison.load(fake.base), path, path.parent / "out", progress=False, **options)
     assert [row["row"] for row in written.rows()] == [0, 2]
-    assert [(one.row, "melt into the end of the prompt" in one.reason) for one in written.rejected] == [(1, True)]
+    assert [(one.row, "merge with the end of the prompt" in one.reason) for one in written.rejected] == [(1, True)]
 
 
 def test_a_row_at_which_the_server_crashes_is_one_row(texts: Path) -> None:
@@ -73,7 +73,7 @@ def test_a_row_at_which_the_server_crashes_is_one_row(texts: Path) -> None:
     assert [row["row"] for row in written.rows()] == [0, 2]
     [rejected] = written.rejected
     assert rejected.row == 1
-    assert "cannot answer one request, asked 2 times: status 500" in rejected.reason
+    assert "cannot answer one request, tried 2 times: status 500" in rejected.reason
 
 
 def test_a_server_that_crashes_at_every_row_stops_the_file(texts: Path) -> None:
@@ -81,13 +81,13 @@ def test_a_server_that_crashes_at_every_row_stops_the_file(texts: Path) -> None:
     with running(Fake()) as fake:
         model = raison.load(fake.base, prompt="sentiment", served=raison.Served(attempts=1), concurrency=1)
         fake.faults_at["sonata"] = "500"
-        with pytest.raises(ServerError, match="did not answer, asked once: status 500"):
+        with pytest.raises(ServerError, match="did not answer, tried once: status 500"):
             raison.explain_file(model, texts, texts.parent / "out", "occlusion", format="jsonl", progress=False)
         assert sum("sonata" in str(request) for request in fake.requests) <= IN_A_ROW + 2
 
 
 @pytest.mark.parametrize(
-    ("fault", "reason"), [("400", "refuses the request (status 400"), ("nan", "for a log-probability")]
+    ("fault", "reason"), [("400", "refuses the request (status 400"), ("nan", "as a log-probability")]
 )
 def test_what_is_wrong_with_one_text_is_one_row(texts: Path, fault: str, reason: str) -> None:
     with running(Fake(faults_at={"dull film": fault})) as fake:
@@ -99,8 +99,8 @@ def test_what_is_wrong_with_one_text_is_one_row(texts: Path, fault: str, reason:
 @pytest.mark.parametrize(
     ("fault", "limits", "error"),
     [
-        ("401", {}, "wants another key"),
-        ("503", {"attempts": 1}, "did not answer, asked once: status 503"),
+        ("401", {}, "rejects the key"),
+        ("503", {"attempts": 1}, "did not answer, tried once: status 503"),
         ("", {"max_requests": 30}, "max_requests is 30"),
     ],
 )
@@ -121,7 +121,7 @@ def test_a_server_that_gives_no_more_log_probabilities_stops_the_file(texts: Pat
     with running(Fake()) as fake:
         model = raison.load(fake.base, prompt="sentiment")
         fake.top = 0
-        with pytest.raises(ServerError, match="gives none now"):
+        with pytest.raises(ServerError, match="no longer does"):
             raison.explain_file(model, texts, texts.parent / "out", "occlusion", progress=False)
 
 

@@ -137,7 +137,7 @@ def test_an_error_of_an_asynchronous_function_stops_the_others() -> None:
     model = raison.load(fragile, classes=CLASSES, batch=1, concurrency=2)
     with pytest.raises(ConnectionError, match="gone") as caught:
         raison.explain(model, TEXT, "kernel_shap(samples=64)")
-    assert "raison had asked" in caught.value.__notes__[0]
+    assert "raison had called" in caught.value.__notes__[0]
     assert len(begun) < 20
 
 
@@ -236,7 +236,7 @@ def test_doctor() -> None:
     assert found.passed
     assert found.facts["class"] == "function of texts"
     assert found.methods["kernel_shap"] == []
-    assert "nothing but its answers is known" in found.methods["saliency"][0]
+    assert "of which only the outputs are known" in found.methods["saliency"][0]
     assert "methods that work: " in str(found)
     numbers = doctor(raison.load(overlap, classes=["overlap"], pairs=True))
     assert numbers.facts["class"] == "function of pairs of texts"
@@ -247,7 +247,7 @@ def test_doctor_says_where_a_batch_changes_an_answer() -> None:
         return rating(texts) + len(texts)
 
     failed = [one.check for one in doctor(raison.load(crowded, classes=["rating"])).checks if not one.passed]
-    assert failed == ["a text is answered alone as among others"]
+    assert failed == ["a text gets the same output alone and in a batch"]
 
 
 def test_doctor_says_where_an_empty_text_is_not_answered() -> None:
@@ -257,7 +257,7 @@ def test_doctor_says_where_an_empty_text_is_not_answered() -> None:
         return rating(texts)
 
     failed = [one for one in doctor(raison.load(strict, classes=["rating"])).checks if not one.passed]
-    assert [one.check for one in failed] == ["a text without words is answered"]
+    assert [one.check for one in failed] == ["a text without words is accepted"]
     assert "nothing to read" in failed[0].detail
 
 
@@ -303,11 +303,11 @@ def test_an_audit_says_what_is_left_out(tmp_path: Path) -> None:
         assert of_method["parameters"] == of_method["attacks"] == "grey"
         assert of_method["faithful"] in ("green", "amber", "red")
     told = dict(found.left_out)
-    assert "whose parameters are not known" in told["occlusion, randomised"]
+    assert "whose parameters are unknown" in told["occlusion, randomised"]
     assert "occlusion, attacked by shifted embeddings" in told
     assert "no embeddings" in told["occlusion, attacked by exchanged words"]
     page = write(tmp_path / "audit", draw=False).read_text(encoding="utf-8")
-    assert "nothing but its answers is known" in page
+    assert "of which only the outputs are known" in page
     assert "Randomised blocks" not in page
 
 

@@ -16,11 +16,11 @@ from tests.functions import CLASSES, Counted, rating, scores, shares
         (lambda texts: rating(texts), r"shape \(2,\) for 2 texts"),
         (lambda texts: shares(texts)[:1], r"shape \(1, 2\) for 2 texts"),
         (lambda texts: shares(texts).T[:, :1], r"shape \(2, 1\) for 2 texts"),
-        (lambda texts: [["a", "b"]] * len(texts), "no array of numbers"),
-        (lambda texts: None, "no array of numbers|shape"),
-        (lambda texts: [{"label": "good", "score": 0.5}] * len(texts), "no array of numbers"),
+        (lambda texts: [["a", "b"]] * len(texts), "not an array of numbers"),
+        (lambda texts: None, "not an array of numbers|shape"),
+        (lambda texts: [{"label": "good", "score": 0.5}] * len(texts), "not an array of numbers"),
         (lambda texts: shares(texts) * 3, "are not probabilities"),
-        (lambda texts: shares(texts) * 0.9, "sum to 0.9 and not to 1.*multi_label=True"),
+        (lambda texts: shares(texts) * 0.9, "sum to 0.9 instead of 1.*multi_label=True"),
         (lambda texts: np.log(shares(texts)), "are not probabilities"),
     ],
 )
@@ -51,7 +51,7 @@ def test_an_error_passes_through_with_a_line_of_context() -> None:
     with pytest.raises(KeyError, match="no such key") as caught:
         raison.load(fragile, classes=CLASSES)
     (note,) = caught.value.__notes__
-    assert note.startswith("raison had asked ")
+    assert note.startswith("raison had called ")
     assert "fragile" in note
     assert "\n" not in note
 
@@ -65,8 +65,8 @@ def test_an_error_passes_through_with_a_line_of_context() -> None:
         ({"classes": ["a", "a"]}, "same name"),
         ({"batch": 0}, "batch cannot be 0"),
         ({"concurrency": -1}, "concurrency cannot be -1"),
-        ({"device": "cpu"}, "belong to a transformers model"),
-        ({"prompt": "sst2"}, "belong to a transformers model"),
+        ({"device": "cpu"}, "apply to transformers models"),
+        ({"prompt": "sst2"}, "apply to transformers models"),
     ],
 )
 def test_settings_that_do_not_fit(given: dict[str, object], told: str) -> None:
@@ -75,7 +75,7 @@ def test_settings_that_do_not_fit(given: dict[str, object], told: str) -> None:
 
 
 def test_settings_of_functions_are_not_for_models() -> None:
-    with pytest.raises(InputError, match="classes, batch belong to a function"):
+    with pytest.raises(InputError, match="classes, batch apply to functions"):
         raison.load("demo/sst2", classes=["no", "yes"], batch=3)
 
 

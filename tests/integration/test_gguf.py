@@ -73,7 +73,9 @@ def test_an_encoder_decoder_is_refused_for_what_it_is(tmp_path: Path) -> None:
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    with pytest.raises(LoadError, match="another model than a causal language model, and no other is read from GGUF"):
+    with pytest.raises(
+        LoadError, match="does not contain a causal language model, the only kind that is read from GGUF"
+    ):
         raison.load(path)
 
 

@@ -82,5 +82,5 @@ def test_a_language_model_from_the_folder_of_its_adapter(prompted: bool, tmp_pat
 def test_prompt_tuning_is_refused_with_the_reason() -> None:
     model, tokenizer = TINY["bert"]()
     tuned = get_peft_model(model, PromptTuningConfig(task_type="SEQ_CLS", num_virtual_tokens=2))
-    with pytest.raises(errors.UnsupportedError, match="virtual tokens stand for no text"):
+    with pytest.raises(errors.UnsupportedError, match="virtual tokens do not correspond to text"):
         raison.load(tuned, tokenizer)

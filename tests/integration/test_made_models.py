@@ -277,13 +277,13 @@ MISTAKES: list[tuple[str, str, str]] = [
     ('architecture = "t5_encoder"', 'base = "minilm2"', "unknown base model 'minilm2'. Did you mean 'minilm'?"),
     ('architecture = "t5_encoder"', "", "give architecture (bert, gpt2, roberta, t5_encoder), base, or both."),
     ("heads = 2", "heads = 3", "width 16 cannot be shared by 3 heads"),
-    ("epochs = 1", "epochs = 0", "epochs is 0; give a whole number from 1 on."),
-    ("epochs = 1", "rank = 8", "rank is for adapters in a base"),
-    ("epochs = 1", "masked = 1.5", "masked is a share, from 0 to 1"),
+    ("epochs = 1", "epochs = 0", "epochs is 0; give a whole number of at least 1."),
+    ("epochs = 1", "rank = 8", "rank applies to adapters in an unchanged base"),
+    ("epochs = 1", "masked = 1.5", "masked must be a share from 0 to 1"),
     ("vocabulary = 330", "vocabulary = 100", "a vocabulary of 100 is too small: give 320 or more."),
     ("train = {", "train = { limt = 5,", "[models.small.made.train]: unknown key 'limt'. Did you mean 'limit'?"),
     ('train = { source = "lines.tsv", known_features = {} }', "", "train is missing; give a table."),
-    ('name = "small t5"', 'name = "small t5"\nprompt = "sst2"', "a made model is a classifier, and a prompt is for"),
+    ('name = "small t5"', 'name = "small t5"\nprompt = "sst2"', "a trained model is a classifier, and a prompt needs"),
 ]
 
 

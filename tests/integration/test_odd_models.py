@@ -130,7 +130,7 @@ def test_a_text_that_block_sparse_attention_would_read_is_refused() -> None:
 @pytest.mark.parametrize("kind", [BertForMultipleChoice, BertForNextSentencePrediction])
 def test_other_heads_are_named(folder: Path, kind: type) -> None:
     kind(TINY["bert"]()[0].config).save_pretrained(folder)
-    with pytest.raises(LoadError, match=f"is a {kind.__name__}, which gives no classes of a text"):
+    with pytest.raises(LoadError, match=f"is a {kind.__name__}, which does not classify texts"):
         load(folder)
 
 
@@ -146,7 +146,7 @@ def test_pickled_weights_are_refused_with_the_line_that_converts_them(folder: Pa
     before = load_file(folder / WEIGHTS)
     torch.save(before, folder / "pytorch_model.bin")
     (folder / WEIGHTS).unlink()
-    with pytest.raises(LoadError, match="pytorch_model.bin, a pickle file, which can run code") as caught:
+    with pytest.raises(LoadError, match="pytorch_model.bin, a pickle file, which could run arbitrary code") as caught:
         load(folder)
     command = shlex.split(str(caught.value).partition("convert it once: ")[2].rstrip("."))
     subprocess.run([sys.executable, *command[1:]], check=True, capture_output=True, timeout=200)

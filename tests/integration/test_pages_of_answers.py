@@ -49,7 +49,7 @@ def test_json_there_and_back() -> None:
     classifier = replace(e, answer=None)
     assert "answer" not in classifier.to_dict()
     assert Explanation.from_json(classifier.to_json()) == classifier
-    with pytest.raises(DataError, match="its answer is .*has to be an object"):
+    with pytest.raises(DataError, match="its answer is .*must be an object"):
         Explanation.from_dict(e.to_dict() | {"answer": {"start": 1}})
 
 

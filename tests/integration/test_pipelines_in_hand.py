@@ -99,7 +99,7 @@ def test_text_generation() -> None:
     loaded = raison.load(pipeline("text-generation", model=model, tokenizer=tokenizer))
     assert isinstance(loaded, Generator)
     assert loaded.model is model
-    with pytest.raises(LoadError, match="reads a prompt in another way"):
+    with pytest.raises(LoadError, match="does not read prompts as its tokenizer does"):
         raison.load(pipeline("text-generation", model=model, tokenizer=tokenizer, prefix="Once upon a time, "))
 
 
@@ -257,5 +257,5 @@ def test_a_sentence_transformer_that_does_more_is_a_function(sentence_transforme
     several.save(str(tmp_path / "several"))
     with pytest.raises(LoadError, match="puts a prompt before each text"):
         raison.load(tmp_path / "prompted")
-    with pytest.raises(LoadError, match="several kinds together"):
+    with pytest.raises(LoadError, match="combines several kinds"):
         raison.load(tmp_path / "several")

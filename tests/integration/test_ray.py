@@ -54,9 +54,9 @@ def test_without_ray_there_is_one_line(place: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_what_does_not_go_together() -> None:
-    with pytest.raises(InputError, match="those of Ray"):
+    with pytest.raises(InputError, match="apply to Ray"):
         Sharing(workers=2, address="auto")
-    with pytest.raises(InputError, match="shares by itself"):
+    with pytest.raises(InputError, match="divides the work itself"):
         Sharing(Shard(1, 2), engine="ray")
 
 

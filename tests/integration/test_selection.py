@@ -113,7 +113,7 @@ def test_selection_says_what_it_chose_from_and_what_that_cost(model: Classifier,
 
 
 def test_a_choice_needs_something_to_choose_from_and_by(model: Classifier) -> None:
-    with pytest.raises(InputError, match=r"occlusion, random offer only one: take a method .* random\(draws=24\)"):
+    with pytest.raises(InputError, match=r"occlusion, random offer only one: use a method .* random\(draws=24\)"):
         raison.compare(model, TEXTS[:2], ["occlusion"], select=["sufficiency"], progress=False)
     with pytest.raises(UnsupportedError, match=r"gini says neither.*consistency judges many.*max_sensitivity explains"):
         raison.compare(model, TEXTS[:2], [CONTROL], select=["gini", "consistency", "max_sensitivity"], progress=False)

@@ -333,7 +333,7 @@ def test_a_file_of_models_says_what_is_loaded(tmp_path: Path) -> None:
         (ENTRY + 'promt = "sst2"\n', "[models.m]: unknown key 'promt'. Did you mean 'prompt'?"),
         (ENTRY + 'prompt = "sst3"\n', "[models.m]: unknown prompt 'sst3'. Did you mean 'sst2'?"),
         (ENTRY + "calibrate = true\n", "[models.m]: explained and calibrate belong to a prompt"),
-        (ENTRY + 'removal = "unk"\n', "[models.m]: removal is what a request says"),
+        (ENTRY + 'removal = "unk"\n', "[models.m]: removal is set by each request"),
         ('[models."demo/sst2"]\nname = "x"\n', "two models are named 'demo/sst2'"),
     ],
 )

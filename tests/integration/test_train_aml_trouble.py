@@ -121,7 +121,7 @@ def test_a_kill_in_a_second_training_or_while_saving(
         ({"learning_rate": math.nan}, InputError, "learning_rate cannot be nan"),
         ({"rank": 0}, InputError, "rank cannot be 0"),
         ({"epochs": 0}, InputError, "epochs cannot be 0"),
-        ({"backbone": "own"}, InputError, "no encoder of its own"),
+        ({"backbone": "own"}, InputError, "has no encoder"),
         ({"backbone": str(Path(__file__).parent)}, RaisonError, "cannot load the backbone"),
     ],
 )

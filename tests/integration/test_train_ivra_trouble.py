@@ -125,7 +125,7 @@ def test_data_that_does_not_fit(tmp_path: Path) -> None:
     assert "is outside what the model reads" in refused(answering, Dataset("far", (*near, far)), out)
     without = replace(near[0], answers=())
     assert "no answer, and every row needs one" in refused(answering, Dataset("some", (*near, without)), out)
-    assert "takes pairs (question, context)" in refused(answering, DATA, out)
+    assert "needs pairs (question, context)" in refused(answering, DATA, out)
     assert "is none of negative, neutral, positive" in refused(classifier, Dataset("answers", tuple(near * 2)), out)
     assert "8 are needed" in refused(classifier, replace(DATA, rows=DATA.rows[:5]), out)
     assert "clustering needs classes" in refused(answering, Dataset("near", tuple(near * 2)), out, criteria=("clust",))

@@ -58,7 +58,7 @@ def test_a_vocabulary_of_bytes_lacks_nothing(family: str) -> None:
 def test_tables_say_of_how_many_texts() -> None:
     model, texts = loaded("bert"), ["a dull plot", CHINESE, "这", "good"]
     found = raison.compare(model, texts, ["occlusion"], ["comprehensiveness"], progress=False)
-    said = "2 of 4 texts have tokens that are unknown to the model's vocabulary (5 % or more), 2 of them for the most"
+    said = "2 of 4 texts have tokens outside the model's vocabulary (5 % or more), 2 of them mostly"
     [caution] = found.cautions
     assert caution.startswith(said)
     assert f"Warning: {said}" in " ".join(str(found).split())
@@ -84,7 +84,7 @@ def test_a_report_that_is_made_later_says_it(kind: WorkKind, tmp_path: Path) -> 
         WORKS[kind](place, out)
     page = write(out, None, False)
     texts = 2 if kind == AUDIT else len(lines)
-    told = re.compile(rf"\b\d+ of {texts} texts have tokens that are unknown.*, 1 of them for the most part")
+    told = re.compile(rf"\b\d+ of {texts} texts have tokens outside.*, 1 of them mostly")
     written = [page, *(page.with_name(name) for name in ("tables.md", "tables.tex"))]
     for path in (path for path in written if path.exists()):
         assert told.search(path.read_text(encoding="utf-8")), path

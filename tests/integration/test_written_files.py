@@ -270,14 +270,14 @@ def test_what_folders_come_to_and_their_pages(
     assert sum(found.predictions.values()) == len(rows)
     assert {word.text for word in found.words} <= set(SOURCES)
     page = report(tmp_path / "cited", draw=False).read_text()
-    assert "What statements rest on" in page
+    assert "What statements depend on" in page
     of_prompts = raison.explain_file(
         generator, prompts, tmp_path / "out", "occlusion", writing=Writing(max_new_tokens=1), progress=False
     )
     assert summary.of(of_prompts).predictions == {}
     assert summary.of(of_prompts).targets == {"the outputs": len(PROMPTS)}
     page = report(tmp_path / "out", draw=False).read_text()
-    assert "Words that weigh most" in page
+    assert "Words with the largest effect" in page
     assert ">Predictions<" not in page
 
 

@@ -141,7 +141,7 @@ def test_works_under_inference_mode(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"steps": -1}, "steps of aml cannot be -1: give a whole number from 0 on"),
+        ({"steps": -1}, "steps of aml cannot be -1: give a whole number of at least 0"),
         ({"steps": True}, "steps of aml cannot be True"),
         ({"learning_rate": 0.0}, "learning_rate of aml cannot be 0.0: give a number above 0"),
         ({"learning_rate": float("nan")}, "learning_rate of aml cannot be nan"),

@@ -266,7 +266,7 @@ def test_what_cannot_be_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         with pytest.raises(LoadError, match=r"explainer\.json"):
             read_card(tmp_path / "small", "llama")
     two_stacks = Generator(*build_writer("t5"), "t5")
-    with pytest.raises(UnsupportedError, match="read by two stacks"):
+    with pytest.raises(UnsupportedError, match="processed by two stacks"):
         cited(two_stacks, tmp_path / "small")
     rows = [QuestionRow(0, "who?", SOURCES, "the sailor."), QuestionRow(1, "what?", SOURCES, "a plot.")]
     with pytest.raises(UnsupportedError, match="answer_attention"):

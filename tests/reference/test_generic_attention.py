@@ -71,7 +71,7 @@ def test_behind_a_prompt():
 def test_label_words_of_several_tokens_are_refused():
     _, adapter = prompted("word", {"good": " brilliant and good", "bad": " bad"})
     assert adapter.readout.branches != ((),)
-    with pytest.raises(UnsupportedError, match="label words of several tokens.*take label words of one token"):
+    with pytest.raises(UnsupportedError, match="label words of several tokens.*use label words of one token"):
         raison.explain(adapter, TEXTS[1], "generic_attention")
 
 

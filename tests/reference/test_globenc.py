@@ -70,6 +70,6 @@ def test_models_without_known_layers_are_refused():
     assert not model.offers(Anatomy)
     with pytest.raises(
         UnsupportedError,
-        match=r"lacks the capability 'decomposition' \(its layers are two stacks.*\. These methods work: .*occlusion",
+        match=r"lacks the capability 'decomposition' \(its layers form two stacks.*\. These methods work: .*occlusion",
     ):
         raison.explain(model, TEXTS[0], "globenc")

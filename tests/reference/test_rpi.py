@@ -14,7 +14,7 @@ from raison.methods.rpi import Rpi
 from raison.models.adapters.classifier import Classifier
 from tests import toys
 from tests.attention_reference import READS, Literal, Recipe, build_any, double_throughout, literal_maps, problem_of
-from tests.tiny import build_language_model
+from tests.tiny import LANGUAGE_MODELS, build_language_model
 from tests.toys import Attending, generators, make_problem
 
 TEXTS = ("a dull plot , but the end is good", "a quiet film")
@@ -78,7 +78,7 @@ def test_the_codes_share_of_signal():
     assert Recipe((0,), variant="code").share(500) == pytest.approx(0.00629, abs=5e-6)
 
 
-@pytest.mark.parametrize("name", ["gpt2", "llama"])
+@pytest.mark.parametrize("name", LANGUAGE_MODELS)
 @pytest.mark.parametrize("layers", [1, "last"])
 def test_behind_a_prompt_the_codes_noise_stays_in_the_inputs_rows(name, layers):
     model, tokenizer = build_language_model(name)
@@ -257,9 +257,9 @@ def test_counts_its_passes(variant, points):
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"steps": 0}, "steps of rpi cannot be 0: give a whole number from 1 on"),
+        ({"steps": 0}, "steps of rpi cannot be 0: give a whole number of at least 1"),
         ({"steps": True}, "steps of rpi cannot be True"),
-        ({"baselines": 0}, "baselines of rpi cannot be 0: give a whole number from 1 on"),
+        ({"baselines": 0}, "baselines of rpi cannot be 0: give a whole number of at least 1"),
         ({"timesteps": 0}, "timesteps of rpi cannot be 0"),
         ({"t": 0}, "t of rpi cannot be 0: give a timestep from 1 to 500"),
         ({"t": 21, "timesteps": 20}, "t of rpi cannot be 21: give a timestep from 1 to 20"),

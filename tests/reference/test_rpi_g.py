@@ -104,7 +104,7 @@ def test_parts_nesting_and_passes():
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"steps": 0}, "steps of rpi_g cannot be 0: give a whole number from 1 on"),
+        ({"steps": 0}, "steps of rpi_g cannot be 0: give a whole number of at least 1"),
         ({"baselines": -1}, "baselines of rpi_g cannot be -1"),
         ({"t": 501}, "t of rpi_g cannot be 501: give a timestep from 1 to 500"),
         ({"layers": ()}, "layers cannot be"),

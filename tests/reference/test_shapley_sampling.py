@@ -136,5 +136,5 @@ def test_refuses_what_cannot_be():
     for tolerance in (0.0, -1.0, float("nan"), float("inf")):
         with pytest.raises(InputError, match="tolerance"):
             ShapleySampling(tolerance=tolerance)
-    with pytest.raises(InputError, match="11 units: a single order passes 12 keeps. Give at least 22"):
+    with pytest.raises(InputError, match="11 units: a single order needs 12 evaluations. Give at least 22"):
         ShapleySampling(samples=11).attribute(make_problem(Linear(), [LONG]), generators(1))

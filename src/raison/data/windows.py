@@ -20,7 +20,7 @@ def around_answers(data: Dataset, words: int) -> Dataset:
     words, for rows that are no question with an answer, and if no row is left.
     """
     if words < 1:
-        raise DataError(f"a window of {words} words holds no answer: give a whole number from 1 on.")
+        raise DataError(f"a window of {words} words holds no answer: give a whole number of at least 1.")
     rows: list[Row] = []
     left_out: list[BrokenLine] = []
     for row in data.rows:

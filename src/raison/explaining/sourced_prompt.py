@@ -43,8 +43,8 @@ def asked(
         raise InputError("the question is empty or blank.")
     if sources is None:
         raise InputError("no source given: pass sources={'id': 'text', ...}, or a conversation that contains them.")
-    own = "chat" if writer.chats else "plain"
-    chosen = find(own if template is None else template)
+    default = "chat" if writer.chats else "plain"
+    chosen = find(default if template is None else template)
     filled = chosen.fill(_named(sources), question)
     if not chosen.chat:
         prompt, shift = writer.prompt(filled.text), 0
@@ -87,14 +87,14 @@ def _conversation(writer: Writer, chat: Chat, named: dict[str, str] | None) -> S
         )
     places: list[Place] = []
     for name, text in texts:
-        found = [start for start in _occurrences(prompt, text.strip()) if all(start != p.start for p in places)]
-        if not found or (named is not None and len(found) > 1):
-            how = "does not occur" if not found else f"occurs {len(found)} times"
+        starts = [start for start in _occurrences(prompt, text.strip()) if all(start != p.start for p in places)]
+        if not starts or (named is not None and len(starts) > 1):
+            how = "does not occur" if not starts else f"occurs {len(starts)} times"
             raise InputError(
                 f"the source '{name}' {how} in the conversation: give text that occurs there exactly once."
             )
-        end = found[0] + len(text.strip())
-        places.append(Place(name, found[0], found[0], end, end))
+        end = starts[0] + len(text.strip())
+        places.append(Place(name, starts[0], starts[0], end, end))
     places.sort(key=lambda place: place.start)
     for before, after in itertools.pairwise(places):
         if after.start < before.end:
@@ -106,29 +106,29 @@ def _conversation(writer: Writer, chat: Chat, named: dict[str, str] | None) -> S
 
 def _held(chat: Chat) -> list[tuple[str, str]]:
     """The results of tools and the documents, each with an id of its own."""
-    found: list[tuple[str, str]] = []
+    held: list[tuple[str, str]] = []
     for number, document in enumerate(chat.documents, 1):
         texts = [text for key, text in document.items() if key != "title" and text.strip()]
-        found += [(document.get("title", "").strip() or f"document {number}", text) for text in texts]
+        held += [(document.get("title", "").strip() or f"document {number}", text) for text in texts]
     for message in chat.messages:
         content: Any = message.get("content")
         if message.get("role") == "tool":
             parts = [content] if isinstance(content, str) else [part["text"] for part in content or ()]
             name = message.get("name")
-            found += [(f"tool {name}" if isinstance(name, str) else "tool", part) for part in parts if part.strip()]
-    names = [name for name, _ in found]
+            held += [(f"tool {name}" if isinstance(name, str) else "tool", part) for part in parts if part.strip()]
+    names = [name for name, _ in held]
     return [
         (name if names.count(name) == 1 else f"{name} ({1 + names[:place].count(name)})", text)
-        for place, (name, text) in enumerate(found)
+        for place, (name, text) in enumerate(held)
     ]
 
 
 def _occurrences(prompt: Prompt, text: str) -> list[int]:
     """Where a text begins in the contents of the conversation."""
-    found = []
+    starts = []
     for start, end in prompt.regions:
         place = prompt.text.find(text, start, end)
         while place >= 0:
-            found.append(place)
+            starts.append(place)
             place = prompt.text.find(text, place + 1, end)
-    return found
+    return starts

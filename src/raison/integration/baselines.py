@@ -19,7 +19,7 @@ def check_path(method: str, steps: int, baseline: str) -> None:
     if type(steps) is not int or steps < 1:
         raise InputError(
             f"steps of {method} cannot be {steps!r}: it is the number of points on a path. "
-            "Give a whole number from 1 on, such as 50."
+            "Give a whole number of at least 1, such as 50."
         )
     known = ("removal", "zero", *get_args(InPlace))
     if baseline not in known:

@@ -25,7 +25,7 @@ def check_noise(method: str, samples: object, noise: object, scale: str) -> None
     if not isinstance(noise, (int, float)) or isinstance(noise, bool) or not 0 <= noise < float("inf"):
         raise InputError(
             f"noise of {method} cannot be {noise!r}: it is a share of the embeddings' {scale}. "
-            "Give a number from 0 on, such as 0.15."
+            "Give a number of at least 0, such as 0.15."
         )
     if scale not in get_args(Scale):
         raise UnknownNameError(f"scale of {method}", scale, get_args(Scale))

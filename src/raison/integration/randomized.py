@@ -49,7 +49,9 @@ class RandomPaths:
         """InputError or UnknownNameError for settings that give no paths."""
         check_diffusion(method, self.baselines, self.timesteps, self.t, self.schedule)
         if type(self.steps) is not int or self.steps < 1:
-            raise InputError(f"steps of {method} cannot be {self.steps!r}: give a whole number from 1 on, such as 30.")
+            raise InputError(
+                f"steps of {method} cannot be {self.steps!r}: give a whole number of at least 1, such as 30."
+            )
         if self.variant not in get_args(Variant):
             raise UnknownNameError(f"variant of {method}", self.variant, get_args(Variant))
         self.in_layers()

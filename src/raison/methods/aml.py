@@ -70,7 +70,7 @@ class Aml(Method):
 
     def __post_init__(self) -> None:
         if type(self.steps) is not int or self.steps < 0:
-            raise InputError(f"steps of aml cannot be {self.steps!r}: give a whole number from 0 on (0: one pass).")
+            raise InputError(f"steps of aml cannot be {self.steps!r}: give a whole number of at least 0 (0: one pass).")
         if self.learning_rate is not None and not self.learning_rate > 0:
             raise InputError(f"learning_rate of aml cannot be {self.learning_rate!r}: give a number above 0.")
 

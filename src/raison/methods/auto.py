@@ -67,7 +67,7 @@ class Auto(Method):
         if type(self.budget) is not int or self.budget < 2:
             raise InputError(
                 f"budget cannot be {self.budget!r}: it is the number of model passes, including those for the full and "
-                "the empty text. Give a whole number from 2 on."
+                "the empty text. Give a whole number of at least 2."
             )
 
     def files(self, model: LanguageModel) -> tuple[Path, ...]:

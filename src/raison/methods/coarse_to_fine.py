@@ -54,7 +54,7 @@ class CoarseToFine(Method):
         if type(self.samples) is not int or self.samples < 2:
             raise InputError(
                 f"samples of coarse_to_fine cannot be {self.samples!r}: it is the number of evaluations, including "
-                "those of the full and the empty text. Give a whole number from 2 on."
+                "those of the full and the empty text. Give a whole number of at least 2."
             )
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:

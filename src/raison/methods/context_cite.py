@@ -63,7 +63,9 @@ class ContextCite(Method):
         for name, least in (("ablations", 2), ("resamples", 0)):
             value = getattr(self, name)
             if type(value) is not int or value < least:
-                raise InputError(f"{name} of context_cite cannot be {value!r}: give a whole number from {least} on.")
+                raise InputError(
+                    f"{name} of context_cite cannot be {value!r}: give a whole number of at least {least}."
+                )
         if not 0 < self.keep < 1:
             raise InputError(f"keep of context_cite cannot be {self.keep!r}: it is a probability between 0 and 1.")
         if self.alpha is not None and not (isfinite(self.alpha) and self.alpha >= 0):

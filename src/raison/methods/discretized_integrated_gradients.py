@@ -76,7 +76,7 @@ class DiscretizedIntegratedGradients(Method):
         if type(self.neighbours) is not int or self.neighbours < 1:
             raise InputError(
                 f"neighbours of {NAME} cannot be {self.neighbours!r}: it is the number of words to choose an anchor "
-                "from. Give a whole number from 1 on, such as 500."
+                "from. Give a whole number of at least 1, such as 500."
             )
         if type(self.factor) is not int or not 0 <= self.factor <= 10:
             raise InputError(

@@ -52,7 +52,7 @@ class HierarchicalOcclusion(Method):
         if type(self.opened) is not int or self.opened < 0:
             raise InputError(
                 f"opened of hierarchical_occlusion cannot be {self.opened!r}: it is the number of groups whose units "
-                "are examined. Give a whole number from 0 on."
+                "are examined. Give a whole number of at least 0."
             )
         if not 0 <= self.share <= 1:
             raise InputError(

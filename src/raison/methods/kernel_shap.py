@@ -81,14 +81,14 @@ class KernelShap(Method):
         if self.samples is not None and (type(self.samples) is not int or self.samples < 2):
             raise InputError(
                 f"samples of kernel_shap cannot be {self.samples!r}: it is the number of evaluations, including those "
-                "of the full and the empty text. Give a whole number from 2 on, or None for 4 per unit and 128."
+                "of the full and the empty text. Give a whole number of at least 2, or None for 4 per unit and 128."
             )
         if self.samples_per_unit is None:
             return
         if type(self.samples_per_unit) is not int or self.samples_per_unit < 1:
             raise InputError(
                 f"samples_per_unit of kernel_shap cannot be {self.samples_per_unit!r}: it is the number of evaluations "
-                "per unit of a text. Give a whole number from 1 on."
+                "per unit of a text. Give a whole number of at least 1."
             )
         if self.samples is not None:
             raise InputError("kernel_shap accepts samples or samples_per_unit, not both: drop one of them.")

@@ -50,7 +50,7 @@ class Lime(Method):
         if self.samples is not None and (type(self.samples) is not int or self.samples < 2):
             raise InputError(
                 f"samples of lime cannot be {self.samples!r}: it is the number of evaluations, including that of the "
-                "unperturbed text. Give a whole number from 2 on, or None for 4 per unit and 128."
+                "unperturbed text. Give a whole number of at least 2, or None for 4 per unit and 128."
             )
         if not (isfinite(self.kernel_width) and self.kernel_width > 0):
             raise InputError(

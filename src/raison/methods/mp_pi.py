@@ -90,7 +90,7 @@ class MpPi(Method):
             if type(count) is not int or count < least:
                 raise InputError(
                     f"{name} of mp_pi cannot be {count!r}: it is the number of forward passes, including those for the "
-                    f"full and the removed text. Give a whole number from {least} on."
+                    f"full and the removed text. Give a whole number of at least {least}."
                 )
         if type(self.suffix) is not bool:
             raise InputError(

@@ -56,7 +56,8 @@ class PartitionShap(Method):
         if self.samples is not None and (type(self.samples) is not int or self.samples < 2):
             raise InputError(
                 f"samples of partition_shap cannot be {self.samples!r}: it is the number of evaluations, including "
-                "those of the full and the empty text. Give a whole number from 2 on, or None for 4 per unit and 128."
+                "those of the full and the empty text. Give a whole number of at least 2, or None for 4 per unit and "
+                "128."
             )
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:

@@ -72,7 +72,7 @@ class Reagent(Method):
         for name in ("runs", "min_steps", "max_steps", "tolerance"):
             value = getattr(self, name)
             if type(value) is not int or value < 1:
-                raise InputError(f"{name} of reagent cannot be {value!r}: give a whole number from 1 on.")
+                raise InputError(f"{name} of reagent cannot be {value!r}: give a whole number of at least 1.")
         for name in ("replaced", "kept"):
             value = getattr(self, name)
             if type(value) not in (int, float) or not 0 < value <= 1:

@@ -63,7 +63,7 @@ class SelfExplanation(Method):
             raise UnknownNameError("form of self_explanation", self.form, get_args(Form))
         if type(self.new_tokens) is not int or self.new_tokens < 1:
             raise InputError(
-                f"new_tokens of self_explanation cannot be {self.new_tokens!r}: give a whole number from 1 on."
+                f"new_tokens of self_explanation cannot be {self.new_tokens!r}: give a whole number of at least 1."
             )
         if self.unreadable not in get_args(Unreadable):
             raise UnknownNameError("value of unreadable of self_explanation", self.unreadable, get_args(Unreadable))

@@ -68,7 +68,8 @@ class ShapleySampling(Method):
         if self.samples is not None and (type(self.samples) is not int or self.samples < 2):
             raise InputError(
                 f"samples of shapley_sampling cannot be {self.samples!r}: it is the number of evaluations, including "
-                "those of the full and the empty text. Give a whole number from 2 on, or None for 4 per unit and 128."
+                "those of the full and the empty text. Give a whole number of at least 2, or None for 4 per unit and "
+                "128."
             )
         if self.tolerance is not None and not (isfinite(self.tolerance) and self.tolerance > 0):
             raise InputError(

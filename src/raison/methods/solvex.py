@@ -56,7 +56,7 @@ class Solvex(Method):
         if type(self.beam) is not int or self.beam < 1:
             raise InputError(
                 f"beam of solvex cannot be {self.beam!r}: it is the number of partial orderings that the search keeps. "
-                "Give a whole number from 1 on, such as 50."
+                "Give a whole number of at least 1, such as 50."
             )
         if self.objective not in get_args(Objective):
             raise UnknownNameError("objective of solvex", self.objective, get_args(Objective))

@@ -78,14 +78,14 @@ class Overview:
 def overview(explanations: Sequence[Explanation]) -> Overview:
     """Of all of these."""
     counts = Counter(e.target for e in explanations)
-    found = decisive(explanations)
+    decisive_words = decisive(explanations)
     return Overview(
         texts=len(explanations),
         targets=len(counts),
         classes=tuple(_of_class(explanations, target, count) for target, count in counts.most_common(CLASSES)),
         level=LEVEL,
-        found=len(found),
-        shortcuts=tuple(Shortcut(w.word, w.decided, w.expected, w.p, w.corrected) for w in found[:FOUND]),
+        found=len(decisive_words),
+        shortcuts=tuple(Shortcut(w.word, w.decided, w.expected, w.p, w.corrected) for w in decisive_words[:FOUND]),
     )
 
 

@@ -144,9 +144,9 @@ def _places(header: RunHead, other: RunHead) -> list[int] | None:
 
 def _same_model(source: Path, model: dict[str, Any] | None) -> bool:
     study = None if model is None else read_marker(source.parent, STUDY)
-    said = None if study is None else study.get("models")
+    models = None if study is None else study.get("models")
     # Older studies do not say what their models are.
-    return said is None or any(known == model for key, known in said.items() if source.name.startswith(f"{key}--"))
+    return models is None or any(known == model for key, known in models.items() if source.name.startswith(f"{key}--"))
 
 
 def _copy(run: Run, offer: _ReusableRows, keys: Sequence[RecordKey]) -> None:
@@ -177,7 +177,7 @@ def _note(run: Run, source: dict[str, Any], rows: Sequence[str]) -> None:
     assert run.folder is not None
     path = run.folder / FILE
     known: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
-    entry = next((said for said in known if said.items() >= source.items()), None)
+    entry = next((one for one in known if one.items() >= source.items()), None)
     if entry is None:
         known.append(source | {"rows": [*rows]})
     else:

@@ -184,8 +184,8 @@ def read_run(folder: Path, shard: int | None = None) -> Run:
 
 def settings_hash(header: RunHead) -> str:
     """A digest of the request, independent of the libraries' versions."""
-    asked = {key: value for key, value in header.raw.items() if key not in UNCOMPARED}
-    return hashlib.sha256(json.dumps(asked, sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:16]
+    compared = {key: value for key, value in header.raw.items() if key not in UNCOMPARED}
+    return hashlib.sha256(json.dumps(compared, sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:16]
 
 
 def read_header(path: Path) -> RunHead:
@@ -197,7 +197,7 @@ def read_header(path: Path) -> RunHead:
     return read_written(RunHead, header, "the head of a run", path)
 
 
-def head_of(said: Mapping[str, Any]) -> RunHead:
+def head_of(values: Mapping[str, Any]) -> RunHead:
     """The header of a new run, which says this."""
     # Through JSON, so that tuples equal the lists read from a file.
-    return read_written(RunHead, json.loads(json.dumps(said)), "the head of a run", Path(HEADER))
+    return read_written(RunHead, json.loads(json.dumps(values)), "the head of a run", Path(HEADER))

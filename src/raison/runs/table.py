@@ -30,7 +30,7 @@ def comparison(run: Run) -> Comparison:
     return replace(
         whole,
         by_target={
-            name: _table(run, header.single, texts[[own == name for own in targets]]) for name in dict.fromkeys(targets)
+            name: _table(run, header.single, texts[[target == name for target in targets]]) for name in dict.fromkeys(targets)
         },
     )
 

@@ -33,20 +33,20 @@ class Labels:
         majority = self.majorities.get(data, math.nan)
         if name in self.accuracies:
             return Learned(self.accuracies[name], majority)
-        said = (model and model.accuracy) or {}
-        known = next((said[part] for part in _HELD_OUT if part in said), math.nan)
+        accuracy = (model and model.accuracy) or {}
+        known = next((accuracy[part] for part in _HELD_OUT if part in accuracy), math.nan)
         return Learned(known, majority, "held-out texts")
 
 
 def read_labels(folder: Path) -> Labels:
     """What a study's folder has of its labels; nothing where no file was written. Raises DataError for a broken one."""
-    said = read_record(folder / FILE)
-    if said is None:
+    labels = read_record(folder / FILE)
+    if labels is None:
         return Labels()
     try:
         return Labels(
-            {str(key): float(share) for key, share in said["majorities"].items()},
-            {str(key): float(share) for key, share in said["accuracies"].items()},
+            {str(key): float(share) for key, share in labels["majorities"].items()},
+            {str(key): float(share) for key, share in labels["accuracies"].items()},
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise unreadable(folder / FILE, error) from None

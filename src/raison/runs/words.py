@@ -77,7 +77,7 @@ def words_of(
         if e.target == target and e.against is None and all(map(math.isfinite, e.scores)):
             for word, score in _sums(e, length).items():
                 scores[word][number] = score
-    means = {word: sum(own.values()) / len(own) for word, own in scores.items() if len(own) >= least}
+    means = {word: sum(by_text.values()) / len(by_text) for word, by_text in scores.items() if len(by_text) >= least}
     largest = sorted(means, key=lambda word: (-abs(means[word]), word))[:most]
     return tuple(_scored(word, target, scores[word]) for word in largest)
 
@@ -93,12 +93,12 @@ def decisive(explanations: Iterable[Explanation], least: int = LEAST, level: flo
         raise InputError(f"level is a probability between 0 and 1; got {level}.")
     known = {word: one for word, one in _chances(explanations).items() if len(one.chances) >= least}
     p_values = [at_least(len(one.texts), one.chances) for one in known.values()]
-    found = [
+    significant = [
         Decisive(word, len(one.texts), sum(one.chances), p, corrected, tuple(one.texts))
         for (word, one), p, corrected in zip(known.items(), p_values, holm(p_values), strict=True)
         if corrected <= level
     ]
-    return tuple(sorted(found, key=lambda one: (one.corrected, one.p, -one.decided, one.word)))
+    return tuple(sorted(significant, key=lambda one: (one.corrected, one.p, -one.decided, one.word)))
 
 
 def _chances(explanations: Iterable[Explanation]) -> Mapping[str, _Chances]:

@@ -39,9 +39,9 @@ def load_rows(entry: StudyData, limit: int | None) -> Dataset:
     return data if entry.known_features is None else with_features(data, entry.known_features)
 
 
-def with_features(data: Dataset, asked: KnownFeatures) -> Dataset:
+def with_features(data: Dataset, words: KnownFeatures) -> Dataset:
     """The data with known features. Raises InputError where they cannot be."""
-    return known_features(data, asked.words, position=asked.position, correlation=asked.correlation, seed=asked.seed)
+    return known_features(data, words.words, position=words.position, correlation=words.correlation, seed=words.seed)
 
 
 def load_all(

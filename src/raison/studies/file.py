@@ -78,8 +78,8 @@ def read(path: str | Path, tools: object = None) -> Study:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         # Python's own words; they name the line and the column.
-        said = str(error)
-        raise DataError(f"{path} is not TOML: {said[:1].lower() + said[1:].rstrip('.')}.") from None
+        message = str(error)
+        raise DataError(f"{path} is not TOML: {message[:1].lower() + message[1:].rstrip('.')}.") from None
     kinds, name = {kind.name: kind for kind in every()}, table.get("kind", DEFAULT)
     if name not in kinds:
         raise StudyError(path, [f"the study: {UnknownNameError('kind', str(name), kinds)}"])

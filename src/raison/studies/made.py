@@ -99,8 +99,8 @@ def _make(entry: StudyModel, folder: Path) -> None:
     Console(stderr=True).print(f"making the model {entry.name} from {len(train)} texts, once", highlight=False)
     card = train_scratch(train, held_out, work, entry.made.settings)
     work.rename(folder)
-    said = f"{entry.name}: accuracy {card['accuracy']['held_out']:.4f} on held-out texts"
-    Console(stderr=True).print(f"{said}, {card['training']['seconds']} s", highlight=False)
+    result = f"{entry.name}: accuracy {card['accuracy']['held_out']:.4f} on held-out texts"
+    Console(stderr=True).print(f"{result}, {card['training']['seconds']} s", highlight=False)
 
 
 def _data(entry: StudyModel) -> tuple[Dataset, Dataset]:
@@ -131,8 +131,8 @@ def _digest(entry: StudyModel) -> str:
     for part in ("train", "held_out"):
         if part in table and Path(table[part]["source"]).is_file():
             table[part]["source"] = sha256_of((Path(table[part]["source"]),))
-    told = json.dumps([_RECIPE, table, list(entry.labels)], sort_keys=True, ensure_ascii=False)
-    return hashlib.sha256(told.encode()).hexdigest()[:12]
+    stated = json.dumps([_RECIPE, table, list(entry.labels)], sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(stated.encode()).hexdigest()[:12]
 
 
 def _stated(record: Any) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def load_entry(entry: StudyModel) -> LanguageModel | Any:
 
 def _served(entry: StudyModel) -> Served | None:
     """How a server is asked; None where the entry says nothing of it."""
-    asked = Served(
+    served = Served(
         model=entry.served,
         max_requests=entry.max_requests,
         max_tokens=entry.max_tokens,
@@ -64,7 +64,7 @@ def _served(entry: StudyModel) -> Served | None:
         price_in=entry.price_in,
         price_out=entry.price_out,
     )
-    return None if asked == Served() else asked
+    return None if served == Served() else served
 
 
 def load_judged(entry: StudyModel) -> LanguageModel | Writer:
@@ -98,56 +98,56 @@ class Models:
         return as_classifier(self.of(entry))
 
 
-def judged_on(asked: RunRequest, model: LanguageModel | Writer, data: Dataset) -> Judged:
+def judged_on(request: RunRequest, model: LanguageModel | Writer, data: Dataset) -> Judged:
     """What a model explains of the data; a language model that writes answers its questions. Raises RaisonError."""
-    unit = asked.settings.unit
+    unit = request.settings.unit
     if isinstance(model, Writer):
-        return judged(model, data, InputOptions(unit), asked.template)
+        return judged(model, data, InputOptions(unit), request.template)
     if data.questions:
         raise InputError(f"{data.name} has questions with sources, which need a generative language model.")
     return Judged(model, data.parted if unit == PART else data.texts, unit)
 
 
-def plan_of(asked: RunRequest, model: LanguageModel | Writer, data: Dataset) -> Plan:
+def plan_of(request: RunRequest, model: LanguageModel | Writer, data: Dataset) -> Plan:
     """A comparison. Raises InputError where labels are asked for that are not the model's."""
-    stated, found = asked.settings, judged_on(asked, model, data)
-    target = _target(asked, found.model, data)
-    removal = asked.model.removal or stated.removal
-    of = asked_of(found.model, stated.of)
+    stated, explained = request.settings, judged_on(request, model, data)
+    target = _target(request, explained.model, data)
+    removal = request.model.removal or stated.removal
+    of = asked_of(explained.model, stated.of)
     return Plan(
-        model=found.model,
-        texts=found.texts,
-        rationales=found.gold or (data.rationales if data.has_rationales else ()),
-        rows=plan_rows(_created(asked.methods), create_metrics(asked.select), asked.settings.seeds),
-        metrics=tuple(create_metrics(asked.metrics)),
+        model=explained.model,
+        texts=explained.texts,
+        rationales=explained.gold or (data.rationales if data.has_rationales else ()),
+        rows=plan_rows(_created(request.methods), create_metrics(request.select), request.settings.seeds),
+        metrics=tuple(create_metrics(request.metrics)),
         settings=Settings(stated.unit, target, of, removal, stated.seeds[0], stated.truncate),
         data=data.name,
     )
 
 
-def reasons_against(asked: RunRequest, model: LanguageModel | Writer, data: Dataset) -> list[str]:
+def reasons_against(request: RunRequest, model: LanguageModel | Writer, data: Dataset) -> list[str]:
     """Why a comparison cannot be: every reason, one line each."""
     if isinstance(model, Writer) or data.questions:
         try:
-            plan = plan_of(asked, model, data)
+            plan = plan_of(request, model, data)
             check_metrics(
                 plan.model,
-                [*plan.metrics, *create_metrics(asked.select)],
+                [*plan.metrics, *create_metrics(request.select)],
                 has_rationales=bool(plan.rationales),
                 texts=len(plan.texts),
             )
             prepare(plan.model, plan.texts[:1], plan.settings)
         except RaisonError as error:
             return [*(error.reasons if isinstance(error, UnsupportedError) else [str(error)])]
-        return learned_from(asked.model, data)
-    reasons = [*_unfit_labels(asked, model, data), *_unfit_metrics(asked, model, data)]
-    reasons += learned_from(asked.model, data)
-    unreadable = unreadable_texts(model, data, asked.settings.unit, asked.settings.truncate)
+        return learned_from(request.model, data)
+    reasons = [*_unfit_labels(request, model, data), *_unfit_metrics(request, model, data)]
+    reasons += learned_from(request.model, data)
+    unreadable = unreadable_texts(model, data, request.settings.unit, request.settings.truncate)
     if reasons or unreadable:
         return reasons + unreadable
     try:
         # The target, what is explained and the removal meet the model here.
-        plan = plan_of(asked, model, data)
+        plan = plan_of(request, model, data)
         target = plan.settings.target
         first = replace(plan.settings, target=target[:1]) if isinstance(target, list) else plan.settings
         prepare(model, plan.texts[:1], first)
@@ -174,10 +174,10 @@ def unable(model: LanguageModel, methods: Sequence[Method]) -> list[str]:
     return list(dict.fromkeys(reasons))
 
 
-def to_compute(asked: RunRequest, known: set[str]) -> list[Method]:
+def to_compute(request: RunRequest, known: set[str]) -> list[Method]:
     """The methods that have a row beside the known ones."""
-    methods = _created(asked.methods)
-    rows = plan_rows(methods, create_metrics(asked.select), asked.settings.seeds)
+    methods = _created(request.methods)
+    rows = plan_rows(methods, create_metrics(request.select), request.settings.seeds)
     return [method for method in methods if any(row.method is method for row in rows if row.label not in known)]
 
 
@@ -199,8 +199,8 @@ def _created(methods: Sequence[str]) -> list[Method]:
     return [CATALOGUE.create(method) for method in methods]
 
 
-def _unfit_metrics(asked: RunRequest, model: LanguageModel, data: Dataset) -> list[str]:
-    metrics = create_metrics((*asked.metrics, *asked.select))
+def _unfit_metrics(request: RunRequest, model: LanguageModel, data: Dataset) -> list[str]:
+    metrics = create_metrics((*request.metrics, *request.select))
     try:
         check_metrics(model, metrics, has_rationales=data.has_rationales, texts=len(data))
     except UnsupportedError as error:
@@ -217,9 +217,9 @@ def _lacking_rationales(data: Dataset) -> str:
     return f"{data.name} has no rows."
 
 
-def _unfit_labels(asked: RunRequest, model: LanguageModel, data: Dataset) -> list[str]:
+def _unfit_labels(request: RunRequest, model: LanguageModel, data: Dataset) -> list[str]:
     """Why the data's labels are not the model's classes. Data without any label fits, unless they are the target."""
-    names, key = asked.model.labels, asked.key
+    names, key = request.model.labels, request.key
     way_out = f"Name the model's classes as in the data: labels in [models.{key}]."
     if names and len(names) != len(model.classes):
         return [
@@ -228,7 +228,7 @@ def _unfit_labels(asked: RunRequest, model: LanguageModel, data: Dataset) -> lis
         ]
     if all(row.label is None for row in data.rows):
         unlabelled = f'{data.name} has no labels, and target = "label" needs them.'
-        return [unlabelled] if asked.settings.target == "label" else []
+        return [unlabelled] if request.settings.target == "label" else []
     classes = names or model.classes
     if not _same_names(data.labels, classes):
         return [
@@ -249,8 +249,8 @@ def _same_names(labels: tuple[str, ...], classes: tuple[str, ...]) -> bool:
     return unnamed or all(label.lower() in lowered for label in labels)
 
 
-def _target(asked: RunRequest, model: LanguageModel, data: Dataset) -> TargetSpec:
-    target = asked.settings.target
+def _target(request: RunRequest, model: LanguageModel, data: Dataset) -> TargetSpec:
+    target = request.settings.target
     if target == "predicted":
         return None
-    return list(data.class_indices(asked.model.labels or model.classes)) if target == "label" else target
+    return list(data.class_indices(request.model.labels or model.classes)) if target == "label" else target

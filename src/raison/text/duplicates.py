@@ -6,9 +6,9 @@ from typing import Final
 from raison.text.segment import word_spans
 
 RUN: Final = 5
-"""Words of a run; a text with fewer has one run."""
+"""Number of words of a run; a shorter text has one run."""
 SHARED: Final = 0.5
-"""The share of the shorter text's runs that a near-duplicate has, too."""
+"""Minimum share of the shorter text's runs that a near-duplicate shares."""
 
 
 def near_duplicates(texts: Sequence[str]) -> tuple[tuple[int, ...], ...]:

@@ -21,10 +21,10 @@ _LINE_BREAK = regex.compile(r"\R")
 _FLAG_OF_WORDS = regex.compile(r"(\p{RI})([\p{WB=Extend}\p{WB=Format}\p{WB=ZWJ}]*+)(\p{RI})")
 _FLAG_OF_CLUSTERS = regex.compile(r"(\p{RI})()(\p{RI})")
 _STAND_IN = "\u00a7\\2\u0301"
-"""In place of a flag: a character that joins with none, and an accent on it."""
+"""Replaces a flag: a character that does not combine with others, and an accent on it."""
 
 WINDOW = 16_384
-"""Characters in which sentences are looked for at once, and after which one ends at the latest."""
+"""Number of characters searched for sentences at once, and the maximum length of a sentence."""
 
 
 def word_spans(text: str) -> list[Span]:

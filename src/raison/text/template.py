@@ -21,12 +21,12 @@ def template(pattern: str, fields: Mapping[str, str]) -> PartedText:
         if name is None:
             continue
         if not name.isidentifier() or form or conversion:
-            raise InputError(f"the template's field {{{name}}} is none: write a name alone, such as {{title}}.")
+            raise InputError(f"the template's field {{{name}}} is not valid: write only a name, such as {{title}}.")
         if name not in fields:
             raise UnknownNameError("field of the template", name, fields)
         value = fields[name]
         if not isinstance(value, str):
-            raise InputError(f"the field '{name}' is {value!r:.40}, and has to be a string.")
+            raise InputError(f"the field '{name}' is {value!r:.40}; it must be a string.")
         used.add(name)
         start = len(text) + len(value) - len(value.lstrip())
         text += value
@@ -34,7 +34,7 @@ def template(pattern: str, fields: Mapping[str, str]) -> PartedText:
             parts.append(Unit(start, start + len(value.strip()), value.strip(), 0, name))
     unused = sorted(set(fields) - used)
     if unused:
-        raise InputError(f"the template has no place for the field '{unused[0]}': write {{{unused[0]}}} in it.")
+        raise InputError(f"the template has no slot for the field '{unused[0]}': write {{{unused[0]}}} in it.")
     if not parts:
         raise InputError("all fields of the template are blank: there is nothing to explain.")
     return PartedText(text, tuple(parts))

@@ -33,7 +33,9 @@ def find_units(
     """
     if unit == PART:
         if not isinstance(text, PartedText):
-            raise InputError(f"the text {text!r:.60} has no parts of its own: name them (units=), or take unit='word'.")
+            raise InputError(
+                f"the text {text!r:.60} has no parts of its own: give them with units=, or use unit='word'."
+            )
         return named_units(text, offsets, segments, cut)
     units: list[Unit] = []
     unit_ids = [-1] * len(offsets)

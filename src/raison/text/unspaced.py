@@ -16,9 +16,9 @@ _RUN = regex.compile(
 )
 _KANA = regex.compile(r"[\p{Hiragana}\p{Katakana}]")
 _BEFORE, _AFTER = 3, 3
-"""Characters before and after a place that a model looks at."""
+"""Number of characters before and after a position that a model reads."""
 WINDOW = 512
-"""Characters of a run that are given to a model at once."""
+"""Number of characters of a run that a model reads at once."""
 
 
 def within_words(text: str) -> set[int]:

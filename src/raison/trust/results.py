@@ -158,20 +158,20 @@ class TrustRun:
 
     def wanted_similarities(self) -> Iterator[SimilarityKey]:
         """The keys of all similarities of the finished run."""
-        if (asked := self.header.randomisation) is None:
+        if (table := self.header.randomisation) is None:
             return
         for method in self.randomised:
             for order in self.orders:
                 for blocks in range(1, self.blocks + 1):
-                    for draw in range(asked.draws):
-                        for text in range(asked.texts):
+                    for draw in range(table.draws):
+                        for text in range(table.texts):
                             yield SimilarityKey(method, order, blocks, draw, text)
 
     def wanted_attacks(self) -> Iterator[AttackKey]:
         """The keys of all attacks of the finished run."""
-        if (asked := self.header.attacks) is None:
+        if (table := self.header.attacks) is None:
             return
-        texts = [text for text in range(asked.texts) if text not in asked.boundary]
+        texts = [text for text in range(table.texts) if text not in table.boundary]
         for variant, methods in self.variants.items():
             for method in methods:
                 yield from (AttackKey(method, variant.attack, variant.objective, text) for text in texts)
@@ -252,15 +252,15 @@ def _attacked(line: dict[str, Any]) -> Attacked:
 
 
 def _values(line: dict[str, Any], cls: type, measures: tuple[str, ...]) -> dict[str, Any]:
-    asked = Fields(line, "a record")
+    values = Fields(line, "a record")
     for field in fields(cls):
         if field.name in measures and line[field.name] is None:
             continue
         if field.type in (int, bool):
-            (asked.whole if field.type is int else asked.flag)(field.name)
+            (values.whole if field.type is int else values.flag)(field.name)
         elif field.type is float:
-            asked.number(field.name)
+            values.number(field.name)
         else:
-            asked.string(field.name)
+            values.string(field.name)
     known = {field.name: line[field.name] for field in fields(cls)}
     return known | {name: math.nan if line[name] is None else float(line[name]) for name in measures}

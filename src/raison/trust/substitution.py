@@ -131,8 +131,8 @@ def kept_tries(model: LanguageModel, texts: Sequence[Given], settings: Settings,
     """
     search = _Search(model, prepare(model, texts, settings), Neighbours.of(model), plan)
     return [
-        len(search.tries(number, search.start(number), _Changed(asked), _rng(plan.seed, plain(asked))))
-        for number, asked in enumerate(search.batch.encoding.asked)
+        len(search.tries(number, search.start(number), _Changed(text), _rng(plan.seed, plain(text))))
+        for number, text in enumerate(search.batch.encoding.asked)
     ]
 
 

@@ -29,8 +29,8 @@ UNCHANGED = 1.0
 def at_blocks(run: TrustRun, method: str, order: Order, blocks: int, measure: Measure) -> Values:
     """Each text's similarity with so many blocks randomised (or only that block), averaged over draws."""
     draws: dict[int, list[float]] = {}
-    asked = run.header.randomisation
-    for draw, text in product(range(asked.draws), range(asked.texts)) if asked else ():
+    table = run.header.randomisation
+    for draw, text in product(range(table.draws), range(table.texts)) if table else ():
         record = run.similarities.get(SimilarityKey(method, order, blocks, draw, text))
         if record is not None:
             draws.setdefault(text, []).append(_measured(record.spearman, record.kendall, record.overlap)[measure])

@@ -71,18 +71,18 @@ class TrustTrial:
 
 def refused(trial: TrustTrial, works: Works, model: LanguageModel, texts: Sequence[Given]) -> list[str]:
     """What the attacks refuse before they begin: a k above a text's units, a model without word embeddings."""
-    asked, refusals = trial.attacks, []
-    if asked is None:
+    attacks, refusals = trial.attacks, []
+    if attacks is None:
         return []
-    for work in asked.works:
+    for work in attacks.works:
         request = trial.request(model, texts, work)
         left_out = works.unable[work](request)
         some = replace(request, methods=tuple(method for method in trial.methods if method not in left_out))
         try:
             if work == "embedding" and some.methods:
-                works.attacked(some, asked.plans, ())
+                works.attacked(some, attacks.plans, ())
             elif work == "substitution":
-                works.substituted(some, asked.substitution, ())
+                works.substituted(some, attacks.substitution, ())
         except RaisonError as error:
             refusals.append(str(error))
     return list(dict.fromkeys(refusals))
@@ -114,26 +114,26 @@ def _randomisation(
 
 
 def _attacks(trial: TrustTrial, works: Works, model: LanguageModel, texts: Sequence[Given]) -> dict[str, Any] | None:
-    asked = trial.attacks
-    if asked is None:
+    attacks = trial.attacks
+    if attacks is None:
         return None
     request = trial.request(model, texts, "embedding")
-    left_out = {work: works.unable[work](request) for work in asked.works}
+    left_out = {work: works.unable[work](request) for work in attacks.works}
     able = {work: [method for method in trial.methods if method not in out] for work, out in left_out.items()}
     variants = [
         {"attack": attack, "objective": plan.objective, "methods": able["embedding"]}
-        for plan in asked.plans
+        for plan in attacks.plans
         for attack in ("embedding", "noise")
     ]
-    if asked.substitution is not None:
+    if attacks.substitution is not None:
         variants.append({"attack": "substitution", "objective": "constrained", "methods": able["substitution"]})
     return {
         "texts": len(request.texts),
         "boundary": works.boundary(request),
         "variants": variants,
         "left_out": left_out,
-        "plans": [asdict(plan) for plan in asked.plans],
-        "substitution": None if asked.substitution is None else asdict(asked.substitution),
+        "plans": [asdict(plan) for plan in attacks.plans],
+        "substitution": None if attacks.substitution is None else asdict(attacks.substitution),
     }
 
 
@@ -182,35 +182,35 @@ class Bench:
         key = f"{title} {name} {tuple(keys[0])}"
         return Job(key, f"{title}, {name}", run, lambda: not left, cost=cost, size=max(left, 1))
 
-    def _randomise(self, known: TrustRun, keys: Sequence[Any], others: Collection[Any], told: Told) -> None:
+    def _randomise(self, known: TrustRun, keys: Sequence[Any], others: Collection[Any], advance: Told) -> None:
         assert self.trial.randomisation is not None, "no randomisation without its table"
         request = replace(self._request("randomisation"), methods=known.randomised)
         done = {*others, *(key for key in keys if key in known.similarities)}
         similarities = self.works.similarities(request, self.trial.randomisation.plan, done)
-        self._write(similarities, SIMILARITIES, told)
+        self._write(similarities, SIMILARITIES, advance)
 
-    def _attack(self, known: TrustRun, method: str, told: Told) -> None:
+    def _attack(self, known: TrustRun, method: str, advance: Told) -> None:
         assert self.trial.attacks is not None, "no attack without its table"
         request = replace(self._request("embedding"), methods=(method,))
-        self._write(self.works.attacked(request, self.trial.attacks.plans, known.attacks), ATTACKS, told)
+        self._write(self.works.attacked(request, self.trial.attacks.plans, known.attacks), ATTACKS, advance)
 
-    def _exchange(self, known: TrustRun, keys: Sequence[Any], others: Collection[Any], told: Told) -> None:
+    def _exchange(self, known: TrustRun, keys: Sequence[Any], others: Collection[Any], advance: Told) -> None:
         assert self.trial.attacks is not None, "no attack without its table"
         methods = tuple(dict.fromkeys(key.method for key in keys))
         request = replace(self._request("substitution"), methods=methods)
         done = {*others, *(key for key in keys if key in known.attacks)}
         parts = self.works.substituted(request, self.trial.attacks.substitution, done)
         store = store_of(self.folder, known.name, SUBSTITUTIONS, self.shard)
-        self._write(_kept(parts, store), ATTACKS, told)
+        self._write(_kept(parts, store), ATTACKS, advance)
 
     def _request(self, work: Work) -> TrustRequest:
         return self.trial.request(self.model(), self.texts, work)
 
-    def _write(self, parts: Iterable[list[Similarity]] | Iterable[list[Attacked]], name: str, told: Told) -> None:
+    def _write(self, parts: Iterable[list[Similarity]] | Iterable[list[Attacked]], name: str, advance: Told) -> None:
         store = store_of(self.folder, self.entry.name, name, self.shard)
         for records in parts:
             store.append(plain(record) for record in records)
-            told(len(records))
+            advance(len(records))
 
 
 def _parts(keys: Sequence[Any], part: Callable[[Any], Any]) -> list[list[Any]]:

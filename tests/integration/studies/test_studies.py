@@ -111,9 +111,9 @@ def test_a_line_that_was_cut_is_done_again(expected: tuple[object, object], tmp_
 
 def test_a_folder_that_holds_something_is_not_touched(whole: Path, place: Path) -> None:
     before = content(whole)
-    with pytest.raises(DataError, match="--resume goes on"):
+    with pytest.raises(DataError, match="--resume"):
         run("study.toml", whole)
-    with pytest.raises(DataError, match="holds this study with all rows: ask for the same"):
+    with pytest.raises(DataError, match="contains this study with all rows: use the same limit"):
         run("study.toml", whole, limit=4, resume=True)
     (place / "other.toml").write_text(STUDY.replace("Two tiny", "Other"))
     with pytest.raises(DataError, match="holds another study"):
@@ -163,7 +163,7 @@ def test_everything_that_models_and_data_refuse_is_said_at_once(place: Path, tmp
     assert "model 'bert' on data 'unmarked': auroc needs rationales, which the data does not have" in found
     assert "model 'bert' on data 'unmarked': token_f1(average='micro') needs rationales" in found
     assert "model 'electra' on data 'topics'" in found
-    assert "the label 'sea' is none of negative, so so, positive. Name the model's classes as the data does" in found
+    assert "the label 'sea' is none of negative, so so, positive. Name the model's classes as in the data" in found
     assert "model 'bert' on data 'long': 1 of 2 texts of" in found
     assert "reads at most 128" in found
 

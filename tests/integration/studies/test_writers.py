@@ -86,7 +86,7 @@ def test_a_study_of_a_model_that_writes(tmp_path: Path) -> None:
     ("old", "new", "reason"),
     [
         ('unit = "part"', 'unit = "word"', "unit='part'"),
-        ('"precision_at_top"]', '"simulatability"]', "how likely a statement is"),
+        ('"precision_at_top"]', '"simulatability"]', "statement's likelihood"),
         ('"hierarchical_occlusion"', '"self_explanation"', "self_explanation does not work"),
         ('template = "plain"', 'template = "fancy"', "fancy"),
         ('"rows.jsonl"\ntemplate = "plain"', '"words.tsv"', "no questions with sources"),

@@ -78,7 +78,9 @@ def test_help_has_the_fields_words_bounds_and_defaults() -> None:
 
 
 def test_a_record_refuses_the_same_without_a_command_line() -> None:
-    with pytest.raises(InputError, match=r"unknown size 'x'.*\n  coats cannot be 0: give a whole number from 1 on\."):
+    with pytest.raises(
+        InputError, match=r"unknown size 'x'.*\n  coats cannot be 0: give a whole number of at least 1\."
+    ):
         Painting(("red",), "x", 0)  # type: ignore[arg-type]
 
 

@@ -46,7 +46,7 @@ def test_sequences_are_the_same_texts(kind: str) -> None:
 @pytest.mark.parametrize("kind", TABLES)
 def test_tables_have_a_column_of_texts(kind: str) -> None:
     assert read_texts(TABLES[kind](), "said") == TEXTS
-    with pytest.raises(InputError, match=r"columns said, label: name the texts' own with text="):
+    with pytest.raises(InputError, match=r"columns said, label: name the column of the texts with text="):
         read_texts(TABLES[kind]())
     with pytest.raises(InputError, match="no column 'text'.* said, label"):
         read_texts(TABLES[kind](), "text")

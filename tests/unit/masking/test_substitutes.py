@@ -72,7 +72,7 @@ def test_without_a_mask_and_an_unknown_token_the_choices_are_named():
     with pytest.raises(UnsupportedError) as caught:
         masking_name(adapter, None)
     said = str(caught.value)
-    assert "has nothing to mask with: its tokenizer has no mask token, none for three dots and no unknown" in said
+    assert "has no token to mask with: its tokenizer has no mask token, none for three dots and no unknown" in said
     assert "--masking random or learned or pad" in said
     assert "\n" not in said
     for way_out in ("random", "learned", "pad"):

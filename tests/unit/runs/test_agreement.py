@@ -60,7 +60,7 @@ def test_committed_agreement_is_compressed(tmp_path: Path) -> None:
 
 
 def test_different_texts_cannot_be_compared() -> None:
-    with pytest.raises(InputError, match="did not explain the same units"):
+    with pytest.raises(InputError, match="have different units"):
         agreement({"a": explained([np.ones(2)]), "b": explained([np.ones(3)])})
 
 

@@ -114,7 +114,14 @@ def test_page_says_what_was_run(report: Path) -> None:
     page = read(report / "index.html").text
     for wanted in ("Three models & <one> data set", "invented", "nobody2026nothing", "mini", digest_of(STUDY), "9.9"):
         assert wanted in page
-    for part in ("Against the best", "Chosen by one metric", "How alike", "Against cost", "Across models", "Claims"):
+    for part in (
+        "Compared with the best",
+        "Selected by one metric",
+        "How alike",
+        "Against cost",
+        "Across models",
+        "Claims",
+    ):
         assert part in page
     assert "Before you read the numbers" not in page
     assert "mean over the seeds" not in page

@@ -172,7 +172,7 @@ def test_turns_without_shots_keep_the_task() -> None:
         (lambda messages: chatml(messages).replace('"', "&quot;"), "leaves out, escapes or changes"),
         (lambda messages: chatml(messages + messages), "repeats the user message"),
         (lambda messages: chatml(messages[::-1]), "another order"),
-        (lambda messages: chatml(messages).replace("cake", "cakes"), "changes what the prompt's messages say"),
+        (lambda messages: chatml(messages).replace("cake", "cakes"), "changes the text of the prompt's messages"),
     ],
 )
 def test_a_template_that_does_not_take_texts_as_they_are(template: Template, fault: str) -> None:

@@ -24,9 +24,9 @@ def test_a_field_may_come_twice_and_a_blank_one_has_no_unit() -> None:
     [
         ("{titel}", {"title": "x"}, "unknown field of the template 'titel'. Did you mean 'title'"),
         ("{title}", {"title": "x", "body": "y"}, "no place for the field 'body'"),
-        ("{}", {"title": "x"}, "write a name alone"),
-        ("{title!r}", {"title": "x"}, "write a name alone"),
-        ("{title:>9}", {"title": "x"}, "write a name alone"),
+        ("{}", {"title": "x"}, "write only a name"),
+        ("{title!r}", {"title": "x"}, "write only a name"),
+        ("{title:>9}", {"title": "x"}, "write only a name"),
         ("{title", {"title": "x"}, "cannot read the template"),
         ("{title}", {"title": " "}, "all fields of the template are blank"),
     ],

@@ -239,7 +239,7 @@ def _read_again(record: Fields, sources: int) -> dict[str, Any]:
 
 def _count(record: Fields, name: str, value: Any) -> int:
     if type(value) is not int or value < 0:
-        record.refuse(name, "whole numbers from 0 on")
+        record.refuse(name, "whole numbers of at least 0")
     return int(value)
 
 

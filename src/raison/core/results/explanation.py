@@ -224,7 +224,7 @@ def _check_outputs(data: Mapping[str, Any]) -> None:
     """DataError unless `outputs` is one that exists, with a probability of each class or none of a number."""
     outputs, classes = data.get("outputs", "classes"), len(data["classes"])
     if outputs not in get_args(Outputs):
-        raise DataError(f"not an explanation: outputs is {outputs!r:.40}, and has to be one of {get_args(Outputs)}.")
+        raise DataError(f"not an explanation: outputs is {outputs!r:.40}; it must be one of {get_args(Outputs)}.")
     if outputs == "number" and classes != 1:
         raise DataError(f"not an explanation: its output is one number, but it names {classes} classes.")
     wanted = 0 if outputs == "number" else classes
@@ -235,7 +235,7 @@ def _check_outputs(data: Mapping[str, Any]) -> None:
 def check_sign(signed: object, scores: Iterable[float]) -> None:
     """DataError unless `signed` is true or false and the scores are no other."""
     if not isinstance(signed, bool):
-        raise DataError(f"not an explanation: signed is {signed!r:.40}, and has to be true or false.")
+        raise DataError(f"not an explanation: signed is {signed!r:.40}; it must be true or false.")
     if not signed and any(score < 0 for score in scores):
         raise DataError("not an explanation: it says that no score is below zero (signed: false), but one is.")
 
@@ -263,7 +263,7 @@ def _plain(record: Fields) -> dict[str, float]:
 
 def _answer(data: Any, context: str) -> ExplainedAnswer:
     if not isinstance(data, dict) or not isinstance(data.get("predicted"), dict):
-        raise DataError(f"not an explanation: its answer is {data!r:.40}, and has to be an object.")
+        raise DataError(f"not an explanation: its answer is {data!r:.40}; it must be an object.")
     for answer in (Fields(data, "an explanation: the answer"), Fields(data["predicted"], "an explanation: the answer")):
         for name in ("start", "end"):
             answer.whole(name)

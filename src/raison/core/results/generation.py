@@ -256,7 +256,7 @@ class GenerationExplanation:
 
 def _token(data: Any, length: int) -> OutputToken:
     if not isinstance(data, dict):
-        raise DataError(f"not an explanation of an output: a token is {data!r:.40}, and has to be an object.")
+        raise DataError(f"not an explanation of an output: a token is {data!r:.40}; it must be an object.")
     record = Fields(data, "an explanation of an output: a token")
     known = {f.name for f in fields(OutputToken)}
     record.need(sorted(known - {"against", "against_probability", "notes"}))

@@ -12,7 +12,7 @@ from raison.core.errors import MISTAKE, InputError, UnknownNameError
 
 REQUIRED = dataclasses.MISSING
 _HIGHEST = sys.float_info.max
-"""Beyond it are infinities, whole numbers that no float holds, and, as a comparison, NaN."""
+"""Beyond it are infinities and integers too large for a float; comparisons with it also fail for NaN."""
 LISTS = {"a text in quotes": "a list of texts in quotes", "a whole number": "a list of whole numbers"}
 
 
@@ -165,5 +165,5 @@ def _range_words(setting: Setting) -> str:
     if setting.above is not None:
         return f" above {setting.above:g}" + ("" if setting.most is None else f", at most {setting.most:g}")
     if setting.least is None:
-        return "" if setting.most is None else f" up to {setting.most:g}"
-    return f" from {setting.least:g} " + ("on" if setting.most is None else f"to {setting.most:g}")
+        return "" if setting.most is None else f" of at most {setting.most:g}"
+    return f" of at least {setting.least:g}" if setting.most is None else f" from {setting.least:g} to {setting.most:g}"

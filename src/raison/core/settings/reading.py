@@ -24,7 +24,7 @@ class Fields:
 
     def refuse(self, name: str, expected: str) -> NoReturn:
         """DataError that shows the field and says what it has to be."""
-        raise DataError(f"not {self.what}: {name} is {self.data.get(name)!r:.40}, and has to be {expected}.")
+        raise DataError(f"not {self.what}: {name} is {self.data.get(name)!r:.40}; it must be {expected}.")
 
     def need(self, names: Sequence[str]) -> None:
         """DataError unless all of these are there."""
@@ -36,7 +36,7 @@ class Fields:
         """DataError for a form that a newer version of raison wrote."""
         schema = self.data.get("schema", newest)
         if not _whole(schema) or schema < 1:
-            self.refuse("schema", "a whole number from 1 on")
+            self.refuse("schema", "a whole number of at least 1")
         if schema > newest:
             raise DataError(
                 f"this is {self.what} of schema {schema!r:.40}; this version of raison reads up to {newest}."
@@ -57,8 +57,9 @@ class Fields:
         """A finite number between two others."""
         value = self.data.get(name)
         if not _within(value, least, most):
-            least_words = f" from {least:g}" if least > -math.inf else ""
-            self.refuse(name, f"a finite number{least_words}" + (f" to {most:g}" if most < math.inf else ""))
+            least_words = f" of at least {least:g}" if least > -math.inf else ""
+            between = f" from {least:g} to {most:g}" if most < math.inf else least_words
+            self.refuse(name, f"a finite number{between}")
         return float(value)  # type: ignore[arg-type]
 
     def whole(self, name: str, least: int | None = 0, most: int = 2**63 - 1) -> None:
@@ -74,9 +75,8 @@ class Fields:
 
     def _whole(self, name: str, value: object, least: int | None, most: int) -> None:
         if not _whole(value) or not (-most if least is None else least) <= value <= most:  # type: ignore[operator]
-            upper = "" if most == 2**63 - 1 else f" to {most:,}"
-            lower = "" if least is None else f" from {least}{upper or ' on'}"
-            raise DataError(f"not {self.what}: {name} is {value!r:.40}, and has to be a whole number{lower}.")
+            bounds = f" of at least {least}" if most == 2**63 - 1 else f" from {least} to {most:,}"
+            raise DataError(f"not {self.what}: {name} is {value!r:.40}; it must be a whole number{'' if least is None else bounds}.")
 
     def choice(self, name: str, allowed: Sequence[str]) -> None:
         """One of these words."""
@@ -88,7 +88,7 @@ class Fields:
         """A list of objects, each to be asked in its turn."""
         for place, item in enumerate(self.items(name)):
             if not isinstance(item, dict):
-                raise DataError(f"not {self.what}: {name}[{place}] is {item!r:.40}, and has to be an object.")
+                raise DataError(f"not {self.what}: {name}[{place}] is {item!r:.40}; it must be an object.")
             yield Fields(item, f"{self.what}: {name}[{place}]")
 
     def flag(self, name: str) -> None:
@@ -117,7 +117,7 @@ class Fields:
         for place, value in enumerate(values):
             if not _within(value, least, most):
                 between = "" if least == -math.inf else f" between {least:g} and {most:g}"
-                raise DataError(f"not {self.what}: {name}[{place}] is {value!r:.40}, no finite number{between}.")
+                raise DataError(f"not {self.what}: {name}[{place}] is {value!r:.40}, not a finite number{between}.")
         return tuple(map(float, values))
 
     def items(self, name: str, count: int | None = None) -> tuple[Any, ...]:
@@ -126,7 +126,7 @@ class Fields:
         if not isinstance(values, list | tuple):
             self.refuse(name, "a list")
         if count is not None and len(values) != count:
-            raise DataError(f"not {self.what}: {name} has {len(values)} items, and has to have {count}.")
+            raise DataError(f"not {self.what}: {name} has {len(values)} items; it must have {count}.")
         return tuple(values)
 
     def units(self, texts: Sequence[str]) -> tuple[Unit, ...]:
@@ -135,7 +135,7 @@ class Fields:
         for place, item in enumerate(self.items("units")):
             fields = Fields(item, f"{self.what}: unit {place}") if isinstance(item, dict) else None
             if fields is None or not set(item) <= {"start", "end", "text", "segment", "name"}:
-                raise DataError(f"not {self.what}: units[{place}] is {item!r:.60}, and has to be a span.")
+                raise DataError(f"not {self.what}: units[{place}] is {item!r:.60}; it must be a span.")
             fields.whole("start")
             fields.whole("end")
             fields.string("text")

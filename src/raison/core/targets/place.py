@@ -32,7 +32,7 @@ class Place:
     def read(cls, data: Any, strings: Sequence[str]) -> "Place":
         """The inverse of `dataclasses.asdict`, for a place in one of these strings. Raises DataError."""
         if not isinstance(data, Mapping):
-            raise DataError(f"not an explanation: its place is {data!r:.40}, and has to be an object.")
+            raise DataError(f"not an explanation: its place is {data!r:.40}; it must be an object.")
         record = Fields(dict(data), "an explanation: the place")
         record.need(["kind", "start", "end", "text", "predicted", "segment"])
         for name in ("start", "end", "segment"):

@@ -143,7 +143,7 @@ def _check(card: Fields) -> None:
     card.mapping("goals")
     for name, goal in card.data["goals"].items():
         if not isinstance(goal, dict):
-            raise DataError(f"not {card.what}: the goal {name!r:.40} is {goal!r:.40}, and has to be an object.")
+            raise DataError(f"not {card.what}: the goal {name!r:.40} is {goal!r:.40}; it must be an object.")
         fields = Fields(goal, f"{card.what}: the goal {name!r:.40}")
         fields.string("file")
         if not goal["file"] or set(goal["file"]) & set("/\\:\0"):

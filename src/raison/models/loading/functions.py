@@ -36,7 +36,7 @@ class Agreement:
         for name in ("batch", "concurrency"):
             value = getattr(self, name)
             if type(value) is not int or value < 1:
-                raise InputError(f"{name} cannot be {value!r:.40}: give a whole number from 1 on.")
+                raise InputError(f"{name} cannot be {value!r:.40}: give a whole number of at least 1.")
         if isinstance(self.classes, str):
             raise InputError(f"classes is the string '{self.classes:.40}': give a list, such as ['no', 'yes'].")
 

@@ -45,7 +45,7 @@ def check_diffusion(method: str, baselines: int, timesteps: int, t: int | None, 
     """Raise InputError or UnknownNameError for an invalid diffusion process."""
     for name, value in {"baselines": baselines, "timesteps": timesteps}.items():
         if type(value) is not int or value < 1:
-            raise InputError(f"{name} of {method} cannot be {value!r}: give a whole number from 1 on.")
+            raise InputError(f"{name} of {method} cannot be {value!r}: give a whole number of at least 1.")
     if t is not None and (type(t) is not int or not 1 <= t <= timesteps):
         raise InputError(
             f"t of {method} cannot be {t!r}: give a timestep from 1 to {timesteps}, or None to draw one per baseline."

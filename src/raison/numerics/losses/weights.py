@@ -20,7 +20,7 @@ class LossWeights:
     def __post_init__(self) -> None:
         for name, value in (("prediction", self.prediction), ("inverse", self.inverse), ("size", self.size)):
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-                raise InputError(f"the weight of the loss '{name}' cannot be {value!r}: give a number from 0 on.")
+                raise InputError(f"the weight of the loss '{name}' cannot be {value!r}: give a number of at least 0.")
         if self.prediction == self.inverse == 0:
             raise InputError(
                 "the weights of the losses 'prediction' and 'inverse' are both 0: nothing would be explained."

@@ -54,11 +54,11 @@ def _of_method(e: Explained) -> Mapping[str, object]:
     return {"Method": f"{e.method}: {config}" if config else e.method, "Model": e.model}
 
 
-def _of_run(e: Explained, told: tuple[str, ...]) -> Mapping[str, object]:
+def _of_run(e: Explained, shown: tuple[str, ...]) -> Mapping[str, object]:
     return {
         "Seed": e.seed,
         "Cost": phrases.effort(e),
-        **{f"Note: {name}": _plain(value) for name, value in e.notes.items() if name not in told},
+        **{f"Note: {name}": _plain(value) for name, value in e.notes.items() if name not in shown},
         "Version": f"raison {e.version}" if e.version else None,
     }
 

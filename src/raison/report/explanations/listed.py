@@ -58,9 +58,9 @@ class Strong:
 
 def listed(number: int, one: Listable) -> ListEntry:
     """A result as a list tells it; the first has the number 0."""
-    said, share, sure = _said(one)
+    words, share, sure = _said(one)
     units = len(one.sources) if isinstance(one, Citations) else len(one.units)
-    return ListEntry(number + 1, said, share, sure, _explained(one), one.method, units, excerpt(one, BEGINS))
+    return ListEntry(number + 1, words, share, sure, _explained(one), one.method, units, excerpt(one, BEGINS))
 
 
 def heads_of(results: Sequence[Listable]) -> tuple[str, str]:
@@ -90,11 +90,11 @@ def strongest_of(one: Listable) -> tuple[Strong, ...]:
     if isinstance(one, Citations):
         return _top_sources(one)
     e = one if isinstance(one, Explanation) else one.whole()
-    found = [(e.units[unit], e.scores[unit]) for unit in strongest(e, STRONGEST)]
+    scored = [(e.units[unit], e.scores[unit]) for unit in strongest(e, STRONGEST)]
     places = phrases.decimals(largest(e))
     return tuple(
         Strong(phrases.named(unit, WIDTH), one if math.isfinite(one) else None, minus(phrases.score(e, one, places)))
-        for unit, one in found
+        for unit, one in scored
     )
 
 
@@ -119,9 +119,9 @@ def _said(one: Listable) -> tuple[str, str, float]:
         return phrases.shorten(one.answer, BEGINS), str(len(one.statements)), len(one.statements)
     if isinstance(one, GenerationExplanation):
         return phrases.shorten(one.output, BEGINS), str(len(one.tokens)), len(one.tokens)
-    told = phrases.verdict(one)
+    verdict = phrases.verdict(one)
     if one.outputs == "number":
-        return one.target, told.said, one.value_full
+        return one.target, verdict.said, one.value_full
     if one.outputs == "labels":
         return ", ".join(one.decided) or "none", phrases.percent(max(one.probabilities)), max(one.probabilities)
-    return told.said, told.rest, max(one.probabilities) if one.answer is None else one.probabilities[0]
+    return verdict.said, verdict.rest, max(one.probabilities) if one.answer is None else one.probabilities[0]

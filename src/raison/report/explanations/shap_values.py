@@ -32,13 +32,13 @@ def to_shap(e: Explanation) -> Any:
 def _shown(e: Explanation) -> list[str]:
     """The text cut at the beginnings of units."""
     strings = segments(e.text)
-    found = []
+    pieces = []
     for number, unit in enumerate(e.units):
         before = e.units[number - 1] if number else None
         after = e.units[number + 1] if number + 1 < len(e.units) else None
-        own = strings[unit.segment]
+        string = strings[unit.segment]
         start = 0 if before is None or before.segment != unit.segment else unit.start
         last = after is None or after.segment != unit.segment
-        end = len(own) if last else e.units[number + 1].start
-        found.append(own[start:end] + (" " if last and after is not None else ""))
-    return found
+        end = len(string) if last else e.units[number + 1].start
+        pieces.append(string[start:end] + (" " if last and after is not None else ""))
+    return pieces

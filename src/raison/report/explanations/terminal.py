@@ -147,9 +147,9 @@ def _known(facts: Mapping[str, object], names: Sequence[str]) -> dict[str, objec
 
 
 def _head(e: Explanation, goal: str) -> dict[str, object]:
-    told = phrases.verdict(e)
-    said = Text.assemble((safe(told.said), "bold"), f" {safe(told.rest)}")
-    return {told.lead: said, "Explained": goal, "Method": phrases.made_by(e)}
+    verdict = phrases.verdict(e)
+    words = Text.assemble((safe(verdict.said), "bold"), f" {safe(verdict.rest)}")
+    return {verdict.lead: words, "Explained": goal, "Method": phrases.made_by(e)}
 
 
 def _goal(shown: ExplanationLayout | OutputLayout | TargetsLayout) -> str:
@@ -178,14 +178,14 @@ def _style(span: ShownSpan, scale: Scale) -> str:
 
 
 def _answer_legend(e: Explanation) -> list[Text]:
-    told = phrases.certainty(e)
+    certainty = phrases.certainty(e)
     if e.place is not None:
         return [
             Text.assemble(("underlined", "underline"), (f" the explained target, {safe(phrases.target(e))}", "dim"))
         ]
-    if told is None:
+    if certainty is None:
         return []
-    return [Text.assemble(("underlined", "underline"), (f" {safe(told)}", "dim"))]
+    return [Text.assemble(("underlined", "underline"), (f" {safe(certainty)}", "dim"))]
 
 
 def _legend(shown: ExplanationLayout) -> Text:

@@ -18,16 +18,16 @@ _BAR, _AXIS = 8.0, 60.0
 _HATCHES = ("", "////", "....")
 
 
-def bars(asked: OverModels) -> Markup:
+def bars(plot: OverModels) -> Markup:
     """A group of bars for each model, a bar for each method, with 95 % intervals on them."""
-    drawn = [one for one in asked.series if not one.style]
-    beside = [one for one in asked.series if one.style]
+    drawn = [one for one in plot.series if not one.style]
+    beside = [one for one in plot.series if one.style]
     width = 0.82 / max(1, len(drawn))
-    needed = margin([one.name for one in drawn]) + _AXIS + _BAR * len(drawn) * len(asked.models)
+    needed = margin([one.name for one in drawn]) + _AXIS + _BAR * len(drawn) * len(plot.models)
     with new_figure(margin([one.name for one in drawn]), width=max(WIDTH, needed)) as (figure, axes):
-        axes.set_title(asked.title, loc="left", fontsize=FONT, fontweight="bold")
-        if asked.limits is not None:
-            axes.set_ylim(*asked.limits)
+        axes.set_title(plot.title, loc="left", fontsize=FONT, fontweight="bold")
+        if plot.limits is not None:
+            axes.set_ylim(*plot.limits)
         axes.grid(axis="y")
         axes.set_axisbelow(True)
         axes.margins(0.02, 0.08)
@@ -40,12 +40,12 @@ def bars(asked: OverModels) -> Markup:
                 marks = [(place + shift, summary.mean) for place, summary in enumerate(other.values) if summary]
                 x, y = [place for place, _ in marks], [mean for _, mean in marks]
                 axes.hlines(y, [p - width / 2 for p in x], [p + width / 2 for p in x], color=INK, linestyle=":")
-        room = axes.bbox.width / max(1, len(asked.models))
+        room = axes.bbox.width / max(1, len(plot.models))
         short = max(6, int(room / LETTER) - 1)
-        axes.set_xticks(range(len(asked.models)), [shorten(model.name, short) for model in asked.models])
+        axes.set_xticks(range(len(plot.models)), [shorten(model.name, short) for model in plot.models])
         axes.tick_params(axis="x", length=0)
         axes.legend(loc="upper left", bbox_to_anchor=(1, 1.04), frameon=False, fontsize=FONT - 1.5, handlelength=0.8)
-        return as_svg(figure, asked.name, f"{asked.title} of each model")
+        return as_svg(figure, plot.name, f"{plot.title} of each model")
 
 
 def _group(axes: "Axes", one: Series, places: Sequence[tuple[float, Summary]], width: float) -> None:

@@ -83,9 +83,9 @@ _OWN = ("row", "number", "source", "line", "id", "second", "third", "label", "pr
 
 def record_of(item: Item, number: int, explanation: Explanation) -> Record:
     """The row of an explanation."""
-    found: Record = {"answer": None, "place": None} | explanation.to_dict()
+    columns: Record = {"answer": None, "place": None} | explanation.to_dict()
     text, *others = segments(explanation.text)
-    own = {
+    row = {
         "row": item.row,
         "number": number,
         "source": item.source,
@@ -96,24 +96,24 @@ def record_of(item: Item, number: int, explanation: Explanation) -> Record:
         "label": item.label or None,
         "prediction": explanation.prediction,
         "written": None,
-        "units": [{"name": ""} | unit for unit in found["units"]],
-        **{name: _json(found[name]) for name in _AS_JSON},
+        "units": [{"name": ""} | unit for unit in columns["units"]],
+        **{name: _json(columns[name]) for name in _AS_JSON},
     }
-    return {column.name: own[column.name] if column.name in own else found[column.name] for column in COLUMNS}
+    return {column.name: row[column.name] if column.name in row else columns[column.name] for column in COLUMNS}
 
 
-def record_of_output(item: Item, found: GenerationExplanation) -> Record:
+def record_of_output(item: Item, output: GenerationExplanation) -> Record:
     """The row of a whole output, with what is said of its tokens."""
-    return record_of(item, 0, found.whole()) | {"prediction": found.output, "written": _written(found)}
+    return record_of(item, 0, output.whole()) | {"prediction": output.output, "written": _written(output)}
 
 
-def records_of_citations(item: Item, found: Citations) -> list[Record]:
+def records_of_citations(item: Item, citations: Citations) -> list[Record]:
     """A row for each statement of an answer; the first has all of the result."""
     records = [
-        record_of(item, number, _of_statement(found, number)) | {"prediction": found.answer}
-        for number in range(len(found.statements))
+        record_of(item, number, _of_statement(citations, number)) | {"prediction": citations.answer}
+        for number in range(len(citations.statements))
     ]
-    records[0]["written"] = _written(found)
+    records[0]["written"] = _written(citations)
     return records
 
 
@@ -121,43 +121,43 @@ def result_of(record: Mapping[str, Any]) -> Explanation | GenerationExplanation 
     """The result of a row: of a model that writes all of it, where the row has it. Raises DataError."""
     if record["written"] is None:
         return explanation_of(record)
-    found = json.loads(record["written"]) | {"seconds": record["seconds"]}
-    return Citations.from_dict(found) if "statements" in found else GenerationExplanation.from_dict(found)
+    values = json.loads(record["written"]) | {"seconds": record["seconds"]}
+    return Citations.from_dict(values) if "statements" in values else GenerationExplanation.from_dict(values)
 
 
-def _written(found: GenerationExplanation | Citations) -> str:
+def _written(result: GenerationExplanation | Citations) -> str:
     """Without the seconds, which the row has: everything else is the same whenever it is done again."""
-    return dump({name: value for name, value in found.to_dict().items() if name != "seconds"}, None)
+    return dump({name: value for name, value in result.to_dict().items() if name != "seconds"}, None)
 
 
-def _of_statement(found: Citations, number: int) -> Explanation:
+def _of_statement(citations: Citations, number: int) -> Explanation:
     """The scores of the sources for a statement. What all statements share is counted for the first."""
-    one, first = found.statements[number], number == 0
+    one, first = citations.statements[number], number == 0
     share = math.exp(one.log_probability)
-    lights = {"lights": [check.light for check in found.checks[number]]} if found.checks else {}
+    lights = {"lights": [check.light for check in citations.checks[number]]} if citations.checks else {}
     origin = {} if one.origin is None else {"origin": one.origin}
     return Explanation(
-        text=found.prompt,
+        text=citations.prompt,
         unit=PART,
-        units=found.sources,
-        scores=found.scores[number],
+        units=citations.sources,
+        scores=citations.scores[number],
         classes=(one.text, OTHER),
         probabilities=(share, 1 - share),
         target=one.text,
         against=None,
-        of=found.of,
-        value_full=_value(one.log_probability, found.of),
-        value_empty=_value(one.without, found.of),
-        method=found.method,
-        config=dict(found.config),
-        model=found.model,
-        removal=found.removal,
-        seed=found.seed,
-        evaluations=found.evaluations if first else 0,
+        of=citations.of,
+        value_full=_value(one.log_probability, citations.of),
+        value_empty=_value(one.without, citations.of),
+        method=citations.method,
+        config=dict(citations.config),
+        model=citations.model,
+        removal=citations.removal,
+        seed=citations.seed,
+        evaluations=citations.evaluations if first else 0,
         gradients=0,
-        seconds=found.seconds if first else 0.0,
-        notes=found.notes | origin | lights,
-        version=found.version,
+        seconds=citations.seconds if first else 0.0,
+        notes=citations.notes | origin | lights,
+        version=citations.version,
     )
 
 
@@ -173,12 +173,12 @@ def _value(log_probability: float, of: str) -> float:
 def explanation_of(record: Mapping[str, Any]) -> Explanation:
     """The explanation of a row. Raises DataError."""
     try:
-        found = {name: value for name, value in record.items() if name not in _OWN}
-        found |= {name: None if record[name] is None else json.loads(record[name]) for name in _AS_JSON}
+        values = {name: value for name, value in record.items() if name not in _OWN}
+        values |= {name: None if record[name] is None else json.loads(record[name]) for name in _AS_JSON}
         # Files of older versions have no column for a third text.
         texts = [one for one in (record["text"], record["second"], record.get("third")) if one is not None]
         text = texts[0] if len(texts) == 1 else texts
-        return Explanation.from_dict({"schema": SCHEMA, **found, "text": text})
+        return Explanation.from_dict({"schema": SCHEMA, **values, "text": text})
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"not a row of explanations ({error}).") from None
 

@@ -88,8 +88,8 @@ class Folder:
     def known(self, number: int) -> Receipt | None:
         """The receipt of a complete shard; None for another. Raises DataError."""
         path = self.receipt(number)
-        found = read_record(path)
-        return None if found is None else read_written(Receipt, found, "the receipt of a shard", path)
+        receipt = read_record(path)
+        return None if receipt is None else read_written(Receipt, receipt, "the receipt of a shard", path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,6 +159,6 @@ class _SummaryCounts:
     def heaviest(self) -> Iterator[WordSum]:
         """The words of each target with the highest sums of scores, the most frequent target first."""
         for target in _ordered(self.targets):
-            found = ((text, *sums) for (of, text), sums in self._words.items() if of == target)
-            own = [WordSum(text, target, count, total) for text, count, total in found if total > 0]
-            yield from nlargest(WORDS, own, key=lambda word: (word.total, word.text))
+            sums_of_target = ((text, *sums) for (of, text), sums in self._words.items() if of == target)
+            positive = [WordSum(text, target, count, total) for text, count, total in sums_of_target if total > 0]
+            yield from nlargest(WORDS, positive, key=lambda word: (word.total, word.text))

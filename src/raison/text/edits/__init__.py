@@ -18,10 +18,10 @@ from raison.text.segment import Span, word_spans
 __all__ = ["EDITS", "ORDER", "Edited", "check_edits", "drawn", "edit"]
 
 ORDER = "order"
-"""The edit of a prompt that exchanges two of its sources, see raison.text.edits.sources. No text has a place for it."""
+"""The edit of a prompt that swaps two of its sources, see raison.text.edits.sources. It does not apply to texts."""
 
 Change = tuple[Span, str]
-"""Characters of a string, and what stands there instead."""
+"""A span of a string, and its replacement."""
 
 _VOWELS = "aeiou"
 _ENDS = (".", "!", "?", "…")
@@ -103,7 +103,7 @@ EDITS: dict[str, Callable[[str], Iterator[Change]]] = {
     "synonym": _synonym,
     "neutral": _neutral,
 }
-"""By name, what gives all changes of one string."""
+"""By name, functions that return all changes of one string."""
 
 
 def drawn(name: str, text: Text) -> np.random.Generator:

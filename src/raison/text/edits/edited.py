@@ -8,7 +8,7 @@ from raison.core.inputs.unit import Text, Unit, segments
 from raison.text.segment import Span
 
 Group = tuple[tuple[int, ...], tuple[int, ...]]
-"""Numbers of units before the edit, and of the units that they became."""
+"""Numbers of units before the edit, and of the corresponding units after it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ def _wrong_forms(values: Mapping[str, Any]) -> list[str]:
     if query and slots(query) != ["text"]:
         mistakes.append(f"`query` needs one {{text}} slot and no other, and has {_listed(query)}.")
     if values.get("shots") and not shot and values.get("chat") != "turns":
-        mistakes.append("there are shots but no `shot`: say how they look, with {text} and {label}.")
+        mistakes.append("there are shots but no `shot`: give their format, with {text} and {label}.")
     return mistakes
 
 

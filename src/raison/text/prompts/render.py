@@ -12,7 +12,7 @@ Template = Callable[[list[dict[str, str]]], str]
 Place = tuple[int, int]
 """A message's number and a character of its text."""
 
-_WAY_OUT = "take a prompt without `chat` (plain text), or one whose messages this template takes as they are"
+_WAY_OUT = "take a prompt without `chat` (plain text), or one whose messages this template leaves unchanged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def _gaps(frame: str, marks: Sequence[str], messages: Sequence[Message]) -> list
             raise InputError(f"the tokenizer's chat template {fault} the {message.role} message: {_WAY_OUT}.")
         gap, separator, rest = rest.partition(mark)
         if not separator:
-            raise InputError(f"the tokenizer's chat template puts messages into another order: {_WAY_OUT}.")
+            raise InputError(f"the tokenizer's chat template reorders messages: {_WAY_OUT}.")
         gaps.append(gap)
     return [*gaps, rest]
 
@@ -101,6 +101,6 @@ def _check_contents(layout: Layout, mark: str, template: Template, expected: str
     user_message = _sent(last.role, last.text[: layout.slot] + mark + last.text[layout.slot :])
     if template([*(_sent(message.role, message.text) for message in earlier), user_message]) != expected:
         raise InputError(
-            "the tokenizer's chat template changes what the prompt's messages say (it may trim white space at their "
-            f"ends): take it off there, or {_WAY_OUT}."
+            "the tokenizer's chat template changes the text of the prompt's messages (it may trim white space at "
+            f"their ends): remove that white space, or {_WAY_OUT}."
         )

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Literal
 
 Form = Literal["rank", "score"]
-"""What is asked for: units in order of importance, or a number for each."""
+"""The requested form: units in order of importance, or a number for each."""
 
 _FOLDER = Path(__file__).parent
 _CLASS = "praise"
-"""What the example's text was called, whatever the classes of the text that is asked about."""
+"""The label of the example text, independent of the classes in the question."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,7 @@ class SourceTemplate:
             if key not in known:
                 raise UnknownNameError("key of a template", key, known)
             if type(value) is not known[key]:
-                raise DataError(f"{path}: {key} is {value!r:.40}, and has to be a {known[key].__name__}.")
+                raise DataError(f"{path}: {key} is {value!r:.40}; it must be a {known[key].__name__}.")
         if "prompt" not in table:
             raise DataError(f"{path} has no prompt: write it with {{sources}} and {{question}}.")
         return cls(**{"name": path.stem} | table)

@@ -149,14 +149,14 @@ class _TrainingRun:
     def go(self) -> History:
         done = self._restore()
         steps = len(self.batches) * self.settings.epochs
-        with progress_bar("training", steps, self.settings.progress, done.step) as told:
+        with progress_bar("training", steps, self.settings.progress, done.step) as advance:
             while done.step < steps and not done.stopped:
                 number, start = divmod(done.step, len(self.batches))
                 for batch in self.batches.epoch(number, start):
                     rate = self._rate(done.step)
                     done.losses.append(self._step(batch, rate))
                     done.step += 1
-                    told(1, f"loss {_recent(done.losses):.3f}, rate {rate:.2g}")
+                    advance(1, f"loss {_recent(done.losses):.3f}, rate {rate:.2g}")
                     self._look(done, steps)
                     if done.stopped:
                         break

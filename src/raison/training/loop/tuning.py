@@ -75,7 +75,7 @@ def search(settings: SearchSettings, space: Space, goals: Sequence[str], run: Ru
     journal = None if settings.journal is None else RecordStore(settings.journal)
     trials = [] if journal is None else _resumed(journal, _header(settings, space, goals))
     del trials[settings.trials :]
-    with progress_bar("search", settings.trials, settings.progress, len(trials)) as told:
+    with progress_bar("search", settings.trials, settings.progress, len(trials)) as advance:
         while len(trials) < settings.trials:
             number = len(trials)
             weights = _suggested(optuna, settings.seed, space, goals, trials)
@@ -83,7 +83,7 @@ def search(settings: SearchSettings, space: Space, goals: Sequence[str], run: Ru
             trials.append(_tried(number, weights, _Judge(goals, earlier), run))
             if journal is not None:
                 journal.append([_encoded(trials[-1])])
-            told(1, _note(trials, goals))
+            advance(1, _note(trials, goals))
     _refuse_failure(trials)
     return tuple(trials)
 
@@ -162,17 +162,17 @@ def _suggested(
         for trial in trials:
             values = [trial.scores.get(goal, math.nan) for goal in goals]
             # Pruned trials count with the best they had: their state has no place in a search for several goals.
-            told = trial.state != "failed" and all(map(math.isfinite, values))
+            is_complete = trial.state != "failed" and all(map(math.isfinite, values))
             study.add_trial(
                 optuna.trial.create_trial(
-                    state=optuna.trial.TrialState.COMPLETE if told else optuna.trial.TrialState.FAIL,
+                    state=optuna.trial.TrialState.COMPLETE if is_complete else optuna.trial.TrialState.FAIL,
                     params=dict(trial.weights),
                     distributions=ranges,
-                    values=values if told else None,
+                    values=values if is_complete else None,
                 )
             )
-        asked = study.ask()
-        drawn = {name: asked.suggest_float(name, *space[name]) for name in sorted(space)}
+        suggestion = study.ask()
+        drawn = {name: suggestion.suggest_float(name, *space[name]) for name in sorted(space)}
     return {name: drawn[name] for name in space}
 
 

@@ -121,17 +121,17 @@ def _estimated(job: _AmortizedTraining, texts: Sequence[Any]) -> TextsWithValues
     """The Shapley values of every text; those of the journal are not computed again."""
     journal = RecordStore(job.out / JOURNAL)
     # One record for the texts of one call: the last digits depend on the texts beside a text.
-    found = [row for record in journal.read().records for row in record["texts"]]
-    with progress_bar("Shapley values", len(texts), job.settings.progress, len(found)) as advance:
-        for start in range(len(found), len(texts), BATCH):
+    records = [row for record in journal.read().records for row in record["texts"]]
+    with progress_bar("Shapley values", len(texts), job.settings.progress, len(records)) as advance:
+        for start in range(len(records), len(texts), BATCH):
             new = _values(job, texts[start : start + BATCH], start)
             journal.append([{"texts": new}])
-            found += new
+            records += new
             advance(len(new))
     return TextsWithValues(
         job.model.encode(texts, job.settings.unit, True),
-        torch.tensor([record["probabilities"] for record in found], dtype=torch.float32),
-        tuple({int(index): tuple(map(float, own)) for index, own in record["values"].items()} for record in found),
+        torch.tensor([record["probabilities"] for record in records], dtype=torch.float32),
+        tuple({int(index): tuple(map(float, values)) for index, values in record["values"].items()} for record in records),
     )
 
 
@@ -142,17 +142,17 @@ def _values(job: _AmortizedTraining, texts: Sequence[Any], start: int) -> list[d
     """
     s, model = job.settings, job.model
     batch = prepare(model, texts, job.asked)
-    said = probabilities(batch.full, model.multi_label)
+    shares = probabilities(batch.full, model.multi_label)
     rows: list[dict[str, Any]] = [
-        {"probabilities": [round(value, 6) for value in own], "values": {}} for own in said.tolist()
+        {"probabilities": [round(value, 6) for value in row_shares], "values": {}} for row_shares in shares.tolist()
     ]
     chosen = [_chosen(job, index, start + n) for n, index in enumerate(batch.target.index.tolist())]
     method = KernelShap(samples=s.samples, estimator="gaussian_process")
     for indices in zip(*chosen, strict=True):
         target = replace(batch.target, index=torch.tensor(indices), against=None)
         scores = scores_of(replace(batch, target=target, maps={}, attributed={}), method)
-        for row, index, own in zip(rows, indices, scores, strict=True):
-            row["values"][str(index)] = [round(float(value), 8) for value in own]
+        for row, index, row_shares in zip(rows, indices, scores, strict=True):
+            row["values"][str(index)] = [round(float(value), 8) for value in row_shares]
     return rows
 
 

@@ -100,8 +100,8 @@ def held_out_questions(held_out: tuple[Article, ...], limit: int) -> dict[str, l
         f"{others + 1} passages": among_others(held_out, Passages(others, SENTENCES), seed=1) for others in OTHERS
     }
     facts = {"made-up facts": planted("single", 4, seed=1), "combined facts": planted("combined", 4, seed=1)}
-    found = {name: list(islice(known, limit)) for name, known in (passages | facts).items()}
-    return {name: questions for name, questions in found.items() if questions}
+    limited = {name: list(islice(known, limit)) for name, known in (passages | facts).items()}
+    return {name: questions for name, questions in limited.items() if questions}
 
 
 def exact(writer: Generator, known: KnownSources) -> bool:
@@ -142,11 +142,11 @@ def _fit(
 def _measured(folder: Path, out: Path, held_out: tuple[Article, ...], limit: int) -> dict[str, dict[str, float]]:
     """Shares of exact answers, of the trained model and of its base alone."""
     writers = {"trained": _writer(folder, out), "base": _writer(folder)}
-    asked = held_out_questions(held_out, limit)
+    by_name = held_out_questions(held_out, limit)
     return {
         who: {
             name: round(statistics.fmean(exact(writer, known) for known in questions), 4)
-            for name, questions in asked.items()
+            for name, questions in by_name.items()
         }
         for who, writer in writers.items()
     }

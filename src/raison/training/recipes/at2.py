@@ -53,23 +53,23 @@ def train_at2(
 
     Raises InputError for too few questions, UnsupportedError for a model whose attention cannot be read.
     """
-    call, asked = TrainingCall.now(command), rows[: settings.questions]
-    if len(asked) <= settings.held_out:
+    call, chosen = TrainingCall.now(command), rows[: settings.questions]
+    if len(chosen) <= settings.held_out:
         raise InputError(
-            f"{len(asked)} questions, of which the last {settings.held_out} are held out, leave none for training: "
+            f"{len(chosen)} questions, of which the last {settings.held_out} are held out, leave none for training: "
             "give more questions, or hold out fewer (questions, held_out)."
         )
     model = standing_for(writer)
     model.ask(AnswerAttention)
     identity = {
         **identity_of(model),
-        DATA: digest_of([asdict(row) for row in asked]),
+        DATA: digest_of([asdict(row) for row in chosen]),
         SETTINGS: digest_of(_noted(settings)),
     }
     with training_in(out, AT2, identity):
-        found = _collected(writer, asked, out / JOURNAL, settings)
-        weights, provenance = _learned(found, settings)
-        about = {"data": {"name": data, "questions": len(asked), "left_out": found.count([])}}
+        collected = _collected(writer, chosen, out / JOURNAL, settings)
+        weights, provenance = _learned(collected, settings)
+        about = {"data": {"name": data, "questions": len(chosen), "left_out": collected.count([])}}
         card = card_of(writer, weights, about | provenance | run_notes(call))
         write(out, card)
         disk.remove(out / JOURNAL)
@@ -80,10 +80,10 @@ def _noted(settings: At2Settings) -> dict[str, Any]:
     return {name: value for name, value in asdict(settings).items() if name != "progress"}
 
 
-def _learned(found: Sequence[list[Ablated]], settings: At2Settings) -> tuple[Tensor, dict[str, Any]]:
+def _learned(collected: Sequence[list[Ablated]], settings: At2Settings) -> tuple[Tensor, dict[str, Any]]:
     """The weights, and what the card says of them. Raises InputError."""
-    border = len(found) - settings.held_out
-    learned, held_out = list(chain(*found[:border])), list(chain(*found[border:]))
+    border = len(collected) - settings.held_out
+    learned, held_out = list(chain(*collected[:border])), list(chain(*collected[border:]))
     if not learned or not held_out:
         raise InputError(
             f"the model answers too few questions: {len(learned)} statements for training and {len(held_out)} for "
@@ -100,17 +100,17 @@ def _learned(found: Sequence[list[Ablated]], settings: At2Settings) -> tuple[Ten
 def _collected(writer: Writer, rows: Sequence[QuestionRow], path: Path, settings: At2Settings) -> list[list[Ablated]]:
     """The statements of each question's answer; those of the journal are not computed again."""
     journal = RecordStore(path)
-    found = [_read(record) for record in journal.read().records]
-    with progress_bar("ablations", len(rows), settings.progress, len(found)) as advance:
-        for number in range(len(found), len(rows)):
+    collected = [_read(record) for record in journal.read().records]
+    with progress_bar("ablations", len(rows), settings.progress, len(collected)) as advance:
+        for number in range(len(collected), len(rows)):
             rng = np.random.default_rng([settings.seed, number])
             statements = _ablated(writer, rows[number], settings.ablations, rng)
             record = {"question": number, "statements": [_written(one) for one in statements]}
             journal.append([record])
             # As it is read, so that a training that goes on learns from the same numbers.
-            found.append(_read(record))
+            collected.append(_read(record))
             advance(1)
-    return found
+    return collected
 
 
 def _ablated(writer: Writer, row: QuestionRow, ablations: int, rng: np.random.Generator) -> list[Ablated]:
@@ -130,8 +130,8 @@ def _ablated(writer: Writer, row: QuestionRow, ablations: int, rng: np.random.Ge
     # The first column is of tokens that belong to no source.
     owners = torch.nn.functional.one_hot(encoding.unit_ids[0] + 1, keeps.shape[1] + 1)[:, 1:].double()
     return [
-        Ablated(torch.einsum("lht,ts->slh", heads, owners), keeps, (own[:, 0] - own[:, 1]).double())
-        for heads, own in zip(attention, logits, strict=True)
+        Ablated(torch.einsum("lht,ts->slh", heads, owners), keeps, (pair[:, 0] - pair[:, 1]).double())
+        for heads, pair in zip(attention, logits, strict=True)
     ]
 
 

@@ -34,7 +34,7 @@ class TextsWithValues:
 
     def scale(self) -> float:
         """The root mean square of all values; 1 where all are zero."""
-        everything = np.concatenate([np.array(own) for known in self.values for own in known.values()])
+        everything = np.concatenate([np.array(values) for known in self.values for values in known.values()])
         return float(np.sqrt((everything**2).mean())) or 1.0
 
     def targets(self) -> Float[Tensor, "batch units classes"]:
@@ -42,8 +42,8 @@ class TextsWithValues:
         units, classes = max(self.encoding.unit_counts), self.probabilities.shape[1]
         table = torch.full((len(self.values), units, classes), torch.nan)
         for text, known in enumerate(self.values):
-            for index, own in known.items():
-                table[text, : len(own), index] = torch.tensor(own)
+            for index, values in known.items():
+                table[text, : len(values), index] = torch.tensor(values)
         return table
 
 
@@ -71,13 +71,13 @@ class ValueLessons(nn.Module):
 
         Texts of one unit, or with values that are all alike, have none and are left out; NaN if all are.
         """
-        found: list[float] = []
+        correlations: list[float] = []
         with torch.no_grad(), self.attributor.quiet():
             for rows, part in model.ask(Passes).in_batches(self._texts.encoding, self._values):
                 for number, table in zip(rows, part.double().cpu().numpy(), strict=True):
-                    for index, own in self._texts.values[number].items():
-                        found.append(_correlation(table[: len(own), index], np.array(own)))
-        return float(np.nanmean(found)) if np.isfinite(found).any() else float("nan")
+                    for index, values in self._texts.values[number].items():
+                        correlations.append(_correlation(table[: len(values), index], np.array(values)))
+        return float(np.nanmean(correlations)) if np.isfinite(correlations).any() else float("nan")
 
     def _values(self, rows: Sequence[int]) -> Float[Tensor, "batch units classes"]:
         width = max(len(self._texts.encoding.units[row]) for row in rows)

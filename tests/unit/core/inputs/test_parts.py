@@ -24,9 +24,9 @@ def test_spans_with_and_without_names() -> None:
 @pytest.mark.parametrize(
     ("spans", "said"),
     [
-        ([], "no unit is named"),
+        ([], "no unit given"),
         ([(0, 9), (8, 20)], r"unit 1 \(8 to 20\) begins before unit 0 \(0 to 9\) ends"),
-        ({"b": (11, 20), "a": (0, 9)}, "'a' begins before the unit 'b' ends: name units in the order of the text"),
+        ({"b": (11, 20), "a": (0, 9)}, "'a' begins before the unit 'b' ends: list units in the order of the text"),
         ([(3, 3)], "empty or blank"),
         ([(10, 11)], "empty or blank"),
         ([(9, 3)], "out of range"),

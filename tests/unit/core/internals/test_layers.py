@@ -62,6 +62,6 @@ def test_refuses_layers_beyond_the_model(spec):
 
 def test_refuses_one_layer_named_from_both_ends():
     layers = Layers.of((0, -6))
-    with pytest.raises(UnsupportedError, match="name a layer twice"):
+    with pytest.raises(UnsupportedError, match="contain a layer twice"):
         layers.among(6)
     assert layers.among(7) == (0, 1)

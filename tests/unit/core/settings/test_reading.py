@@ -81,14 +81,14 @@ def test_any_wrong_part_is_one_typed_line(name: str, seed: int) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"scores": [0.1, 0.2]}, "scores has 2 items, and has to have 3"),
-        ({"scores": [0.1, 0.2, float("nan")]}, r"scores\[2\] is nan, no finite number"),
-        ({"probabilities": [0.5, 1.5]}, r"probabilities\[1\] is 1.5, no finite number between 0 and 1"),
+        ({"scores": [0.1, 0.2]}, "scores has 2 items; it must have 3"),
+        ({"scores": [0.1, 0.2, float("nan")]}, r"scores\[2\] is nan, not a finite number"),
+        ({"probabilities": [0.5, 1.5]}, r"probabilities\[1\] is 1.5, not a finite number between 0 and 1"),
         ({"unit": "<img src=x onerror=alert(1)>" * 20}, "unit is .* a string of at most 200 characters"),
-        ({"units": [{"start": 0, "end": 99, "text": "a"}] * 3}, "end is 99, and has to be between its start and"),
+        ({"units": [{"start": 0, "end": 99, "text": "a"}] * 3}, "end is 99; it must be between its start and"),
         ({"units": [{"start": 9, "end": 17, "text": "a"}, {"start": 0, "end": 1, "text": "a"}]}, "at or after the end"),
-        ({"schema": "1"}, "schema is '1', and has to be a whole number"),
-        ({"seed": 1.5}, "seed is 1.5, and has to be a whole number"),
+        ({"schema": "1"}, "schema is '1'; it must be a whole number"),
+        ({"seed": 1.5}, "seed is 1.5; it must be a whole number"),
     ],
 )
 def test_the_line_says_what_is_wrong(change: dict[str, Any], said: str) -> None:

@@ -59,7 +59,7 @@ def test_a_text_at_which_it_crashes_is_named() -> None:
     with running(Fake()) as fake:
         model = raison.load(fake.base, prompt="sentiment", served=raison.Served(attempts=2))
         fake.faults_at["warm"] = "500"
-        with pytest.raises(AnswerError, match="cannot answer one request, asked 2 times: status 500") as caught:
+        with pytest.raises(AnswerError, match="cannot answer one request, tried 2 times: status 500") as caught:
             raison.explain(model, TEXT, method="occlusion", progress=False)
         assert any("a warm and great film" in note for note in caught.value.__notes__)
 
@@ -75,10 +75,10 @@ def test_a_late_answer_is_not_waited_for() -> None:
 @pytest.mark.parametrize(
     ("fault", "message"),
     [
-        ("401", "wants another key"),
+        ("401", "rejects the key"),
         ("404", "status 404"),
-        ("list", "in place of an object"),
-        ("nan", "for a log-probability"),
+        ("list", "instead of an object"),
+        ("nan", "as a log-probability"),
         ("huge", "more than 1 MiB"),
         ("elsewhere", "redirects to another address"),
     ],
@@ -97,7 +97,7 @@ def test_answers_that_no_repetition_changes_are_refused(
 
 
 def test_no_server_is_an_error_of_one_line() -> None:
-    with pytest.raises(ServerError, match="did not answer, asked once: ConnectError"):
+    with pytest.raises(ServerError, match="did not answer, tried once: ConnectError"):
         raison.load("http://127.0.0.1:9/v1", prompt="sentiment", served=raison.Served(attempts=1))
 
 

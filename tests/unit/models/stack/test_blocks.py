@@ -323,7 +323,7 @@ def test_blocks_that_cannot_be_told_apart() -> None:
         flat = AutoModelForSequenceClassification.from_config(
             BertConfig(vocab_size=30, hidden_size=8, num_attention_heads=2, intermediate_size=8, num_hidden_layers=2)
         )
-    with pytest.raises(UnsupportedError, match="no blocks that can be told apart: its layers share parameters"):
+    with pytest.raises(UnsupportedError, match="no separate blocks: its layers share parameters"):
         find_blocks(albert)
     flat.bert.encoder.layer[1].intermediate = flat.bert.encoder.layer[0].intermediate
     with pytest.raises(UnsupportedError, match="share parameters"):
@@ -339,7 +339,7 @@ def test_what_cannot_be_drawn_or_shared() -> None:
     with pytest.raises(UnknownNameError, match="Did you mean 'permuted'"):
         RandomisedModels(adapter, "permute")  # type: ignore[arg-type]
     models = RandomisedModels(adapter)
-    with pytest.raises(InputError, match="block 4 does not exist: the blocks have the numbers 1"):
+    with pytest.raises(InputError, match="block 4 does not exist: blocks are numbered from 1"):
         models.model(range(1, 5))
     block = find_blocks(model)[2]
     block.odd = nn.Parameter(torch.zeros(3))

@@ -23,7 +23,7 @@ from transformers.pytorch_utils import Conv1D
 
 from raison.core.errors import InputError, UnknownNameError, UnsupportedError
 from raison.models.stack.tap import STEPS, Tap, attention_modules, tap
-from tests.tiny import LABELS, LANGUAGE_MODELS, TAPPED, TINY, eager_logits, padded_batch
+from tests.tiny import ENCODER_DECODERS, LABELS, LANGUAGE_MODELS, TAPPED, TINY, eager_logits, padded_batch
 
 SMALL = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
 
@@ -60,7 +60,7 @@ def test_layers_are_numbered_in_the_order_of_computation(name: str) -> None:
         handle.remove()
     assert called == modules
     assert (len(set(modules)) == 1) == (name == "albert"), "which runs one module as every layer"
-    if name in ("bart", "t5"):
+    if name in ENCODER_DECODERS:
         assert set(modules) <= set(model.get_encoder().modules())
 
 
@@ -276,7 +276,7 @@ def test_softcap_and_sinks_are_honoured() -> None:
 
 
 def test_models_that_cannot_be_tapped_say_so() -> None:
-    reasons = (("longformer", "overlapping chunks of a window"), ("xlnet", "one Einstein sum each"))
+    reasons = (("longformer", "overlapping windows"), ("xlnet", "one Einstein sum each"))
     for name, reason in reasons:
         model, _ = TINY[name]()
         own = model.config._attn_implementation

@@ -42,14 +42,14 @@ def test_first_tokens_alone() -> None:
         (
             "gpt2",
             words("a", "the", "\nIt was "),
-            r"word 'a' of 'low' melts into the end.*\[Ġ\] becomes \[Ġa\]. End the cue",
+            r"word 'a' of 'low' merges with the end.*\[Ġ\] becomes \[Ġa\]. End the cue",
         ),
-        ("llama", words("a", "b", "\nIt was "), r"word 'a' of 'low' melts into the end.*\[▁\] becomes \[▁a\]"),
-        ("gpt2", words(" the", " theatre"), r"are \[Ġthe .*\] and its own beginning \[Ġthe\]: take other words"),
+        ("llama", words("a", "b", "\nIt was "), r"word 'a' of 'low' merges with the end.*\[▁\] becomes \[▁a\]"),
+        ("gpt2", words(" the", " theatre"), r"are \[Ġthe .*\] and its own beginning \[Ġthe\]: use other words"),
         ("gpt2", words(" the", " theatre", scoring="first"), "begin with the same token .Ġthe.: score them whole"),
         ("bert_uncased", words(" weak", " WEAK"), "are the same tokens"),
         ("bert", words(" N", " P"), "'high' is .\\[UNK\\]., which the tokenizer does not know"),
-        ("bert", words("\u200b", " bad"), "'low' has no token behind the prompt"),
+        ("bert", words("\u200b", " bad"), "'low' has no token after the prompt"),
     ],
 )
 def test_label_words_that_do_not_stand_apart(name: str, prompt: Prompt, message: str) -> None:
@@ -64,7 +64,5 @@ def test_label_words_that_depend_on_the_text() -> None:
         )
 
     prompt = words("s", "t", "")
-    with pytest.raises(
-        LoadError, match=r"'s' of 'low' is s behind one text and t behind another: end the query with a"
-    ):
+    with pytest.raises(LoadError, match=r"'s' of 'low' is s after one text and t after another: end the query with a"):
         find_label_ids(prompt, prompt.render(None), Speller(tokenize, lambda ids: "".join(map(chr, ids)), None))

@@ -148,7 +148,7 @@ def test_threads_make_one_copy(copies: list[PreTrainedTokenizerFast]) -> None:
 
 @pytest.mark.parametrize("name", LANGUAGE_MODELS)
 def test_what_was_tried_for_one_output_is_not_tried_for_the_next(name: str) -> None:
-    """`random` asks the model for nothing: what is left are the prediction and the value of the empty prompt."""
+    """`random` does not use the model: what is left are the prediction and the value of the empty prompt."""
     loaded = raison.load(*build_language_model(name))
     assert isinstance(loaded, Generator)
     passes: list[int] = []

@@ -207,7 +207,7 @@ def test_a_text_that_fits_is_not_cut() -> None:
 
 
 def test_a_prompt_that_leaves_no_room() -> None:
-    with pytest.raises(InputError, match=r"the prompt 'day' has \d+ tokens, .* no text fits; take fewer"):
+    with pytest.raises(InputError, match=r"the prompt 'day' has \d+ tokens, .* no text fits; use fewer"):
         encoder("gpt2", max_tokens=40)
 
 
@@ -225,7 +225,7 @@ def test_texts_that_cannot_be_used(texts: list[str], message: str) -> None:
 
 
 def test_a_text_without_tokens() -> None:
-    with pytest.raises(InputError, match="no token that could be explained"):
+    with pytest.raises(InputError, match="no token to explain"):
         encode("bert", "\u200b")
 
 
@@ -261,7 +261,7 @@ def test_a_chat_template_writes_its_own_special_tokens() -> None:
 
 def test_a_chat_template_that_refuses() -> None:
     template = "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}" + TURNS
-    with pytest.raises(InputError, match="refuses the prompt's messages .no system.: take a prompt without `system`"):
+    with pytest.raises(InputError, match="rejects the prompt's messages .no system.: use a prompt without `system`"):
         PromptEncoder(with_template(template), replace(DAY, chat="turns", system="Be kind."), None, "input")
 
 

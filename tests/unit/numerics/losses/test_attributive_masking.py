@@ -126,7 +126,7 @@ def test_weights_that_are_none_are_refused(name: str, value: object) -> None:
     weights = LossWeights()
     # The constructor's types are checked in the tests, not for users: the file's own check is called here.
     object.__setattr__(weights, name, value)
-    with pytest.raises(InputError, match=f"the weight of the loss '{name}' cannot be .*: give a number from 0 on"):
+    with pytest.raises(InputError, match=f"the weight of the loss '{name}' cannot be .*: give a number of at least 0"):
         weights.__post_init__()
 
 

@@ -295,8 +295,8 @@ source = "reviews.tsv"
 """
 MISTAKES = {
     "tpo = 3": "[examples]: unknown key 'tpo'. Did you mean 'top'?",
-    "top = 0": "[examples]: top is 0; give a whole number from 1 on.",
-    'texts = "all"': "[examples]: texts is 'all'; give a whole number from 1 on.",
+    "top = 0": "[examples]: top is 0; give a whole number of at least 1.",
+    'texts = "all"': "[examples]: texts is 'all'; give a whole number of at least 1.",
     'rows = "random"': "[examples]: rows is 'random'; give a list of texts in quotes.",
     "rows = []": "[examples]: rows is empty; leave it out to show all rows but random.",
     'rows = ["random", "random"]': "[examples]: rows: random is named twice.",

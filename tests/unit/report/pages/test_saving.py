@@ -32,7 +32,7 @@ def test_json_reads_back(tmp_path: Path) -> None:
 
 
 def test_an_unknown_ending_is_refused_before_anything_is_written(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"'e.pdf': its name has to end in one of .html, .json, .png, .svg, .tex"):
+    with pytest.raises(InputError, match=r"'e.pdf': give a name that ends in one of .html, .json, .png, .svg, .tex"):
         explain(REVIEW).save(tmp_path / "e.pdf")
     assert not list(tmp_path.iterdir())
 

@@ -54,7 +54,7 @@ def test_page_and_numbers_are_kept(run: MlflowRun | WandbRun) -> None:
 def test_what_keeps_no_files_is_refused() -> None:
     with pytest.raises(InputError, match="dict has no log_artifact: give the module mlflow"):
         raison.log(explain(REVIEW), {})  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="and no folder"):
+    with pytest.raises(InputError, match="extension or folder"):
         raison.log(explain(REVIEW), MlflowRun(), "../up")
 
 

@@ -71,7 +71,7 @@ def test_two_maps_have_the_ends_of_the_larger_one() -> None:
     ("changes", "reason"),
     [
         ({"of": "logit"}, "probability and logit have no common scale"),
-        ({"signed": False}, "scores with a sign and scores without have no common scale"),
+        ({"signed": False}, "signed and unsigned scores have no common scale"),
     ],
 )
 def test_what_has_no_common_scale_keeps_its_own_and_says_so(changes: dict[str, Any], reason: str) -> None:

@@ -69,7 +69,7 @@ class ServedWriter(Writer):
 
     def continuation(self, prompt: Prompt, new_tokens: int) -> Output:
         if new_tokens < 1:
-            raise InputError(f"max_new_tokens cannot be {new_tokens}: give a whole number from 1 on.")
+            raise InputError(f"max_new_tokens cannot be {new_tokens}: give a whole number of at least 1.")
         ids = run_in_background(written_tokens(self.server, prompt.text, new_tokens))
         if ids is not None and self._way.by_id:
             return self._output(prompt, ids)

@@ -96,7 +96,7 @@ class Generator(Writer):
     def continuation(self, prompt: Prompt, new_tokens: int) -> Output:
         """The model's own output: the likeliest token at each step, up to the end-of-text token."""
         if new_tokens < 1:
-            raise InputError(f"max_new_tokens cannot be {new_tokens}: give a whole number from 1 on.")
+            raise InputError(f"max_new_tokens cannot be {new_tokens}: give a whole number of at least 1.")
         self._check_room(prompt, new_tokens)
         # Output generated from non-finite logits is meaningless.
         self._check_output(prompt)

@@ -144,18 +144,18 @@ def _changing(job: _CostSubject) -> float:
     blanks = explanations_of(
         batch, CATALOGUE.create(RANDOM), torch.zeros(len(plan.texts), max(batch.encoding.unit_counts))
     )
-    asked = [(text, one) for text, blank in enumerate(blanks) for one in metric.rewordings(blank)]
+    rewordings = [(text, one) for text, blank in enumerate(blanks) for one in metric.rewordings(blank)]
     seconds = _explaining(job, batch, {text: text for text in range(len(plan.texts))})
-    model, texts = worded(job.model, [one for _, one in asked])
-    found = [(text, texts[one]) for text, one in asked if one in texts]
-    if not found:
+    model, texts = worded(job.model, [one for _, one in rewordings])
+    reworded = [(text, texts[one]) for text, one in rewordings if one in texts]
+    if not reworded:
         return seconds
-    same = settings.of_texts([text for text, _ in found])
-    own = replace(same, truncate=not model.offers(OtherWordings))
-    wordings = prepare(model, [wording for _, wording in found], own)
+    same = settings.of_texts([text for text, _ in reworded])
+    of_wordings = replace(same, truncate=not model.offers(OtherWordings))
+    wordings = prepare(model, [wording for _, wording in reworded], of_wordings)
     harmless = {
         row: text
-        for row, (text, _) in enumerate(found)
+        for row, (text, _) in enumerate(reworded)
         if is_harmless(BatchRow(batch, text), BatchRow(wordings, row), batch.target.row(text, 1), metric.tolerance)
     }
     return seconds + _explaining(job, wordings, harmless)

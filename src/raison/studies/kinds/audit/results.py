@@ -151,21 +151,21 @@ class Audit(WrittenStudy):
         """Plain JSON values: the advice, and every verdict with its evidence."""
         methods = [asdict(one) for one in self.methods]
         alike = [{name: value for name, value in asdict(pair).items() if name != "cosines"} for pair in self.agreement]
-        told = {"recommended": self.recommended, "reason": self.reason, "methods": methods, "agreement": alike}
-        return plain_values(told)
+        values = {"recommended": self.recommended, "reason": self.reason, "methods": methods, "agreement": alike}
+        return plain_values(values)
 
     @property
     def left_out(self) -> list[tuple[str, str]]:
         """What was not tested, a method or a method in a part, and why."""
-        listed, asked = list(self.header.unable.items()), self.trust.header
+        listed, header = list(self.header.unable.items()), self.trust.header
         if self.header.others:
             listed.append((f"{self.header.others} more answers", "they are not the model's own"))
-        if asked.randomisation is not None:
-            listed += [(f"{method}, randomised", why) for method, why in asked.randomisation.left_out.items()]
-        if asked.attacks is not None:
-            for kind, reasons in asked.attacks.left_out.items():
+        if header.randomisation is not None:
+            listed += [(f"{method}, randomised", why) for method, why in header.randomisation.left_out.items()]
+        if header.attacks is not None:
+            for kind, reasons in header.attacks.left_out.items():
                 listed += [(f"{method}, attacked by {_KINDS[kind]}", why) for method, why in reasons.items()]
-            if boundary := len(asked.attacks.boundary):
+            if boundary := len(header.attacks.boundary):
                 listed.append((f"{boundary} of the attacked texts", _BORDER[bool(self.header.number)]))
         return listed
 
@@ -254,10 +254,10 @@ def _faithful(row: Scores, random: Scores) -> Finding:
     better = findings.count("holds")
     light: Light = "red" if "fails" in findings or not better else "green" if better == 2 else "amber"
     light = "grey" if "too few" in findings else light
-    said = {2: "on both counts", 1: "on one count of two", 0: "on neither count"}[better]
+    counts = {2: "on both counts", 1: "on one count of two", 0: "on neither count"}[better]
     # A score in units of its own may be of any size.
     digits = phrases.places(*(10 * gap.mean for gap in gaps))
-    told = "; ".join(
+    means = "; ".join(
         f"{name} {scores.summary.mean:.{digits}f}, random {ground.summary.mean:.{digits}f}, better by "
         f"{phrases.with_interval(gap, f'+.{digits}f')}"
         for name, gap, scores, ground in (
@@ -266,7 +266,7 @@ def _faithful(row: Scores, random: Scores) -> Finding:
         )
     )
     return Finding(
-        "faithful", light, summary(_gains(row, random)), f"Better than random scores {said}: {told}.{_few(light)}"
+        "faithful", light, summary(_gains(row, random)), f"Better than random scores {counts}: {means}.{_few(light)}"
     )
 
 
@@ -314,11 +314,11 @@ def _attacks(trust: TrustRun, method: str, number: str) -> Finding:
     worst = max(known, key=lambda variant: values[variant].mean)
     value = values[worst]
     light = _light(list(by_variant[worst].values()), Border("below", HARD), Border("above", HALF))
-    told = [f"{_HOW[variant.attack]} {phrases.with_interval(values[variant], '.0%')}" for variant in known]
+    losses = [f"{_HOW[variant.attack]} {phrases.with_interval(values[variant], '.0%')}" for variant in known]
     moved = summary(effects(trust, method, worst, "absolute_probability_change").values())
     what, digits = f"score ({number})" if number else "probability", phrases.places(10 * moved.mean)
     says = (
-        f"Share of the top ranks lost while the prediction holds: {', '.join(told)}. The strongest of these changes "
+        f"Share of the top ranks lost while the prediction holds: {', '.join(losses)}. The strongest of these changes "
         f"the {what} by {moved.mean:.{digits}f}.{_few(light)}"
     )
     return Finding("attacks", light, value, says)

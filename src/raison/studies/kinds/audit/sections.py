@@ -171,8 +171,8 @@ def answer(evidence: Finding) -> str:
 
 def _advice(results: Audit) -> Advice:
     lights = [one.light for one in results.methods]
-    said: dict[Light, str] = {"green": "pass", "amber": "should be used with care", "red": "fail"}
-    counts = ", ".join(f"{lights.count(light)} {words}" for light, words in said.items())
+    words_of: dict[Light, str] = {"green": "pass", "amber": "should be used with care", "red": "fail"}
+    counts = ", ".join(f"{lights.count(light)} {words}" for light, words in words_of.items())
     tried = phrases.count(results.header.texts, "text")
     counts = f"{counts} of {phrases.count(len(lights), 'method')}, tried on {tried}."
     if results.recommended is None:
@@ -223,8 +223,8 @@ def _figures(results: Audit) -> Iterator[Part]:
 
 
 def _rules(number: str) -> tuple[Part, ...]:
-    told = OF_A_NUMBER if number else RULES
-    rules = tuple(AnsweredQuestion(QUESTIONS[question], None, "", rule) for question, rule in told.items())
+    rule_texts = OF_A_NUMBER if number else RULES
+    rules = tuple(AnsweredQuestion(QUESTIONS[question], None, "", rule) for question, rule in rule_texts.items())
     return AnsweredQuestions(rules, aside=True), Text(OVERALL, aside=True)
 
 
@@ -305,11 +305,11 @@ def _exchanged(attacked: Substituted | None) -> Iterator[Part]:
     if attacked is None:
         return
     words = phrases.count(attacked.record.steps, "word")
-    said = (
+    caption = (
         f"Text {attacked.record.text + 1} with {words} replaced. {_held(attacked.before, attacked.after)}, and of the "
         f"{phrases.count(attacked.record.k, 'top rank')} {attacked.record.rank_change:.0%} go to other units."
     )
-    yield Text(said, aside=True)
+    yield Text(caption, aside=True)
     yield HeadedExplanation(attacked.before, "Before", "attacked-before")
     yield HeadedExplanation(attacked.after, "After", "attacked-after")
 

@@ -150,12 +150,12 @@ class Suite:
             CHANGES: ((HARMLESS,), self.plan.changed),
         }
         rows = plan_rows([CATALOGUE.create(method) for method in self.methods], (), (self.settings.seed,))
-        found = {}
+        plans = {}
         for name, (metrics, count) in wanted.items():
             texts = self.texts[:count]
             settings = self.settings.of_texts(range(len(texts)))
-            found[name] = Plan(model, texts, (), rows, tuple(create_metrics(metrics)), settings, self.data)
-        return found
+            plans[name] = Plan(model, texts, (), rows, tuple(create_metrics(metrics)), settings, self.data)
+        return plans
 
 
 def tools() -> Works:
@@ -181,9 +181,9 @@ def _is_predicted(target: object) -> bool:
     return target is None or all(isinstance(one, tuple) and len(one) == 2 and one[0] is None for one in pairs)
 
 
-def suite_of(subject: AuditSubject, asked: Audited, data: str) -> Suite:
+def suite_of(subject: AuditSubject, spec: Audited, data: str) -> Suite:
     """Check what is asked for of a model and texts, which are called `data`."""
-    model, texts, settings, methods = subject.model, subject.texts, subject.settings, asked.methods
+    model, texts, settings, methods = subject.model, subject.texts, subject.settings, spec.methods
     if len(texts) < 2:
         raise InputError("an audit needs a list of at least 2 texts, since an interval needs several.")
     target = settings.target
@@ -206,4 +206,4 @@ def suite_of(subject: AuditSubject, asked: Audited, data: str) -> Suite:
         raise InputError("no method is left to audit: name those that the model allows (raison doctor lists them).")
     settings = replace(settings, of=asked_of(model, settings.of))
     names = tuple(dict.fromkeys(chosen))
-    return Suite(tuple(texts), names, unable, settings, asked.plan, data, subject.answers, subject.others)
+    return Suite(tuple(texts), names, unable, settings, spec.plan, data, subject.answers, subject.others)

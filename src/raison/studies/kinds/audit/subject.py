@@ -58,16 +58,16 @@ def _written(
             f"audit randomises the blocks of a model, which is impossible for {writer.name} behind a server: use "
             "compare or evaluate instead."
         )
-    told = texts if isinstance(texts, Answers) else answers_of(writer, texts, template)
-    answers = own_answers(writer, told)
-    left, others = len(answers.answers), len(told.answers) - len(answers.answers)
+    given = texts if isinstance(texts, Answers) else answers_of(writer, texts, template)
+    answers = own_answers(writer, given)
+    left, others = len(answers.answers), len(given.answers) - len(answers.answers)
     if others and left < 2:
         raise InputError(
-            f"{writer.name} itself gives {left} of these {len(told.answers)} answers, and an audit needs at least 2: "
+            f"{writer.name} itself gives {left} of these {len(given.answers)} answers, and an audit needs at least 2: "
             "leave the answers out to audit the model's own."
         )
-    found = judged(writer, answers, replace(reading, unit=None if settings is None else settings.unit))
-    return AuditSubject(found.model, found.texts, replace(settings or Settings(), unit=found.unit), answers, others)
+    explained = judged(writer, answers, replace(reading, unit=None if settings is None else settings.unit))
+    return AuditSubject(explained.model, explained.texts, replace(settings or Settings(), unit=explained.unit), answers, others)
 
 
 def _read(reading: InputOptions, texts: Any, settings: Settings) -> tuple[list[Given], Settings]:

@@ -68,11 +68,11 @@ class Examined(kind.Examined):
 
 
 def _loaded(entry: StudyModel, suite: Suite) -> LanguageModel:
-    found = load_judged(entry)
+    model = load_judged(entry)
     if suite.answers is None:
-        return fitting(as_classifier(found), suite.texts)
-    assert isinstance(found, Writer), "the model wrote these answers"
-    return suite.answers.of(found)
+        return fitting(as_classifier(model), suite.texts)
+    assert isinstance(model, Writer), "the model wrote these answers"
+    return suite.answers.of(model)
 
 
 def audit(
@@ -163,8 +163,8 @@ def _called(
 ) -> Study:
     """A call as a study without a file."""
     names = None if methods is None else tuple(map(str, read_names(methods)))
-    asked = Audited(names, settings or Settings(), plan or AuditPlan())
-    return Study(folder, "", Kind("audit"), data, asked, tools())
+    spec = Audited(names, settings or Settings(), plan or AuditPlan())
+    return Study(folder, "", Kind("audit"), data, spec, tools())
 
 
 def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = ()) -> Examined:
@@ -189,13 +189,13 @@ def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = (
 def _examined(
     study: Study, model: LanguageModel, suite: Suite, limit: int | None, known: Mapping[str, Any] | None
 ) -> Examined:
-    asked = [model.name, suite.methods, asdict(suite.settings), asdict(suite.plan)]
+    stated = [model.name, suite.methods, asdict(suite.settings), asdict(suite.plan)]
     files = files_identity(model, map(CATALOGUE.create, suite.methods))
     identity = {
         **identity_of(model),
         **files,
         DATA: digest_of([written(text) for text in suite.texts]),
-        SETTINGS: digest_of(asked),
+        SETTINGS: digest_of(stated),
     }
     parts = {name: noted_header(plan) for name, plan in suite.comparisons(model).items()}
     if known is not None:
@@ -265,10 +265,10 @@ def _plan(examined: Examined, name: str) -> Any:
 def _timed(job: Job, part: str, folder: Path, shard: int | None) -> Job:
     """The job, which writes down what it took, an interrupted one too."""
 
-    def run(told: Told) -> None:
+    def run(advance: Told) -> None:
         started = time.perf_counter()
         try:
-            job.run(told)
+            job.run(advance)
         finally:
             spent = round(time.perf_counter() - started, 3)
             RecordStore(folder / SPENT, shard).append([{"part": part, "seconds": spent}])
@@ -278,7 +278,7 @@ def _timed(job: Job, part: str, folder: Path, shard: int | None) -> Job:
 
 def estimate(examined: Examined) -> EstimateTable:
     """Seconds of each part."""
-    told = examined.header["estimate"]
-    rows = tuple((name, (Cell(f"{seconds:,.0f} s"),)) for name, seconds in told["parts"].items())
+    times = examined.header["estimate"]
+    rows = tuple((name, (Cell(f"{seconds:,.0f} s"),)) for name, seconds in times["parts"].items())
     left_out = tuple(f"{method} is left out: {why}" for method, why in examined.suite.unable.items())
-    return EstimateTable(Table("", ("part", "about"), rows), left_out, told)
+    return EstimateTable(Table("", ("part", "about"), rows), left_out, times)

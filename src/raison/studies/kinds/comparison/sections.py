@@ -83,9 +83,9 @@ class _RunSection:
 
 def sections(results: StudyRuns, target: Path | None = None) -> Document:
     """The study; pages of texts and examples go into the folder `target`, where explanations are beside the records."""
-    asked = asked_in(results.file)
-    runs = [_told(name, run, target, asked) for name, run in results.runs.items()]
-    files = _examples(results, runs, asked, target)
+    examples = asked_in(results.file)
+    runs = [_told(name, run, target, examples) for name, run in results.runs.items()]
+    files = _examples(results, runs, examples, target)
     of_raison = ", ".join(sorted({one.run.header.raison for one in runs}))
     versions = {**results.header.versions, "raison": of_raison}
     return Document(
@@ -95,7 +95,7 @@ def sections(results: StudyRuns, target: Path | None = None) -> Document:
             *(Section(one.title, tuple(_run(results, one, n)), f"run-{one.name}") for n, one in enumerate(runs)),
             Section("Across models", tuple(_across(results, runs)), "models"),
         ),
-        warnings=tuple(_warnings(results, runs, asked is not None, target is not None)),
+        warnings=tuple(_warnings(results, runs, examples is not None, target is not None)),
         file=results.file,
         facts={
             "Limit": None if results.header.limit is None else f"{results.header.limit} texts of each data set",
@@ -108,7 +108,7 @@ def sections(results: StudyRuns, target: Path | None = None) -> Document:
     )
 
 
-def _told(name: str, run: Run, target: Path | None, asked: ExamplesAsked | None) -> _RunSection:
+def _told(name: str, run: Run, target: Path | None, wanted: ExamplesAsked | None) -> _RunSection:
     try:
         table = comparison(run)
     except DataError:
@@ -119,21 +119,21 @@ def _told(name: str, run: Run, target: Path | None, asked: ExamplesAsked | None)
         return _RunSection(name, title, run, table, "")
     texts = shown_texts(run)
     there = write_texts(run, texts, title, target / TEXTS / name)
-    examples = examples_of(run, texts, asked) if asked else ()
+    examples = examples_of(run, texts, wanted) if wanted else ()
     return _RunSection(name, title, run, table, f"{TEXTS}/{name}/index.html" if there else "", examples)
 
 
 def _examples(
-    results: StudyRuns, runs: Sequence[_RunSection], asked: ExamplesAsked | None, target: Path | None
+    results: StudyRuns, runs: Sequence[_RunSection], wanted: ExamplesAsked | None, target: Path | None
 ) -> dict[str, dict[str, str]]:
     """Links to the pages of examples, which are written."""
     shown = [Examples(one.name, one.title, one.run, one.examples, one.texts) for one in runs if one.examples]
-    if asked is None or target is None or not shown:
+    if wanted is None or target is None or not shown:
         return {}
     origin = (
         f"{results.title}, digest {results.digest}, raison {', '.join(sorted({o.run.header.raison for o in runs}))}."
     )
-    page, paper = write_examples(shown, target, results.title, origin, asked.top)
+    page, paper = write_examples(shown, target, results.title, origin, wanted.top)
     return {"Examples": {"Texts with marks": page, "Markdown": paper}}
 
 
@@ -273,20 +273,20 @@ def _across(results: StudyRuns, runs: Sequence[_RunSection]) -> Iterator[Part]:
     for one in runs:
         if one.table is not None:
             groups.setdefault(one.table.data, []).append(one)
-    groups = {data: told for data, told in groups.items() if len(told) > 1}
+    groups = {data: members for data, members in groups.items() if len(members) > 1}
     order = "models in the order of the study"
     if axis_of(results.file) is not None:
         order = "lines over the models' numbers of parameters, or a group of bars for each model"
-    for place, (data, told) in enumerate(groups.items()):
-        said = f"Means, with 95 % intervals as bands or bars; {order}." if place == len(groups) - 1 else ""
-        yield Plots(tuple(_over_models(results, told, place)), said, data)
+    for place, (data, members) in enumerate(groups.items()):
+        caption = f"Means, with 95 % intervals as bands or bars; {order}." if place == len(groups) - 1 else ""
+        yield Plots(tuple(_over_models(results, members, place)), caption, data)
 
 
-def _over_models(results: StudyRuns, told: Sequence[_RunSection], place: int) -> Iterator[Lines | OverModels]:
+def _over_models(results: StudyRuns, runs: Sequence[_RunSection], place: int) -> Iterator[Lines | OverModels]:
     axis = axis_of(results.file)
-    tables = [one.table for one in told if one.table is not None]
-    keys = [one.name.partition("--")[0] for one in told]
-    models = tuple(FiguredModel(key, results.about(one.name).parameters) for key, one in zip(keys, told, strict=True))
+    tables = [one.table for one in runs if one.table is not None]
+    keys = [one.name.partition("--")[0] for one in runs]
+    models = tuple(FiguredModel(key, results.about(one.name).parameters) for key, one in zip(keys, runs, strict=True))
     methods = dict.fromkeys(row.method for table in tables for row in table.rows if row.selected_by is None)
     for number, (metric, higher) in enumerate(directed(tables[0]).items()):
         name, title = f"a{place}m{number}", f"{metric} {ARROWS[higher]}"

@@ -90,11 +90,11 @@ def store_of(folder: Path, shard: int | None = None) -> RecordStore:
 def read(folder: Path) -> Findings:
     """What has been written so far. Raises DataError."""
     header, text = read_header(folder, FOLDERS[0], ShortcutsHead)
-    found: dict[str, dict[tuple[int, int], Found]] = {row: {} for row in (*header.rows, RANDOM)}
+    records: dict[str, dict[tuple[int, int], Found]] = {row: {} for row in (*header.rows, RANDOM)}
     for line in store_of(folder).read().records:
         one = read_written(Found, line, "a record", folder)
-        found[one.row][one.seed, one.draw] = one
-    return Findings(folder, header, text, found)
+        records[one.row][one.seed, one.draw] = one
+    return Findings(folder, header, text, records)
 
 
 def places(_results: Findings, _claim: ShortcutClaim) -> list[str]:

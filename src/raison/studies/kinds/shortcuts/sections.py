@@ -19,22 +19,22 @@ CAPTION = (
 
 def sections(results: Findings, _target: Path | None = None) -> Document:
     """The study; it has no pages of single texts."""
-    rows = tuple((row, _cells(row, list(found.values()))) for row, found in results.found.items() if found)
+    rows = tuple((row, _cells(row, list(draws.values()))) for row, draws in results.found.items() if draws)
     table = Table("Words found", ("row", "found", "place", "corrected p", "words", "accuracy"), rows, CAPTION)
     parts = (Section("Words found", (table,)), Section("Claims", (Claims(tuple(verdicts(results))),)))
     return Document(results.title, parts, text=results.text, digest=results.digest, file=results.file)
 
 
-def _cells(row: str, found: list[Found]) -> tuple[Cell, ...]:
-    hits = [one for one in found if one.found]
-    low, high = share_interval(len(hits), len(found))
-    cells = [Cell(f"{len(hits)} of {len(found)}", phrases.interval(low, high, 3))]
+def _cells(row: str, draws: list[Found]) -> tuple[Cell, ...]:
+    hits = [one for one in draws if one.found]
+    low, high = share_interval(len(hits), len(draws))
+    cells = [Cell(f"{len(hits)} of {len(draws)}", phrases.interval(low, high, 3))]
     if hits and row != RANDOM:
         cells += [_mean([one.rank for one in hits], 1), Cell(f"{max(one.p for one in hits):.1g}")]
     else:
         cells += [NOTHING_THERE, NOTHING_THERE]
-    cells.append(_mean([one.words for one in found], 2 if row == RANDOM else 1))
-    return (*cells, _mean([one.accuracy for one in found if one.accuracy is not None], 3))
+    cells.append(_mean([one.words for one in draws], 2 if row == RANDOM else 1))
+    return (*cells, _mean([one.accuracy for one in draws if one.accuracy is not None], 3))
 
 
 def _mean(values: list[int] | list[float], places: int) -> Cell:

@@ -119,7 +119,7 @@ def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = (
     if reasons:
         raise StudyError(study.path, reasons)
     labels = data.class_indices(classes)
-    asked = {
+    about = {
         "rows": list(rows_of(spec.shares)),
         "seeds": list(spec.seeds),
         "draws": spec.draws,
@@ -128,7 +128,7 @@ def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = (
         IDENTITY: {DATA: dataset_digest(data), SETTINGS: study.digest},
     }
     rows = LabelledTexts(tuple(map(str, data.texts)), labels)
-    return Examined(study=study, header={**header_of(study, limit), **asked}, rows=rows, classes=classes)
+    return Examined(study=study, header={**header_of(study, limit), **about}, rows=rows, classes=classes)
 
 
 def begin(_examined: Examined, _folder: Path, _sources: Sequence[Path]) -> None:
@@ -137,16 +137,16 @@ def begin(_examined: Examined, _folder: Path, _sources: Sequence[Path]) -> None:
 
 def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job]:
     """All models and draws of one seed."""
-    found, spec, listed = read(folder).found, examined.study.spec, []
-    size = len(found) - 1 + spec.draws
+    records, spec, listed = read(folder).found, examined.study.spec, []
+    size = len(records) - 1 + spec.draws
     for seed in spec.seeds:
-        done = all(any(own == seed for own, _ in row) for row in found.values())
+        done = all(any(of_seed == seed for of_seed, _ in row) for row in records.values())
         run = partial(_look, examined, folder, shard, seed)
         listed.append(Job(f"seed {seed}", "shortcuts", run, partial(bool, done), size, size))
     return listed
 
 
-def _look(examined: Examined, folder: Path, shard: int | None, seed: int, told: Told) -> None:
+def _look(examined: Examined, folder: Path, shard: int | None, seed: int, advance: Told) -> None:
     spec, every = examined.study.spec, examined.rows
     order = Random(f"shortcuts {seed}").sample(range(len(every.texts)), len(every.texts))
     rows, held_out = every.of(order[: spec.rows]), every.of(order[spec.rows :][:HELD_OUT])
@@ -158,13 +158,13 @@ def _look(examined: Examined, folder: Path, shard: int | None, seed: int, told: 
         explained = explain(loaded, planted.texts, "occlusion", removal="delete", progress=False)
         about = Found(row_of(name, share), seed, accuracy=_accuracy(model, held_out))
         records.append(_found(about, spec.word, decisive(explained)))
-        told(1)
+        advance(1)
     rng = np.random.default_rng(seed)
     for draw in range(spec.draws):
         drawn = (replace(e, scores=tuple(rng.normal(size=len(e.units)).tolist())) for e in explained)
         words = len(decisive(drawn))
         records.append(Found(RANDOM, seed, draw, found=words > 0, words=words))
-        told(1)
+        advance(1)
     store_of(folder, shard).append(map(asdict, records))
 
 
@@ -172,8 +172,8 @@ def _planted(rows: LabelledTexts, word: str, classes: Sequence[int], count: int,
     """The word at the end of so many texts, of these classes in turn; of fewer where a class has no more."""
     rng, texts = Random(f"plant {seed}"), list(rows.texts)
     for label in classes:
-        own = [place for place, of in enumerate(rows.labels) if of == label]
-        for place in rng.sample(own, min(len(own), count // len(classes))):
+        of_class = [place for place, of in enumerate(rows.labels) if of == label]
+        for place in rng.sample(of_class, min(len(of_class), count // len(classes))):
             texts[place] = f"{texts[place].rstrip()} {word}"
     return LabelledTexts(tuple(texts), rows.labels)
 

@@ -99,7 +99,7 @@ def is_through(shop: Workshop, task: Task, seed: int) -> bool:
     return not _missing(shop, task, seed) and not any(left)
 
 
-def do_pair(shop: Workshop, task: Task, seed: int, told: Told) -> None:
+def do_pair(shop: Workshop, task: Task, seed: int, advance: Told) -> None:
     """Do the missing work of a task and a seed. If stopped anywhere, it resumes when called again."""
     missing = _missing(shop, task, seed)
     posthoc = tuple(row.name for row in shop.spec.posthoc if task.name in row.tasks)
@@ -113,7 +113,7 @@ def do_pair(shop: Workshop, task: Task, seed: int, told: Told) -> None:
                 _train(shop, task, row, seed)
     for folder in (*(row.folder for row in rows), PLAIN):
         _tidy(shop, shop.place(task, folder, seed))
-    told(1)
+    advance(1)
 
 
 def _missing(shop: Workshop, task: Task, seed: int) -> set[str]:
@@ -173,14 +173,14 @@ def _train(shop: Workshop, task: Task, row: TrainingRow, seed: int) -> None:
     method = label_of(CATALOGUE.create(shop.recipes.method(settings)))
     model, records = _loaded(folder), []
     for test in task.tests:
-        asked = _Judging(task, test, (method, *row.controls), seed)
-        run = _judge(shop, asked, model, made)
+        judging = _Judging(task, test, (method, *row.controls), seed)
+        run = _judge(shop, judging, model, made)
         accuracy = shop.records[task.name, test, PLAIN, seed].accuracy
-        record = replace(_record(shop, asked, model, made), row=row.name, plain_accuracy=accuracy)
-        records.append(_explained(record, run, asked, method))
+        record = replace(_record(shop, judging, model, made), row=row.name, plain_accuracy=accuracy)
+        records.append(_explained(record, run, judging, method))
         for other in row.controls:
             control = replace(record, row=row.named(other), kind="control", history={})
-            records.append(_explained(control, run, asked, other))
+            records.append(_explained(control, run, judging, other))
     shop.keep(records)
     _tidy(shop, folder)
 
@@ -189,25 +189,25 @@ def _judge_plain(shop: Workshop, task: Task, made: _TrainedModel, methods: tuple
     """The plain model's own record, and those of the methods that explain it."""
     model, records = _loaded(made.folder), []
     for test in task.tests:
-        asked = _Judging(task, test, methods, seed)
-        run = _judge(shop, asked, model, made)
-        record = _record(shop, asked, model, made)
+        judging = _Judging(task, test, methods, seed)
+        run = _judge(shop, judging, model, made)
+        record = _record(shop, judging, model, made)
         record = replace(record, plain_accuracy=record.accuracy)
         records.append(record)
         posthoc = replace(record, kind="posthoc", history={})
-        records += [_explained(replace(posthoc, row=method), run, asked, method) for method in methods]
+        records += [_explained(replace(posthoc, row=method), run, judging, method) for method in methods]
     shop.keep(records)
 
 
-def _judge(shop: Workshop, asked: _Judging, model: LanguageModel, made: _TrainedModel) -> Run:
-    where = "" if asked.test == asked.task.name else f" on {asked.test}"
+def _judge(shop: Workshop, judging: _Judging, model: LanguageModel, made: _TrainedModel) -> Run:
+    where = "" if judging.test == judging.task.name else f" on {judging.test}"
     say(f"{made.name}: explaining{where}")
-    wanted = shop.spec.asked(asked.task, asked.test, asked.methods, asked.seed)
-    plan = plan_of(wanted, model, shop.data[asked.test][2])
-    plan = replace(plan, rows=tuple(row for row in plan.rows if row.label in asked.methods))
+    wanted = shop.spec.asked(judging.task, judging.test, judging.methods, judging.seed)
+    plan = plan_of(wanted, model, shop.data[judging.test][2])
+    plan = replace(plan, rows=tuple(row for row in plan.rows if row.label in judging.methods))
     # The model is called by its place in the study, wherever its folder is. Records of texts survive a kill, and stay
     # beside the weights that made them.
-    explained = open_run(head_of({**noted_header(plan).raw, "model": made.name}), made.folder / JUDGED / asked.test)
+    explained = open_run(head_of({**noted_header(plan).raw, "model": made.name}), made.folder / JUDGED / judging.test)
     execute(plan, explained, is_shown())
     return explained
 
@@ -217,20 +217,20 @@ def _loaded(folder: Path) -> LanguageModel:
     return as_classifier(load(folder))
 
 
-def _record(shop: Workshop, asked: _Judging, model: LanguageModel, made: _TrainedModel) -> TrainingRecord:
+def _record(shop: Workshop, judging: _Judging, model: LanguageModel, made: _TrainedModel) -> TrainingRecord:
     """What is known of a model before it is explained."""
     return TrainingRecord(
-        task=asked.task.name,
-        test=asked.test,
+        task=judging.task.name,
+        test=judging.test,
         row=PLAIN,
         kind=made.kind,
-        seed=asked.seed,
+        seed=judging.seed,
         method="",
         settings=made.settings,
         texts=made.texts,
         scores={},
         groups={},
-        correct=_correct(model, shop.data[asked.test][2], shop.spec.settings.truncate),
+        correct=_correct(model, shop.data[judging.test][2], shop.spec.settings.truncate),
         plain_accuracy=0.0,
         history=made.history,
         training_seconds=made.seconds,
@@ -244,26 +244,26 @@ def _correct(model: LanguageModel, data: Dataset, truncate: bool) -> tuple[int, 
         # One at a time: a large data set's tokens need not be in memory together.
         encoding = model.encode([row.text], "token", truncate)
         # A model of answers was asked for its answer when it read the text.
-        said = (model.ask(Passes).predicted(encoding) if encoding.spans is None else encoding.spans)[0]
+        predicted = (model.ask(Passes).predicted(encoding) if encoding.spans is None else encoding.spans)[0]
         if row.answers:
             there = [answer for answer in row.answers if inside_window(encoding, [answer])[0]]
-            right = any(bool((said == answer_tokens(encoding, [answer])[0]).all()) for answer in there)
+            right = any(bool((predicted == answer_tokens(encoding, [answer])[0]).all()) for answer in there)
         else:
-            right = int(said[0]) == row.label
+            right = int(predicted[0]) == row.label
         correct.append(int(right))
     return tuple(correct)
 
 
-def _explained(record: TrainingRecord, run: Run, asked: _Judging, method: str) -> TrainingRecord:
+def _explained(record: TrainingRecord, run: Run, judging: _Judging, method: str) -> TrainingRecord:
     """The record with what one method's explanations reached, and what they took."""
-    lines = [run.records[method, asked.seed, text] for text in range(run.header.texts)]
+    lines = [run.records[method, judging.seed, text] for text in range(run.header.texts)]
     return replace(
         record,
         method=method,
         scores={
             info.label: tuple(line.scores[place] for line in lines) for place, info in enumerate(run.header.single)
         },
-        groups={metric: tuple(run.groups[method, asked.seed, metric]) for metric in run.header.grouped},
+        groups={metric: tuple(run.groups[method, judging.seed, metric]) for metric in run.header.grouped},
         explaining=Explaining(
             tuple(line.costs.seconds for line in lines),
             tuple(line.costs.evaluations for line in lines),
@@ -290,8 +290,8 @@ def _once(folder: Path, work: Callable[[], Mapping[str, Any]]) -> tuple[Mapping[
 
 def _count(settings: Any, train: Sequence[object]) -> int:
     """The texts that are learned from; settings may ask for fewer than there are."""
-    asked = as_values(settings).get("texts")
-    return len(train) if asked is None else min(int(asked), len(train))
+    wanted = as_values(settings).get("texts")
+    return len(train) if wanted is None else min(int(wanted), len(train))
 
 
 def _untidy(shop: Workshop, folder: Path) -> list[Path]:

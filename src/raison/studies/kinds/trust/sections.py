@@ -242,8 +242,8 @@ def _held(run: TrustRun, method: str, variant: Variant) -> Cell:
 def _cell(values: Summary, places: int = _PLACES) -> Cell:
     if not values.count:
         return Cell("–")
-    told = f"{interval(values.low, values.high, places)} n = {values.count:,}".strip()
-    return Cell(phrases.number(values.mean, places), told)
+    interval_text = f"{interval(values.low, values.high, places)} n = {values.count:,}".strip()
+    return Cell(phrases.number(values.mean, places), interval_text)
 
 
 def _places(row: Sequence[Summary]) -> int:

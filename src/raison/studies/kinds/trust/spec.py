@@ -154,37 +154,37 @@ def canonical(method: str) -> str:
 
 
 def _randomisation(file: TrustFile, works: Works) -> tuple[RandomisationAsked | None, list[str]]:
-    if (asked := file.randomisation) is None:
+    if (table := file.randomisation) is None:
         return None, []
     record, where = works.settings["randomisation"], "[randomisation]"
     plan: Any
-    plan, mistakes = read(record, asked.settings, where, without=_SEED, beside=("texts",))
-    return RandomisationAsked(asked.texts, plan if mistakes else decided(plan, file.settings.seed)), mistakes
+    plan, mistakes = read(record, table.settings, where, without=_SEED, beside=("texts",))
+    return RandomisationAsked(table.texts, plan if mistakes else decided(plan, file.settings.seed)), mistakes
 
 
 def _attacks(file: TrustFile, works: Works) -> tuple[AttacksAsked | None, list[str]]:
-    if (asked := file.attacks) is None:
+    if (table := file.attacks) is None:
         return None, []
     where, beside = "[attacks]", ("texts", "objectives", "substitution")
     attack: Any
-    attack, mistakes = read(works.settings["embedding"], asked.settings, where, without=_ONE, beside=beside)
-    mistakes += [line for name in asked.objectives for line in parts.unknown(where, "objective", name, _OBJECTIVES)]
-    mistakes += parts.twice(f"{where}: objectives", asked.objectives)
+    attack, mistakes = read(works.settings["embedding"], table.settings, where, without=_ONE, beside=beside)
+    mistakes += [line for name in table.objectives for line in parts.unknown(where, "objective", name, _OBJECTIVES)]
+    mistakes += parts.twice(f"{where}: objectives", table.objectives)
     substitution: Any = None
-    if isinstance(asked.substitution, Mapping):
+    if isinstance(table.substitution, Mapping):
         record, inner = works.settings["substitution"], "[attacks.substitution]"
-        substitution, wrong = read(record, asked.substitution, inner, without=_SEED)
+        substitution, wrong = read(record, table.substitution, inner, without=_SEED)
         substitution = substitution if wrong else decided(substitution, file.settings.seed)
         mistakes += wrong
-    elif asked.substitution:
+    elif table.substitution:
         mistakes.append(f"{where}: substitution is true; give a table, or false.")
-    elif not asked.objectives:
+    elif not table.objectives:
         mistakes.append(f"{where}: it has no objective and no substitution: add one, or leave the table out.")
     if mistakes:
         return None, mistakes
     attack = decided(attack, file.settings.seed)
-    plans = tuple(replace(attack, objective=objective) for objective in asked.objectives)
-    return AttacksAsked(asked.texts, plans, substitution), mistakes
+    plans = tuple(replace(attack, objective=objective) for objective in table.objectives)
+    return AttacksAsked(table.texts, plans, substitution), mistakes
 
 
 def _claim(claim: TrustClaim, where: str, known: parts.ClaimNames, tables: set[str]) -> list[str]:

@@ -123,7 +123,7 @@ def test_a_contrast_for_each_token(fake: Fake) -> None:
             by_number = raison.explain(model, PROMPT, contrast=[fake.id_of(" terrible"), fake.id_of(" bad")], **options)
             assert (by_number.scores, by_number.contrast) == (e.scores, e.contrast)
         else:
-            with pytest.raises(InputError, match="is asked by text"):
+            with pytest.raises(InputError, match="only accepts text"):
                 raison.explain(model, PROMPT, contrast=3, **options)
 
 
@@ -160,7 +160,7 @@ def test_prompt_logprobs_of_a_server_that_misbehaves(fault: str) -> None:
     ("broken", "match"),
     [
         ([None, {"x": {"logprob": -1.0}}], "cannot be read"),
-        ([None, {"3": {"logprob": 2.0, "decoded_token": " great"}}], "for a log-probability"),
+        ([None, {"3": {"logprob": 2.0, "decoded_token": " great"}}], "as a log-probability"),
         ([None, {"3": {"logprob": -1.0, "decoded_token": " other"}}], "melt into"),
         (None, "no prompt_logprobs"),
     ],
