@@ -22,7 +22,7 @@ from raison.models.loading import zoo
 from raison.models.passes.outputs.heads import LONGEST_ANSWER, answer_logits
 from tests.contracts import test_adapter as adapter_contract
 from tests.contracts import test_methods as method_contract
-from tests.tiny import ANSWERING, QUESTIONS, build, build_answering
+from tests.tiny import ANSWERING, LANGUAGE_MODELS, QUESTIONS, build, build_answering, build_language_model
 
 CLOSE = {"atol": 2e-5, "rtol": 1e-4}
 
@@ -291,6 +291,18 @@ def test_a_fresh_head_is_decided_by_its_seed(tmp_path: Path) -> None:
     assert torch.equal(first.qa_outputs.weight, second.qa_outputs.weight)
     assert not torch.equal(first.qa_outputs.weight, other.qa_outputs.weight)
     assert first.qa_outputs.weight.shape[0] == 2, "whatever the base's own number of classes is"
+
+
+@pytest.mark.parametrize("name", LANGUAGE_MODELS)
+def test_a_language_model_becomes_one_of_answers(name: str, tmp_path: Path) -> None:
+    model, tokenizer = build_language_model(name)
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    fresh, _ = zoo.fresh_span_model(tmp_path)
+    found = getattr(fresh, fresh.base_model_prefix).state_dict()
+    expected = model.base_model.state_dict()
+    assert found.keys() == expected.keys()
+    assert all(torch.equal(found[part], expected[part]) for part in expected)
 
 
 def test_the_explained_answer(answering: Classifier) -> None:

@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 from transformers import (
+    MODEL_FOR_QUESTION_ANSWERING_MAPPING,
+    MODEL_MAPPING,
     AutoModelForCausalLM,
     AutoModelForQuestionAnswering,
     AutoModelForSequenceClassification,
@@ -212,6 +214,15 @@ def fresh_span_model(base_folder: Path, seed: int = 0) -> tuple[PreTrainedModel,
     """A base model with a new, random head for start and end logits; `seed` decides the head. Safetensors only."""
     # Two outputs, whatever head the base had before.
     config = read_config(base_folder, num_labels=2)
+    settings: dict[str, Any] = {"config": config, "dtype": torch.float32, **_names_of_weights(config)}
     with drawing(seed):
-        model = read_with_new_head(AutoModelForQuestionAnswering, base_folder, config=config, dtype=torch.float32)
+        model = read_with_new_head(AutoModelForQuestionAnswering, base_folder, **settings)
     return model.eval(), read_tokenizer(base_folder)
+
+
+def _names_of_weights(config: PreTrainedConfig) -> dict[str, Any]:
+    """What from_pretrained needs where a family's class for answers names its body as no other class of it does."""
+    kinds = (mapping.get(type(config), None) for mapping in (MODEL_MAPPING, MODEL_FOR_QUESTION_ANSWERING_MAPPING))
+    before, now = (getattr(kind, "base_model_prefix", "") for kind in kinds)
+    # Llama's and Qwen3's is called "transformer" there, and "model" in the files of a language model.
+    return {"key_mapping": {rf"^{before}\.": f"{now}."}} if before and now and before != now else {}
