@@ -23,7 +23,7 @@ import raison
 from raison.core.capabilities.passes import Passes
 from raison.core.problem import Ledger, Problem
 from raison.explaining.attribution import Settings, prepare
-from raison.masking.attribution import Reading
+from raison.masking.attribution import AttributionBatch
 from raison.masking.explainer import find
 from raison.masking.soft import Prediction
 from raison.methods.aml import Aml
@@ -49,7 +49,7 @@ def measured(model: Classifier, texts: list[str], checkpoint: str | None, name: 
     explainer = find(model, checkpoint, None)
     batch = prepare(model, texts, settings)
     groups = model.ask(Passes).batches(batch.encoding)
-    readings = [Reading.of(explainer.attributor, batch.encoding.select(rows), "max") for rows in groups]
+    readings = [AttributionBatch.of(explainer.attributor, batch.encoding.select(rows), "max") for rows in groups]
     wanted = batch.full.softmax(-1)
     rngs = [np.random.default_rng(0) for _ in texts]
     whole = [torch.ones(1, count, dtype=torch.bool) for count in batch.encoding.unit_counts]
@@ -86,23 +86,17 @@ def measured(model: Classifier, texts: list[str], checkpoint: str | None, name: 
         time.process_time,
     )
     one, several = times["explained"] + times["attribution"], (4 * STEPS + 1) * times["attribution"]
+    found = (("pAML", times["paml"], one), (f"fAML, {STEPS} steps", times["faml"], several))
     return [
         {
-            "method": "pAML",
+            "method": method,
             "attribution model": name,
             "texts": len(texts),
-            "seconds": times["paml"],
-            "the paper's count, s": one,
-            "ratio": times["paml"] / one,
-        },
-        {
-            "method": f"fAML, {STEPS} steps",
-            "attribution model": name,
-            "texts": len(texts),
-            "seconds": times["faml"],
-            "the paper's count, s": several,
-            "ratio": times["faml"] / several,
-        },
+            "seconds": seconds,
+            "the paper's count, s": count,
+            "ratio": seconds / count,
+        }
+        for method, seconds, count in found
     ]
 
 

@@ -12,7 +12,7 @@ from raison.core.capabilities.hidden_states import HiddenStates
 from raison.core.capabilities.passes import Passes
 from raison.core.capabilities.reduced_precision import ReducedPrecision
 from raison.core.targets.target import Target
-from raison.models.adapters.checks.selfcheck import Finding, disproved, selfcheck
+from raison.models.adapters.checks.selfcheck import SelfCheckFinding, disproved, selfcheck
 from raison.models.adapters.classifier import Classifier
 from raison.models.gradients.embedding_shift import ball_vector
 from tests.capabilities import KINDS
@@ -197,7 +197,7 @@ def test_selfcheck_passes_and_confirms_the_capabilities(tiny: Classifier) -> Non
 
 
 def test_a_failed_check_takes_its_capability_away(tiny: Classifier) -> None:
-    broken = Finding("gradients reach all embeddings", False, "none", WordEmbeddings)
+    broken = SelfCheckFinding("gradients reach all embeddings", False, "none", WordEmbeddings)
     assert disproved([broken]) == {WordEmbeddings}
 
 

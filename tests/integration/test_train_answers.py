@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from raison.cli.train.commands import app
 from raison.core.errors import DataError
 from raison.data.sourced.articles import articles
-from raison.data.sourced.passages import Reading
+from raison.data.sourced.passages import SourcedQuestions
 from raison.models.adapters.writing.generator import Generator
 from raison.models.loading import zoo
 from raison.training.objectives.next_tokens import NextTokens
@@ -40,12 +40,12 @@ def squad(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_tree_has_the_logits_of_its_rows(writer: Generator) -> None:
     sources = {"a": "the sea is old.", "b": "a captain saw it."}
     asked = (("who saw it?", "a captain"), ("who saw the sea?", "the captain"), ("what is old?", "the sea"))
-    batch = tree_batch(writer, Reading(sources, asked))
+    batch = tree_batch(writer, SourcedQuestions(sources, asked))
     model = build_language_model("llama")[0]
     logits = adapted(model, QUICK)(batch.inputs)
     wanted, answers = [], []
     for question, answer in asked:
-        source = tree_batch(writer, Reading(sources, ((question, answer),)))
+        source = tree_batch(writer, SourcedQuestions(sources, ((question, answer),)))
         ids, labels = source.inputs["tokens"], source.labels
         assert labels[-1] == writer.tokenizer.eos_token_id
         assert ids[-len(labels) + 1 :].tolist() == labels[:-1].tolist()
@@ -60,7 +60,7 @@ def test_a_tree_has_the_logits_of_its_rows(writer: Generator) -> None:
         own, plain = wanted.pop(place)
         torch.testing.assert_close(logits[start : start + len(own)].detach(), plain, atol=1e-5, rtol=1e-4)
         start += len(own)
-    apart = [tree_batch(writer, Reading(sources, (one,))).inputs["tokens"] for one in asked]
+    apart = [tree_batch(writer, SourcedQuestions(sources, (one,))).inputs["tokens"] for one in asked]
     assert len(batch.inputs["tokens"]) < 0.7 * sum(map(len, apart))
 
 
@@ -75,7 +75,7 @@ def test_an_epoch_goes_on_where_it_stopped(writer: Generator, squad: Path) -> No
 
 
 def test_the_loss_falls_on_what_is_learned(writer: Generator) -> None:
-    batch = tree_batch(writer, Reading({"a": "the sea is old."}, (("what is old?", "the sea"),)))
+    batch = tree_batch(writer, SourcedQuestions({"a": "the sea is old."}, (("what is old?", "the sea"),)))
     module = adapted(build_language_model("llama")[0], AnswersSettings(rank=4))
     parameters = [one for one in module.parameters() if one.requires_grad]
     optimizer = torch.optim.Adam(parameters, lr=0.02)

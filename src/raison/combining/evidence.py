@@ -1,4 +1,4 @@
-"""What the committed records say of methods: the numbers that method="auto" rests on."""
+"""Evidence about methods from the committed records: the numbers behind method="auto"."""
 
 import json
 from dataclasses import dataclass
@@ -8,7 +8,8 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class OnePass:
-    """A method of one pass that is as faithful as kernel_shap with up to `passes`, from so many units of a text on.
+    """A method of one pass that is as faithful as kernel_shap with up to `passes`, on texts with at least so many
+    units.
 
     Shown on words and tokens of texts that models of this architecture classify. `gain` is the mean difference of
     AOPC comprehensiveness minus AOPC sufficiency, with its 95 % interval.
@@ -35,7 +36,7 @@ class Estimator:
 
 @dataclass(frozen=True, slots=True)
 class FewPasses:
-    """So many units for so many passes are too many for kernel_shap: coarse_to_fine is ahead from there on.
+    """The number of units from which coarse_to_fine is ahead of kernel_shap at a number of passes.
 
     `gaps` are the mean differences at this ratio and at those above it, in AOPC comprehensiveness minus sufficiency.
     """
@@ -46,7 +47,7 @@ class FewPasses:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class SelectionEvidence:
     """evidence.json, which `python docs/evidence.py` writes from the records."""
 
     one_pass: tuple[OnePass, ...]
@@ -61,10 +62,10 @@ class Evidence:
 
 
 @cache
-def evidence() -> Evidence:
+def evidence() -> SelectionEvidence:
     """The numbers as committed."""
     content = json.loads(Path(__file__).with_name("evidence.json").read_text(encoding="utf-8"))
-    return Evidence(
+    return SelectionEvidence(
         tuple(OnePass(**entry | {"runs": tuple(entry["runs"])}) for entry in content["one_pass"]),
         tuple(Estimator(**entry) for entry in content["estimators"]),
         FewPasses(**content["few_passes"] | {"gaps": tuple(content["few_passes"]["gaps"])}),

@@ -66,7 +66,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class ColumnLayout:
     """Where a file keeps its texts, labels, rationales, answers (of a pair's first text in its second) and units.
 
     `texts` holds one group of columns per text of a pair or a ranking; a group's cells are joined with a space.
@@ -84,7 +84,7 @@ class Layout:
     contrast: Column | None = None
 
     def described(self, first: LineRecord) -> str:
-        """What is taken as text and as label, by the names in the first record where it is a header."""
+        """Which columns are used as text and label, by the names in the first record if it is a header."""
         names = [str(cell).strip() for cell in first.cells] if self.header else None
         groups = ["+".join(_shown(column, names) for column in group) for group in self.texts]
         text = "each whole line" if self.width == 1 and names is None else " and ".join(groups)
@@ -98,7 +98,7 @@ def _shown(column: Column, names: list[str] | None) -> str:
     return f"'{column}'"
 
 
-def layout_of(head: Sequence[LineRecord], wanted: Wanted, comma_separated: bool) -> Layout:
+def layout_of(head: Sequence[LineRecord], wanted: Wanted, comma_separated: bool) -> ColumnLayout:
     """Decide on the layout from a file's first good records. Raises DataError naming the columns that exist."""
     first = head[0].cells
     if isinstance(first, dict):
@@ -113,7 +113,7 @@ def layout_of(head: Sequence[LineRecord], wanted: Wanted, comma_separated: bool)
     names = [str(cell).strip() for cell in first]
     if is_header(names, wanted):
         layout = _named(names, wanted)
-        return Layout(
+        return ColumnLayout(
             tuple(tuple(names.index(str(column)) for column in group) for group in layout.texts),
             None if layout.label is None else names.index(str(layout.label)),
             header=True,
@@ -126,8 +126,8 @@ def layout_of(head: Sequence[LineRecord], wanted: Wanted, comma_separated: bool)
     return replace(layout, header=_heads_numbers(lines, layout.label))
 
 
-def id_column(layout: Layout, first: LineRecord, column: Column | None) -> Column | None:
-    """The column of the rows' own names: the one asked for, or one called id; None without one. Raises DataError."""
+def id_column(layout: ColumnLayout, first: LineRecord, column: Column | None) -> Column | None:
+    """The column of the rows' ids: the requested one, or one called id; None without one. Raises DataError."""
     if column is not None:
         return column_of(layout, first, column)
     if not layout.header and isinstance(first.cells, list):
@@ -137,8 +137,8 @@ def id_column(layout: Layout, first: LineRecord, column: Column | None) -> Colum
     return None if name is None else names.index(name) if layout.header else name
 
 
-def column_of(layout: Layout, first: LineRecord, column: Column) -> Column:
-    """The one column that is asked for, as cells of the layout are found. Raises DataError."""
+def column_of(layout: ColumnLayout, first: LineRecord, column: Column) -> Column:
+    """The one requested column, as the layout finds its cells. Raises DataError."""
     if not layout.header and isinstance(first.cells, list):
         return _numbered(column, layout.width or 0)[0]
     names = [str(cell).strip() for cell in first.cells]
@@ -184,7 +184,7 @@ def _unit_column(head: Sequence[LineRecord], names: list[str]) -> Column | None:
 
 
 def is_header(names: list[str], wanted: Wanted) -> bool:
-    """Whether a first line's cells are names of columns: one is well known, or asked for."""
+    """Whether a first line's cells are names of columns: at least one is well known or requested."""
     parts = {part for column in _asked(wanted) if isinstance(column, str) for part in _parts(column)}
     # A number names a column's place: that a cell of the first line holds the same number means nothing.
     requested = {part for part in parts if not part.isdigit()}
@@ -204,20 +204,20 @@ def _parts(column: Column) -> tuple[str, ...]:
     return tuple(part.strip() for part in str(column).split("+"))
 
 
-def _named(names: list[str], wanted: Wanted) -> Layout:
+def _named(names: list[str], wanted: Wanted) -> ColumnLayout:
     label = _first_of(LABEL_NAMES, names) if wanted.label is None else _existing(wanted.label, names)[0]
     if wanted.pair is not None:
-        return Layout(tuple(_existing(column, names) for column in wanted.pair), label)
+        return ColumnLayout(tuple(_existing(column, names) for column in wanted.pair), label)
     if wanted.text is not None:
-        return Layout((_existing(wanted.text, names),), label)
+        return ColumnLayout((_existing(wanted.text, names),), label)
     lowered = [name.lower() for name in names]
     for pair in (RANKING_NAMES, *PAIR_NAMES):
         if all(name in lowered for name in pair):
-            return Layout(tuple((names[lowered.index(name)],) for name in pair), label)
+            return ColumnLayout(tuple((names[lowered.index(name)],) for name in pair), label)
     text = _first_of(TEXT_NAMES, names)
     if text is None:
         raise DataError(f"no column is called {', '.join(TEXT_NAMES)}; name the text column: {_listed(names)}.")
-    return Layout(((text,),), label)
+    return ColumnLayout(((text,),), label)
 
 
 def _first_of(known: Sequence[str], names: list[str]) -> str | None:
@@ -235,15 +235,15 @@ def _existing(column: Column, names: list[str]) -> tuple[str, ...]:
     return parts
 
 
-def _headerless(lines: list[LineRecord], wanted: Wanted, comma_separated: bool) -> Layout:
+def _headerless(lines: list[LineRecord], wanted: Wanted, comma_separated: bool) -> ColumnLayout:
     width = usual_width(lines)
     label = None if wanted.label is None else _numbered(wanted.label, width)[0]
     if wanted.pair is not None:
-        return Layout(tuple(_numbered(column, width) for column in wanted.pair), label, width=width)
+        return ColumnLayout(tuple(_numbered(column, width) for column in wanted.pair), label, width=width)
     if wanted.text is not None:
-        return Layout((_numbered(wanted.text, width),), label, width=width)
+        return ColumnLayout((_numbered(wanted.text, width),), label, width=width)
     if width == 1:
-        return Layout(((0,),), None, width=1)
+        return ColumnLayout(((0,),), None, width=1)
     if label is None:
         label = _guess_label(lines, width, comma_separated)
     rest = tuple(column for column in range(width) if column != label)
@@ -252,7 +252,7 @@ def _headerless(lines: list[LineRecord], wanted: Wanted, comma_separated: bool) 
             f"the file has no header and {width} columns, so its text column cannot be identified. Name the columns "
             f"by number, counted from 0, such as text=0 and label=1, or pair=(1, 2); text='1+2' joins two."
         )
-    return Layout((rest,), label, width=width)
+    return ColumnLayout((rest,), label, width=width)
 
 
 def _full(lines: list[LineRecord], width: int) -> list[list[str]]:

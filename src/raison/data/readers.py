@@ -5,17 +5,17 @@ from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 
-from raison.data.columns import Layout
+from raison.data.columns import ColumnLayout
 from raison.data.dataset import BrokenLine, Row
 from raison.data.lines import LineRecord, read_records, whole_lines
 from raison.data.named import Reader
 from raison.data.rows import Entry, entries
 
-TEXT_AND_LABEL = Layout(((0,),), 1, width=2)
+TEXT_AND_LABEL = ColumnLayout(((0,),), 1, width=2)
 """Records of a text and its label."""
 
 
-def columns(layout: Layout, codes: Sequence[str], kind: str = "") -> Reader:
+def columns(layout: ColumnLayout, codes: Sequence[str], kind: str = "") -> Reader:
     """Reads one file whose layout is known; `kind` is its ending where the name has none."""
 
     def read(paths: tuple[Path, ...]) -> Iterator[Entry]:
@@ -29,8 +29,10 @@ def columns(layout: Layout, codes: Sequence[str], kind: str = "") -> Reader:
     return read
 
 
-def labelled(records: Iterable[LineRecord], layout: Layout, codes: Sequence[str]) -> Iterator[Entry]:
-    """Records as rows whose label is the place of the record's label among `codes`, the way the file writes classes."""
+def labelled(records: Iterable[LineRecord], layout: ColumnLayout, codes: Sequence[str]) -> Iterator[Entry]:
+    """Records as rows whose label is the place of the record's label among `codes`, the codes that the file uses for
+    classes.
+    """
     for entry in entries(records, layout):
         if not isinstance(entry, Row):
             yield entry
@@ -41,7 +43,7 @@ def labelled(records: Iterable[LineRecord], layout: Layout, codes: Sequence[str]
 
 
 def beside(texts: Path, labels: Path) -> Iterator[LineRecord]:
-    """Lines of a file of texts with those of a file of labels; a line without a counterpart is a broken one."""
+    """Lines of a file of texts with those of a file of labels; a line without a counterpart counts as broken."""
     pairs = zip_longest(whole_lines(texts, "utf-8"), whole_lines(labels, "utf-8"))
     for number, (text, label) in enumerate(pairs, start=1):
         if text is None or label is None:

@@ -10,7 +10,7 @@ from raison.core.errors import DataError
 from raison.core.inputs.rationale import Rationale
 from raison.core.inputs.unit import Text, Unit
 from raison.data.answers import parse_answers
-from raison.data.columns import Column, Layout, Wanted, layout_of
+from raison.data.columns import Column, ColumnLayout, Wanted, layout_of
 from raison.data.dataset import BrokenLine, Contrast, Label, Row
 from raison.data.lines import SAMPLE, LineRecord
 from raison.data.spans import parse_rationales, parse_units
@@ -22,8 +22,8 @@ Collected = tuple[tuple[Row, ...], tuple[BrokenLine, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
-    """A source's rows and broken lines, and what of it was taken as text and as label."""
+class ReadRows:
+    """A source's rows and broken lines, and which columns were used as text and label."""
 
     rows: tuple[Row, ...]
     broken: tuple[BrokenLine, ...]
@@ -38,15 +38,17 @@ class LaidOut:
     """A source's records below its header, which come one at a time, their layout, and the first of its records."""
 
     records: Iterator[LineRecord]
-    layout: Layout
+    layout: ColumnLayout
     first: LineRecord
 
 
-def rows_from(records: Iterator[LineRecord], source: str, wanted: Wanted, limit: int | None, skip_bad: bool) -> Read:
+def rows_from(
+    records: Iterator[LineRecord], source: str, wanted: Wanted, limit: int | None, skip_bad: bool
+) -> ReadRows:
     """Records of unknown layout as rows. `source` names them in errors. Raises DataError as `load_file` does."""
     table = laid_out(records, source, wanted)
     rows, broken = collect(entries(table.records, table.layout), source, limit, skip_bad)
-    return Read(typed_labels(rows), broken, table.layout.described(table.first))
+    return ReadRows(typed_labels(rows), broken, table.layout.described(table.first))
 
 
 def laid_out(records: Iterator[LineRecord], source: str, wanted: Wanted) -> LaidOut:
@@ -63,12 +65,12 @@ def laid_out(records: Iterator[LineRecord], source: str, wanted: Wanted) -> Laid
     return LaidOut(data, layout, good[0])
 
 
-def entries(records: Iterable[LineRecord], layout: Layout) -> Iterator[Entry]:
+def entries(records: Iterable[LineRecord], layout: ColumnLayout) -> Iterator[Entry]:
     """Each record as a row or as a broken line; labels are not converted."""
     return (entry_of(record, layout) for record in records)
 
 
-def entry_of(record: LineRecord, layout: Layout) -> Entry:
+def entry_of(record: LineRecord, layout: ColumnLayout) -> Entry:
     """A record as a row or as a broken line."""
     reason = record.broken or _fault(record, layout)
     try:
@@ -99,7 +101,7 @@ def collect(stream: Iterator[Entry], source: str, limit: int | None, skip_bad: b
     return tuple(rows), tuple(broken)
 
 
-def _fault(record: LineRecord, layout: Layout) -> str:
+def _fault(record: LineRecord, layout: ColumnLayout) -> str:
     cells = record.cells
     if layout.width is not None and len(cells) != layout.width:
         return f"{len(cells)} cells instead of {layout.width}"
@@ -125,11 +127,11 @@ def _cell(cells: list[Any] | Mapping[str, Any], column: Column) -> Any:
     return cells[int(column)]
 
 
-def _texts(cells: list[Any] | Mapping[str, Any], layout: Layout) -> tuple[str, ...]:
+def _texts(cells: list[Any] | Mapping[str, Any], layout: ColumnLayout) -> tuple[str, ...]:
     return tuple(" ".join(_cell(cells, column) for column in group) for group in layout.texts)
 
 
-def _row(record: LineRecord, layout: Layout) -> Row:
+def _row(record: LineRecord, layout: ColumnLayout) -> Row:
     texts = _texts(record.cells, layout)
     text = cast("Text", texts[0] if len(texts) == 1 else texts)
     label: Label = None
@@ -149,17 +151,17 @@ def _is_contrast(value: object) -> bool:
     return bool(value.strip()) if isinstance(value, str) else type(value) is int
 
 
-def _contrast(record: LineRecord, layout: Layout) -> Contrast | None:
+def _contrast(record: LineRecord, layout: ColumnLayout) -> Contrast | None:
     value = None if layout.contrast is None else _cell(record.cells, layout.contrast)
     return tuple(value) if isinstance(value, list) else value
 
 
-def _units(record: LineRecord, layout: Layout, text: Text) -> tuple[Unit, ...]:
+def _units(record: LineRecord, layout: ColumnLayout, text: Text) -> tuple[Unit, ...]:
     value = None if layout.units is None else _cell(record.cells, layout.units)
     return parse_units(value, text) if value else ()
 
 
-def _rationales(record: LineRecord, layout: Layout, texts: tuple[str, ...]) -> tuple[Rationale, ...]:
+def _rationales(record: LineRecord, layout: ColumnLayout, texts: tuple[str, ...]) -> tuple[Rationale, ...]:
     value = None if layout.rationale is None else _cell(record.cells, layout.rationale)
     return () if value is None else parse_rationales(value, texts)
 

@@ -1,4 +1,4 @@
-"""What a model is, what of it holds when it is tried, and which methods work on it."""
+"""What a model is, which checks it passes, and which methods work on it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from raison.methods import CATALOGUE, Auto
 from raison.models.adapters.blackbox.function import BlackBox
 from raison.models.adapters.checks.forecast import Forecast, expected, forecast, prompted, reading, repeated
 from raison.models.adapters.checks.function_check import check_function
-from raison.models.adapters.checks.selfcheck import TEXT, Finding, disproved, same_again, selfcheck
+from raison.models.adapters.checks.selfcheck import TEXT, SelfCheckFinding, disproved, same_again, selfcheck
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.task_setup import QUESTION
 from raison.models.adapters.writing.generator import Generator
@@ -40,10 +40,10 @@ FEW = 10
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What is known of a model, the checks, and for each method why it does not work (nothing where it does)."""
+    """Facts about a model, the checks, and for each method why it does not work (nothing if it does)."""
 
     facts: dict[str, object]
-    checks: tuple[Finding, ...]
+    checks: tuple[SelfCheckFinding, ...]
     methods: dict[str, list[str]]
 
     @property
@@ -74,7 +74,7 @@ class Diagnosis:
 
 
 def doctor(model: LanguageModel | Writer, text: str | None = None, tokens: int | None = None) -> Diagnosis:
-    """Try on a text what a model is said to support, and tell which methods work on it.
+    """Test on a text what a model claims to support, and report which methods work on it.
 
     Also what one text of so many `tokens` takes; by default the longest input, and for a function nothing. About a
     dozen passes of a transformers model; half a dozen answers of a function. A model that writes is asked about the
@@ -85,8 +85,8 @@ def doctor(model: LanguageModel | Writer, text: str | None = None, tokens: int |
         return _of_writer(model, read, tokens) if isinstance(model, Generator) else _of_served(model, read)
     check_model(model)
     if isinstance(model, BlackBox):
-        asked = ((QUESTION, read), (QUESTION, PROBES[1])) if model.pairs else (read, PROBES[1])
-        facts, findings = _facts_of_function(model), check_function(model, *asked)
+        probes = ((QUESTION, read), (QUESTION, PROBES[1])) if model.pairs else (read, PROBES[1])
+        facts, findings = _facts_of_function(model), check_function(model, *probes)
     elif isinstance(model, Classifier):
         facts, findings = _facts_of_classifier(model) | _lengthy(model, tokens), selfcheck(model, read)
     else:
@@ -131,7 +131,7 @@ def _of_writer(model: Generator, text: str, tokens: int | None) -> Diagnosis:
     return _diagnosis(reader, facts | _warnings(reader, encoding), [same_again(reader, encoding)])
 
 
-def _diagnosis(model: LanguageModel, facts: dict[str, object], findings: Sequence[Finding]) -> Diagnosis:
+def _diagnosis(model: LanguageModel, facts: dict[str, object], findings: Sequence[SelfCheckFinding]) -> Diagnosis:
     refuted = disproved(list(findings))
     methods = {name: _against(model, CATALOGUE.create(name), refuted) for name in CATALOGUE.names}
     return Diagnosis(facts, tuple(findings), methods)
@@ -170,11 +170,11 @@ def _explained(model: LanguageModel) -> str:
 
 def _warnings(model: LanguageModel, encoding: Encoding) -> dict[str, object]:
     """What makes scores less trustworthy, where there is anything."""
-    found = list(dict.fromkeys(why for why in model.withheld.values() if why.startswith("quantised")))
+    warnings = list(dict.fromkeys(why for why in model.withheld.values() if why.startswith("quantised")))
     [unknown] = encoding.unknown(model.unknown_id)
     if unknown.units:
-        found.append(f"{100 * unknown.share:.0f} % of the text's tokens are not in the vocabulary")
-    return {"warnings": found} if found else {}
+        warnings.append(f"{100 * unknown.share:.0f} % of the text's tokens are not in the vocabulary")
+    return {"warnings": warnings} if warnings else {}
 
 
 def _facts_of_classifier(model: Classifier) -> dict[str, object]:
@@ -191,31 +191,31 @@ def _lengthy(model: Classifier, wanted: int | None) -> dict[str, object]:
     return {f"{tokens:,} tokens": _told(model, forecast(model, tokens))}
 
 
-def _told(model: Classifier, found: Forecast) -> list[str]:
+def _told(model: Classifier, cost: Forecast) -> list[str]:
     """Time and memory by what methods do: perturb, follow gradients, read all attention."""
-    told = [f"a pass takes about {found.evaluation.seconds:.2g} s"]
-    named = (("with gradients", found.gradient), ("with all its attention", found.attention))
-    told += [f"{name} {e.seconds:.2g} s and {e.kept / 2**30:.2g} GiB" for name, e in named if e is not None]
-    told.append(f"{PASSES} masked texts {PASSES * found.evaluation.seconds:.2g} s one by one")
-    if found.gradient is not None:
-        told.append(f"{STEPS} gradients {STEPS * found.gradient.seconds:.2g} s")
+    lines = [f"a pass takes about {cost.evaluation.seconds:.2g} s"]
+    named = (("with gradients", cost.gradient), ("with all its attention", cost.attention))
+    lines += [f"{name} {e.seconds:.2g} s and {e.kept / 2**30:.2g} GiB" for name, e in named if e is not None]
+    lines.append(f"{PASSES} masked texts {PASSES * cost.evaluation.seconds:.2g} s one by one")
+    if cost.gradient is not None:
+        lines.append(f"{STEPS} gradients {STEPS * cost.gradient.seconds:.2g} s")
     free = free_bytes(model.device)
     if free is not None:
-        told.append(f"{free / 2**30:.2g} GiB are free")
-    return told
+        lines.append(f"{free / 2**30:.2g} GiB are free")
+    return lines
 
 
 def _choices(model: LanguageModel, read: Callable[[int], Encoding]) -> dict[str, object]:
     """What auto takes for texts of several lengths, as a fact; of lengths that the model does not read, nothing."""
-    told = []
+    choices = []
     for words in LENGTHS:
         try:
             text = read(words)
         except TextTooLongError:
             break
         option = next(Auto().able(model, text, 0, advised(model)))
-        told.append(f"{option.method} for {text.unit_counts[0]} words")
-    return {"auto takes": told}
+        choices.append(f"{option.method} for {text.unit_counts[0]} words")
+    return {"auto takes": choices}
 
 
 def _facts_of_function(model: BlackBox) -> dict[str, object]:
@@ -229,8 +229,8 @@ def _facts_of_function(model: BlackBox) -> dict[str, object]:
 def _shown(value: object) -> str:
     """Names with commas between; of many the first ones."""
     if isinstance(value, list):
-        told = ", ".join(map(str, value[:FEW]))
-        return told if len(value) <= FEW else f"{told}, and {len(value) - FEW} others"
+        names = ", ".join(map(str, value[:FEW]))
+        return names if len(value) <= FEW else f"{names}, and {len(value) - FEW} others"
     return "no limit" if value is None else str(value)
 
 
@@ -245,6 +245,6 @@ def _against(model: LanguageModel, method: Method, refuted: frozenset[type[Capab
     return []
 
 
-def _plain(finding: Finding) -> dict[str, object]:
+def _plain(finding: SelfCheckFinding) -> dict[str, object]:
     capability = None if finding.capability is None else finding.capability.name
     return {"check": finding.check, "passed": finding.passed, "detail": finding.detail, "capability": capability}

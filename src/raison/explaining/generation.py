@@ -1,4 +1,4 @@
-"""Explain what a language model writes: every output token as a prediction after the prompt and what came before it."""
+"""Explain outputs of a language model: every output token as a prediction after the prompt and earlier tokens."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -18,7 +18,7 @@ from raison.core.results.notes import AUTO, EXTENDED, NOISE, SERVED, noise_in
 from raison.core.targets.target import Target
 from raison.explaining.attribution import Batch, Settings, prepare, run
 from raison.models.adapters.writing.writer import Writer
-from raison.models.tokens.continuation import ContinuationEncoder, Output, Prompt
+from raison.models.tokens.continuation import ContinuationEncoder, Output, TokenizedPrompt
 from raison.text.named import extended
 
 Contrast = None | str | int | Sequence[str | int]
@@ -29,7 +29,7 @@ NEW_TOKENS = 20
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """What is explained of a prompt: a given output or the model's own, against what, and by which units."""
+    """What is explained for a prompt: a given output or the model's own, its contrast, and its units."""
 
     output: str | None = None
     max_new_tokens: int | None = None
@@ -83,7 +83,7 @@ def _check(settings: Settings) -> None:
         raise InputError("truncate= applies to classified texts only: shorten the prompt yourself.")
 
 
-def _output(generator: Writer, source: Prompt, writing: Writing) -> tuple[Output, dict[str, object]]:
+def _output(generator: Writer, source: TokenizedPrompt, writing: Writing) -> tuple[Output, dict[str, object]]:
     if writing.output is None:
         count = NEW_TOKENS if writing.max_new_tokens is None else writing.max_new_tokens
         return generator.continuation(source, count), {}
@@ -92,7 +92,7 @@ def _output(generator: Writer, source: Prompt, writing: Writing) -> tuple[Output
 
 
 def _against(
-    generator: Writer, source: Prompt, output: Output, contrast: Contrast, of: str | None
+    generator: Writer, source: TokenizedPrompt, output: Output, contrast: Contrast, of: str | None
 ) -> tuple[int, ...] | None:
     """The token that each output token is contrasted with; without one, a margin takes the likeliest other token."""
     if contrast is None:

@@ -1,4 +1,4 @@
-"""What a caller asks with sources: a question and texts in a template, or a conversation that holds them."""
+"""A prompt with sources: a question and texts in a template, or a conversation that contains them."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -10,9 +10,9 @@ from raison.core.errors import InputError
 from raison.core.inputs.chat import Chat, Message
 from raison.core.results.citations import check_ids
 from raison.models.adapters.writing.writer import Writer
-from raison.models.tokens.continuation import Prompt
+from raison.models.tokens.continuation import TokenizedPrompt
 from raison.models.tokens.sourced import Sourced, sourced
-from raison.text.sourced import Place, SourceTemplate, find
+from raison.text.sourced import SourcePlace, SourceTemplate, find
 
 Question = str | Chat | Sequence[Message]
 Sources = Mapping[str, str] | Sequence[str]
@@ -72,8 +72,8 @@ def _named(sources: Sources) -> dict[str, str]:
     return named
 
 
-def _shifted(place: Place, shift: int) -> Place:
-    return Place(place.id, place.start + shift, place.first + shift, place.last + shift, place.end + shift)
+def _shifted(place: SourcePlace, shift: int) -> SourcePlace:
+    return SourcePlace(place.id, place.start + shift, place.first + shift, place.last + shift, place.end + shift)
 
 
 def _conversation(writer: Writer, chat: Chat, named: dict[str, str] | None) -> SourcedPrompt:
@@ -85,7 +85,7 @@ def _conversation(writer: Writer, chat: Chat, named: dict[str, str] | None) -> S
             "the conversation has no result of a tool and no document: name its sources, sources={'id': 'text', ...}, "
             "each verbatim from a message."
         )
-    places: list[Place] = []
+    places: list[SourcePlace] = []
     for name, text in texts:
         starts = [start for start in _occurrences(prompt, text.strip()) if all(start != p.start for p in places)]
         if not starts or (named is not None and len(starts) > 1):
@@ -94,7 +94,7 @@ def _conversation(writer: Writer, chat: Chat, named: dict[str, str] | None) -> S
                 f"the source '{name}' {how} in the conversation: give text that occurs there exactly once."
             )
         end = starts[0] + len(text.strip())
-        places.append(Place(name, starts[0], starts[0], end, end))
+        places.append(SourcePlace(name, starts[0], starts[0], end, end))
     places.sort(key=lambda place: place.start)
     for before, after in itertools.pairwise(places):
         if after.start < before.end:
@@ -123,7 +123,7 @@ def _held(chat: Chat) -> list[tuple[str, str]]:
     ]
 
 
-def _occurrences(prompt: Prompt, text: str) -> list[int]:
+def _occurrences(prompt: TokenizedPrompt, text: str) -> list[int]:
     """Where a text begins in the contents of the conversation."""
     starts = []
     for start, end in prompt.regions:

@@ -29,7 +29,7 @@ class Vocabulary(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class AnchorWalk:
     """How anchors are chosen: among `neighbours` of the word before, `steps` of them, by `strategy`."""
 
     steps: int
@@ -54,7 +54,7 @@ class _Known:
     """Squared, of its rows."""
     neighbours: dict[tuple[int, int], Tensor] = field(default_factory=dict)
     """(number of neighbours, id) -> ids."""
-    anchors: dict[tuple[Walk, Ends], Tensor] = field(default_factory=dict)
+    anchors: dict[tuple[AnchorWalk, Ends], Tensor] = field(default_factory=dict)
     """(walk, its ends) -> ids."""
 
 
@@ -73,7 +73,7 @@ def table_of(model: LanguageModel, method: str) -> nn.Module:
     )
 
 
-def anchors_of(table: nn.Module, walk: Walk, ends: Sequence[Ends]) -> Int[Tensor, "rows steps"]:
+def anchors_of(table: nn.Module, walk: AnchorWalk, ends: Sequence[Ends]) -> Int[Tensor, "rows steps"]:
     """Ids of the anchors between each word and its baseline, from the word on.
 
     Each step goes to the anchor of the least cost (numerics/gradients/monotone_paths.py) among the nearest neighbours
@@ -103,7 +103,7 @@ def embedded(
     return torch.where(ended.to(base.device)[..., None], base[:, None], embeds)
 
 
-def _walked(table: nn.Module, known: _Known, walk: Walk, ends: Sequence[Ends]) -> Int[Tensor, "rows steps"]:
+def _walked(table: nn.Module, known: _Known, walk: AnchorWalk, ends: Sequence[Ends]) -> Int[Tensor, "rows steps"]:
     words, bases = torch.tensor(ends, dtype=torch.long).reshape(-1, 2).unbind(1)
     been = words[:, None]
     for _ in range(walk.steps):
@@ -113,7 +113,7 @@ def _walked(table: nn.Module, known: _Known, walk: Walk, ends: Sequence[Ends]) -
 
 
 def _following(
-    table: nn.Module, known: _Known, walk: Walk, bases: Int[Tensor, " rows"], been: Int[Tensor, "rows words"]
+    table: nn.Module, known: _Known, walk: AnchorWalk, bases: Int[Tensor, " rows"], been: Int[Tensor, "rows words"]
 ) -> Int[Tensor, " rows"]:
     """The next word of walks to these baselines, from the words where they have been."""
     near = _neighbours(table, known, been[:, -1], walk.neighbours)

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from raison.core.capabilities.rules import BackwardRules
 from raison.core.dims import Embeddings
-from raison.core.internals.rules import Difference, Relevance
+from raison.core.internals.rules import FiniteDifference, Relevance
 from raison.core.problem import Problem
 from raison.integration.repeated import own_embeddings
 
@@ -31,7 +31,7 @@ def differences(
     problem.count_forward()
     _count_backward(problem)
     gradients, values = problem.model.ask(BackwardRules).ruled_gradients(
-        problem.encoding, ends, Difference(starts), problem.target
+        problem.encoding, ends, FiniteDifference(starts), problem.target
     )
     scores = torch.zeros(problem.encoding.input_ids.shape, dtype=torch.float64)
     for text, gradient in enumerate(gradients):

@@ -33,7 +33,7 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class StoredLine:
     """A line of a store, without its checksum, which matched.
 
     `number` counts the lines of the file `path` from 1; `place` is where the line begins, for `RecordStore.at`.
@@ -76,7 +76,7 @@ class RecordStore:
             disk.append(self._of(self.shard or 0), b"".join(lines))
 
     def read(self) -> Stored:
-        """All whole records; a line that a kill cut short, or that is no JSON object, is counted and left out.
+        """All complete records; a line that a kill cut short, or that is not a JSON object, is counted and left out.
 
         A file that does not exist yet holds nothing; where it is there compressed (.gz) that is read.
         Raises DataError if it cannot be read, or a line is not as it was written.
@@ -85,8 +85,8 @@ class RecordStore:
         records = tuple(record for record in parsed if record is not None)
         return Stored(records, len(parsed) - len(records))
 
-    def lines(self) -> Iterator[Line]:
-        """As `read`, a line at a time and not parsed yet: memory does not grow with the file."""
+    def lines(self) -> Iterator[StoredLine]:
+        """Like `read`, but one unparsed line at a time, so that memory does not grow with the file."""
         for shard in self._shards():
             path, offset = self._of(shard), 0
             try:
@@ -94,7 +94,7 @@ class RecordStore:
                     for number, line in enumerate(file, start=1):
                         if line.strip():
                             content = _checked(path, line.rstrip(b"\r\n"), number)
-                            yield Line(path, number, shard << _SHIFT | offset, content)
+                            yield StoredLine(path, number, shard << _SHIFT | offset, content)
                         offset += len(line)
             except FileNotFoundError:
                 continue
@@ -102,7 +102,7 @@ class RecordStore:
                 raise DataError(f"cannot read {path}: {error}.") from error
 
     @contextmanager
-    def telling(self, line: Line) -> Iterator[None]:
+    def telling(self, line: StoredLine) -> Iterator[None]:
         """Add the file and the line number to a DataError raised inside."""
         try:
             yield
@@ -157,13 +157,13 @@ def write_record(path: Path, record: Mapping[str, Any]) -> None:
 
 
 def write_head(path: Path, content: Mapping[str, Any]) -> None:
-    """Write the first file of a folder, for people to read, too: a line for each value, and its checksum."""
+    """Write the first file of a folder, readable for people: a line for each value, and its checksum."""
     values = json.dumps(content, ensure_ascii=False, indent=1).removesuffix("\n}")
     disk.write_whole(path, f'{values},\n "{_SUM}": "{_sum_of(values.encode() + b"}")}"\n}}\n')
 
 
 def read_record(path: Path) -> dict[str, Any] | None:
-    """What `write_record` wrote; None where there is no such file. Those of older versions have no checksum.
+    """What `write_record` wrote; None if there is no such file. Files of older versions have no checksum.
 
     A file that exists only compressed (.gz) is read, too.
     Raises DataError for one that is broken, with the way to have it made anew.
@@ -175,7 +175,7 @@ def read_record(path: Path) -> dict[str, Any] | None:
 
 
 def read_head(path: Path) -> dict[str, Any] | None:
-    """What `write_head` wrote; None where there is no such file. Those of older versions have no checksum.
+    """What `write_head` wrote; None if there is no such file. Files of older versions have no checksum.
 
     Raises DataError for one that is broken.
     """

@@ -1,4 +1,4 @@
-"""What a language model wrote, and was explained, as statements to judge."""
+"""Explained outputs of a language model as statements to evaluate."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ from raison.models.adapters.writing.writer import Writer
 from raison.models.tokens.sourced import Sourced, sourced
 from raison.models.tokens.written_answer import WrittenAnswer
 from raison.text.segment import Span
-from raison.text.sourced import Place as SourcePlace
+from raison.text.sourced import SourcePlace
 
 SUMMED = "summed"
 """The note of a sum over output tokens of a value other than the log-probability."""
@@ -31,7 +31,7 @@ CLOSE = 1e-2
 
 @dataclass(frozen=True, slots=True)
 class RecordedAnswer:
-    """What an explanation says of an answer: its tokens, its statements, and how likely each of them is."""
+    """An explanation's record of an answer: its tokens, its statements, and the probability of each."""
 
     ids: tuple[int, ...]
     spans: tuple[Span, ...]
@@ -54,21 +54,21 @@ def statements_of(writer: Writer, given: object) -> tuple[Statements, list[Expla
     Of citations each statement is one, and the units are the sources; of an output it is the whole. Raises InputError.
     """
     listed = [given] if isinstance(given, Citations | GenerationExplanation) else _listed(given)
-    found = [
+    answers = [
         _of_citations(writer, one) if isinstance(one, Citations) else _of_output(writer, one)  # type: ignore[arg-type]
         for one in listed
     ]
-    return Statements(writer, [one.answered for one in found]), [e for one in found for e in one.explanations]
+    return Statements(writer, [one.answered for one in answers]), [e for one in answers for e in one.explanations]
 
 
 def _listed(given: object) -> list[object]:
-    found = list(given) if isinstance(given, Iterable) else [given]
-    if not found or not all(isinstance(one, Citations | GenerationExplanation) for one in found):
+    results = list(given) if isinstance(given, Iterable) else [given]
+    if not results or not all(isinstance(one, Citations | GenerationExplanation) for one in results):
         raise InputError(
             "for a generative language model, evaluate needs results of raison.cite or raison.explain: at least one "
             "Citations or GenerationExplanation."
         )
-    return found
+    return results
 
 
 def _of_citations(writer: Writer, c: Citations) -> RereadAnswer:
@@ -149,8 +149,8 @@ def _matching(
         answered = WrittenAnswer(source, writer.written(source.prompt, recorded.ids), recorded.spans)
         forced = ForcedAnswer(writer, answered, unit)  # type: ignore[arg-type]
         keep = np.ones((1, forced.encoding.unit_counts[0]), dtype=bool)
-        [found] = forced.log_probabilities(keep, answered.tokens(recorded.spans), recorded.removal)
-        if np.allclose(found, recorded.log_probabilities, rtol=CLOSE, atol=CLOSE):
+        [log_probabilities] = forced.log_probabilities(keep, answered.tokens(recorded.spans), recorded.removal)
+        if np.allclose(log_probabilities, recorded.log_probabilities, rtol=CLOSE, atol=CLOSE):
             return answered, unit
     raise InputError(
         f"{writer.name} does not reproduce the probability recorded for {candidates[0][0].prompt.text[-30:]!r} ...: "

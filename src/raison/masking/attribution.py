@@ -16,7 +16,7 @@ from raison.numerics.losses.attributive_masking import LossWeights, MaskSize
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class AttributionBatch:
     """Texts as an attribution model reads them, and how its tokens make up the explained units."""
 
     attributor: Attributor
@@ -25,14 +25,16 @@ class Reading:
     merge: Merge
 
     @classmethod
-    def of(cls, attributor: Attributor, encoding: Encoding, merge: Merge) -> "Reading":
+    def of(cls, attributor: Attributor, encoding: Encoding, merge: Merge) -> "AttributionBatch":
         """The texts and units of an encoding of the explained model."""
         tokens = attributor.encode(encoding.texts)
         return cls(attributor, tokens, align(tokens, encoding.units), merge)
 
-    def select(self, rows: Sequence[int], units: int) -> "Reading":
+    def select(self, rows: Sequence[int], units: int) -> "AttributionBatch":
         """The same for some of the texts; none of them has more than `units` units."""
-        return Reading(self.attributor, self.tokens.select(rows), self.alignment.select(rows, units), self.merge)
+        return AttributionBatch(
+            self.attributor, self.tokens.select(rows), self.alignment.select(rows, units), self.merge
+        )
 
     def shares(
         self, wanted: Float[Tensor, "batch classes"], parameters: dict[str, Tensor] | None = None
@@ -57,7 +59,7 @@ class Tuning:
     weight_decay: float = 0.01
 
 
-def tuned_maps(reading: Reading, masks: SoftMasks, tuning: Tuning) -> Iterator[Float[Tensor, "batch units"]]:
+def tuned_maps(reading: AttributionBatch, masks: SoftMasks, tuning: Tuning) -> Iterator[Float[Tensor, "batch units"]]:
     """The map of every text before each step of its fine-tuning and after the last: steps + 1 maps.
 
     Every text has its own copy of the tuned parameters. Low-rank parameters are stacked, so that all texts are tuned at

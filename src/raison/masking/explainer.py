@@ -14,7 +14,7 @@ from torch import Tensor
 from raison.core.capabilities.passes import Passes
 from raison.core.inputs.encoding import Encoding
 from raison.core.model import LanguageModel
-from raison.masking.attribution import Reading, Tuning, tuned_maps
+from raison.masking.attribution import AttributionBatch, Tuning, tuned_maps
 from raison.masking.soft import Prediction
 from raison.masking.substitutes import Substitutes
 from raison.models.derived import explainers
@@ -36,7 +36,7 @@ class Explainer:
 
     @property
     def goal(self) -> Goal:
-        """What the training noted for this metric."""
+        """The training's record for this metric."""
         return self.card.goals[self.metric]
 
     @property
@@ -66,7 +66,7 @@ class Explainer:
 
         def run(rows: list[int]) -> Float[Tensor, "maps rows units"]:
             part, wanted = encoding.select(rows), prediction.select(rows)
-            reading = Reading.of(self.attributor, part, self.card.merge)  # type: ignore[arg-type]
+            reading = AttributionBatch.of(self.attributor, part, self.card.merge)  # type: ignore[arg-type]
             if not steps:
                 with torch.no_grad():
                     return reading.shares(wanted.probabilities)[None].double().cpu()

@@ -15,7 +15,7 @@ from raison.core.errors import InputError, UnknownNameError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import LanguageModel
 from raison.core.problem import Problem
-from raison.integration.anchors import ZERO, Ends, Walk, anchors_of, embedded, table_of
+from raison.integration.anchors import ZERO, AnchorWalk, Ends, anchors_of, embedded, table_of
 from raison.integration.baselines import Baseline, baseline_embeddings, baseline_name, check_path
 from raison.integration.moves import gathered
 from raison.integration.repeated import own_embeddings
@@ -27,7 +27,7 @@ NAME = "discretized_integrated_gradients"
 
 @dataclass(frozen=True)
 class DiscretizedIntegratedGradients(Method):
-    """Sums the gradient along a path over words of the vocabulary, from a text without content to the text.
+    """Sums the gradient along a path through words of the vocabulary, from a text without content to the text.
 
     score_t = sum_j (p_{j+1} - p_j)_t . d v(p_j) / d e_t (Sanyal and Ren 2021), with v the target, p_0 the word
     embeddings of the baseline and p_{m+1} those of the text. A token's points in between come from m = `steps` anchors,
@@ -85,7 +85,7 @@ class DiscretizedIntegratedGradients(Method):
             )
 
     def check(self, model: LanguageModel) -> None:
-        """UnsupportedError for a model that shows no embedding table."""
+        """UnsupportedError for a model that exposes no embedding table."""
         table_of(model, NAME)
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
@@ -133,7 +133,7 @@ class DiscretizedIntegratedGradients(Method):
             [Ends(*pair) for pair in zip(ids[scored].tolist(), base[scored].tolist(), strict=True)]
             for ids, base, scored in zip(encoding.input_ids, bases, encoding.scored, strict=True)
         ]
-        walk = Walk(self.steps, self.neighbours, self.strategy)
+        walk = AnchorWalk(self.steps, self.neighbours, self.strategy)
         anchors = anchors_of(table, walk, [pair for of_text in ends for pair in of_text])
         ids = torch.split(anchors, [len(of_text) for of_text in ends])
         return lambda text: embedded(

@@ -9,7 +9,7 @@ import numpy as np
 from raison.core.errors import DataError
 from raison.core.results.explanation import Explanation
 from raison.core.settings.reading import Fields
-from raison.jobs.store import Line, RecordStore
+from raison.jobs.store import RecordStore, StoredLine
 from raison.runs.headers import TEXTS
 from raison.runs.record_validation import check_key
 
@@ -74,7 +74,7 @@ class StoredExplanations(Sequence[Explanation]):
             raise DataError(f"cannot read {self._store.path}: {error}.") from error
 
 
-def _keys(line: Line) -> tuple[str, int, int] | None:
+def _keys(line: StoredLine) -> tuple[str, int, int] | None:
     """Row, seed and text of a line; None for a truncated line."""
     head, separator, _ = line.content.partition(_KEYS)
     if not separator or not line.content.endswith(b"}}"):

@@ -23,7 +23,7 @@ def named_units(
     cores: list[list[Span]] = [[] for _ in given.parts]
     numbers = [-1] * len(offsets)
     for segment, string in enumerate(segments(given.text)):
-        parts = _Parts(given.parts, segment)
+        parts = _PartSpans(given.parts, segment)
         trimmed = {token: trim(string, *offsets[token]) for token, owner in enumerate(owners) if owner == segment}
         spoken = {token: core for token, core in trimmed.items() if core[0] < core[1]}
         # Tokens that share characters belong together.
@@ -53,7 +53,7 @@ def extended(given: PartedText, units: Sequence[Unit]) -> tuple[int, ...]:
     )
 
 
-class _Parts:
+class _PartSpans:
     """The parts of one string, by their places."""
 
     def __init__(self, parts: Sequence[Unit], segment: int) -> None:

@@ -28,7 +28,7 @@ class SelfReport:
     unreadable: int
 
 
-class _Names:
+class _UnitNames:
     """The units by their names, each to be taken once; equal ones in the order of the text."""
 
     def __init__(self, units: Sequence[str]) -> None:
@@ -65,7 +65,7 @@ def read_self_report(form: Form, answer: str, units: Sequence[str]) -> SelfRepor
     report = answer.rpartition(closed)[2].partition(opened)[0]
     lines = [line.strip() for line in report.splitlines() if line.strip()]
     read = _ranked if form == "rank" else _scored
-    named = _Names(units)
+    named = _UnitNames(units)
     scores: dict[int, float] = {}
     formed = invented = repeated = 0
     for line in read(lines, named.known):
@@ -88,7 +88,7 @@ def read_self_report(form: Form, answer: str, units: Sequence[str]) -> SelfRepor
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
+class _ReportedLine:
     """What one line of an answer names: a unit, perhaps with its number, and its score unless the order gives it."""
 
     name: str
@@ -100,7 +100,7 @@ _Known = Callable[[str], bool]
 """Whether a unit has a name."""
 
 
-def _ranked(lines: Sequence[str], known: _Known) -> Iterator[_Line]:
+def _ranked(lines: Sequence[str], known: _Known) -> Iterator[_ReportedLine]:
     latest = 0
     for line in lines:
         match = _RANKED.fullmatch(line)
@@ -110,15 +110,15 @@ def _ranked(lines: Sequence[str], known: _Known) -> Iterator[_Line]:
         if rank <= latest:
             return
         latest = rank
-        yield _Line(_unquoted(match[2], known))
+        yield _ReportedLine(_unquoted(match[2], known))
 
 
-def _scored(lines: Sequence[str], known: _Known) -> Iterator[_Line]:
+def _scored(lines: Sequence[str], known: _Known) -> Iterator[_ReportedLine]:
     for line in lines:
         match = _SCORED.fullmatch(line)
         if match is None or abs(float(match[3])) > 1:
             continue
-        yield _Line(_unquoted(match[2], known), None if match[1] is None else int(match[1]), float(match[3]))
+        yield _ReportedLine(_unquoted(match[2], known), None if match[1] is None else int(match[1]), float(match[3]))
 
 
 def _unquoted(name: str, known: _Known) -> str:

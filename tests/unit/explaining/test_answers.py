@@ -16,7 +16,7 @@ from raison.explaining.answers import answers_of
 from raison.metrics.harmless_change import HarmlessChange
 from raison.runs.run import read_run
 from raison.text.edits.sources import edit_sources
-from raison.text.sourced import Place
+from raison.text.sourced import SourcePlace
 from tests.copying import copying_writer, log_probability
 
 SOURCES = {
@@ -121,7 +121,7 @@ def steadiness(row, method, edits, tolerance):
     given = {"answer": row["answer"], "template": TEMPLATE, "method": method, "within": "source", "draws": 0}
     before = raison.cite(WRITER, row["question"], SOURCES, **given)
     blocks = zip(before.sources, before.removed, strict=True)
-    places = [Place(unit.name, start, unit.start, unit.end, end) for unit, (start, end) in blocks]
+    places = [SourcePlace(unit.name, start, unit.start, unit.end, end) for unit, (start, end) in blocks]
     found = []
     for name in edits:
         edited = edit_sources(name, before.prompt, places)

@@ -17,7 +17,7 @@ higher by n * KINDS: so every token stays with its read, whatever is deleted."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class PlaceReading:
     """How predictions are read at the places of an encoding's spans.
 
     `weights` of a text sum to 1; places beyond its own have none. `choices` are the model's outputs that stand for each
@@ -27,9 +27,9 @@ class Reading:
     weights: Float[Tensor, "batch places"]
     choices: Int[Tensor, "batch places classes"]
 
-    def select(self, rows: Sequence[int] | Tensor) -> "Reading":
-        """That of some texts, repeated as often as they are named."""
-        return Reading(self.weights[rows], self.choices[rows])
+    def select(self, rows: Sequence[int] | Tensor) -> "PlaceReading":
+        """The reading of some texts, repeated as often as they are named."""
+        return PlaceReading(self.weights[rows], self.choices[rows])
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +55,14 @@ class Encoding:
     prefix_length: int = 0
     spans: Int[Tensor, "batch places"] | None = None
     answerable: Bool[Tensor, "batch tokens"] | None = None
-    reading: Reading | None = None
+    reading: PlaceReading | None = None
 
     def __len__(self) -> int:
         return len(self.texts)
 
     @property
     def asked(self) -> tuple[Given, ...]:
-        """The texts as they have to be given again for the same units."""
+        """The texts in a form that gives the same units again."""
         return tuple(again(text, units, self.unit) for text, units in zip(self.texts, self.units, strict=True))
 
     @property
@@ -92,7 +92,7 @@ class Encoding:
         return of_units.gather(1, self.unit_ids % of_units.shape[1])
 
     def unknown(self, token: int | None) -> list[Unknown]:
-        """Of each text the share of the units' tokens that are `token`, which stands for what a vocabulary lacks."""
+        """For each text, the share of its units' tokens that are `token`, the unknown token."""
         if token is None:
             return [Unknown(0.0, ())] * len(self)
         hits = (self.input_ids == token) & self.scored

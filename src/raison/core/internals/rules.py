@@ -22,10 +22,10 @@ class Relevance:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Difference:
+class FiniteDifference:
     """Finite differences between a text and `starts`, word embeddings as wide as the text's, in place of slopes."""
 
     starts: Embeddings
 
 
-Rules = Relevance | Difference
+Rules = Relevance | FiniteDifference

@@ -1,4 +1,4 @@
-"""Tables of a file read into records, by the records' own fields: every mistake at once, a line each.
+"""Reads tables of a file into records by their fields, and reports every mistake at once, one per line.
 
 A field that is a record, a list of records or a mapping to records is a table, a list of tables [[...]] or a table of
 tables. `Annotated[..., Setting(...)]` says what the other fields may hold (raison.core.settings.fields), `Table` how a
@@ -17,7 +17,7 @@ from raison.core.settings.fields import REQUIRED, Field, fields_of
 T = TypeVar("T")
 
 FILE = "the study"
-"""The place of what stands at the top of a study file; the tables in it are placed by their headers."""
+"""The location of keys at the top of a study file; tables are located by their headers."""
 _TABLES = "a list of tables, each under its own [[...]]"
 
 
@@ -53,18 +53,18 @@ def read(
     With mistakes the record has what could be read, and defaults or empty values elsewhere: enough to look up names.
     `without` is as in `Table`; `beside` has further names that a misspelt one may have meant.
     """
-    reader = _Reader([], tuple(beside))
+    reader = _TableReader([], tuple(beside))
     made = reader.record(record, table, where, Table(without=without or {}))
     return made, reader.mistakes
 
 
 def read_written(record: type[T], written: object, what: str, path: Path) -> T:
-    """The record that a JSON object holds which raison wrote into a file: `what` it is, such as "the head of a run".
+    """The record in a JSON object that raison wrote into a file: `what` it is, such as "the head of a run".
 
     Entries that this version does not know are left out, and texts may be empty. Raises DataError with the first
     mistake, in one line.
     """
-    reader = _Reader([], (), written=True)
+    reader = _TableReader([], (), written=True)
     made = reader.record(record, written, what, Table())
     if reader.mistakes:
         more = f" ({len(reader.mistakes) - 1} further mistakes.)" if len(reader.mistakes) > 1 else ""
@@ -73,7 +73,7 @@ def read_written(record: type[T], written: object, what: str, path: Path) -> T:
 
 
 def inside(where: str, name: str, number: int | None = None) -> str:
-    """The place of a table in another one, or of number so many of a list of them."""
+    """The location of a table in another one, or of one in a list of tables."""
     if where == FILE:
         return f"[{name}]" if number is None else f"[[{name}]] number {number}"
     inner = f"{where[:-1]}.{name}]" if where.endswith("]") else f"{where}, {name}"
@@ -81,7 +81,7 @@ def inside(where: str, name: str, number: int | None = None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _TableReader:
     mistakes: list[str]
     beside: tuple[str, ...]
     written: bool = False

@@ -1,6 +1,6 @@
 """AG News: the topic of a news item, from its title and description."""
 
-from raison.data.columns import Layout
+from raison.data.columns import ColumnLayout
 from raison.data.named import NamedSet, Split
 from raison.data.readers import TEXT_AND_LABEL, columns
 
@@ -15,7 +15,7 @@ SET = NamedSet(
         ),
         "test": Split(
             ("test.csv",),
-            columns(Layout(((1, 2),), 0, width=3), ("1", "2", "3", "4")),
+            columns(ColumnLayout(((1, 2),), 0, width=3), ("1", "2", "3", "4")),
             ("fancyzhx/ag_news", "test"),
         ),
     },

@@ -8,7 +8,7 @@ from typing import Any
 
 from raison.core.errors import DataError
 from raison.core.inputs.rationale import Rationale, Span
-from raison.data.columns import Layout
+from raison.data.columns import ColumnLayout
 from raison.data.dataset import BrokenLine, Row
 from raison.data.lines import LineRecord, read_records
 from raison.data.named import NamedSet, Split
@@ -18,7 +18,7 @@ from raison.data.rows import Entry
 _LABELS = ("entailment", "neutral", "contradiction")
 _PARTS = ("premise", "hypothesis")
 # The files without highlights have six more columns than needed and count the classes in another order.
-_PLAIN_LAYOUT = Layout(((2,), (3,)), 1, header=True, width=7)
+_PLAIN_LAYOUT = ColumnLayout(((2,), (3,)), 1, header=True, width=7)
 _PLAIN_CODES = ("1", "0", "2")
 _PLAIN = columns(_PLAIN_LAYOUT, _PLAIN_CODES)
 

@@ -1,10 +1,10 @@
 """IMDB, the large movie review data set (a balanced sample of it in the folder)."""
 
-from raison.data.columns import Layout
+from raison.data.columns import ColumnLayout
 from raison.data.named import NamedSet, Split
 from raison.data.readers import columns
 
-_READ = columns(Layout((("text",),), "label"), ("0", "1"))
+_READ = columns(ColumnLayout((("text",),), "label"), ("0", "1"))
 
 SET = NamedSet(
     folder="imdb",

@@ -1,11 +1,11 @@
 """MultiNLI: 1,000 pairs of each development set, as TextFooler uses them."""
 
-from raison.data.columns import Layout
+from raison.data.columns import ColumnLayout
 from raison.data.named import NamedSet, Split
 from raison.data.readers import columns
 
 _LABELS = ("entailment", "neutral", "contradiction")
-_READ = columns(Layout(((1,), (2,)), 0, width=3), _LABELS, ".tsv")
+_READ = columns(ColumnLayout(((1,), (2,)), 0, width=3), _LABELS, ".tsv")
 
 SET = NamedSet(
     folder="textfooler_1000s",

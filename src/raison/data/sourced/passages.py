@@ -18,7 +18,7 @@ _TOGETHER = 12
 
 @dataclass(frozen=True, slots=True)
 class Passages:
-    """How many `others` stand beside the passage of the answer, and how many `sentences` a passage has at most.
+    """The number of `others` besides the passage of the answer, and the maximum number of `sentences` of a passage.
 
     A passage is a run of whole sentences of one paragraph; None: the whole paragraph.
     """
@@ -32,8 +32,8 @@ class Passages:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """Passages with several questions, each with its answer: what a training reads at once."""
+class SourcedQuestions:
+    """Passages with several questions, each with its answer: one training example."""
 
     sources: dict[str, str]
     asked: tuple[tuple[str, str], ...]
@@ -59,7 +59,9 @@ def among_others(articles: Sequence[Article], how: Passages, seed: int = 0) -> I
             yield sources
 
 
-def readings(articles: Sequence[Article], fewest: int, most: int, questions: int, seed: int) -> Iterator[Reading]:
+def readings(
+    articles: Sequence[Article], fewest: int, most: int, questions: int, seed: int
+) -> Iterator[SourcedQuestions]:
     """Each paragraph once, in groups of one article: `fewest` to `most` sources, and the questions that these answer.
 
     Fewer sources have longer passages. Of more than `questions` questions that many are drawn.
@@ -73,7 +75,7 @@ def readings(articles: Sequence[Article], fewest: int, most: int, questions: int
             order = order[count:]
             if sources.asked:
                 some = random.sample(sources.asked, min(questions, len(sources.asked)))
-                yield Reading(sources.sources, tuple(some))
+                yield SourcedQuestions(sources.sources, tuple(some))
 
 
 def has_words(text: str, words: str) -> bool:
@@ -130,7 +132,7 @@ def _passage(paragraph: Paragraph, length: int | None, random: Random) -> str:
     return paragraph.text[start:end]
 
 
-def _reading(article: Article, numbers: Sequence[int], length: int, random: Random) -> Reading:
+def _reading(article: Article, numbers: Sequence[int], length: int, random: Random) -> SourcedQuestions:
     sources: dict[str, str] = {}
     questions: dict[str, str] = {}
     for number in numbers:
@@ -143,4 +145,4 @@ def _reading(article: Article, numbers: Sequence[int], length: int, random: Rand
         questions |= {
             question: answer.text for question, answer in paragraph.asked if start <= answer.start and answer.end <= end
         }
-    return Reading(sources, tuple(questions.items()))
+    return SourcedQuestions(sources, tuple(questions.items()))

@@ -5,7 +5,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from raison.core.errors import LoadError
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.task_setup import TaskSetup
-from raison.models.passes.outputs.vectors import CLASSES, Measure, Similarity, VectorHead, Vectors
+from raison.models.passes.outputs.vectors import CLASSES, Measure, Similarity, TextVectors, VectorHead
 from raison.models.tokens.encoder import TextEncoder
 from raison.models.tokens.limits import max_tokens
 from raison.models.tokens.multi_input import MultiInputEncoder
@@ -16,7 +16,7 @@ APART = ((0,), (1,))
 
 
 def similarity(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, name: str, vectors: Vectors, measure: Measure
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, name: str, vectors: TextVectors, measure: Measure
 ) -> Classifier:
     """The adapter of a transformers model without a head, whose texts are pairs. Raises LoadError."""
     kind = type(model).__name__

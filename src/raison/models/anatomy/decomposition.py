@@ -22,7 +22,7 @@ from raison.core.dims import Logits
 from raison.core.errors import UnsupportedError
 from raison.core.inputs.encoding import Encoding
 from raison.core.internals.anatomy import Affine, FeedForward, HeadWeights, LayerWeights, Norm, Stage, Trace
-from raison.models.families import Parts, Piece, family_of
+from raison.models.families import Parts, ProjectionName, family_of
 from raison.models.passes.outputs.heads import ClassHead, Head
 from raison.models.passes.outputs.place_heads import TagHead, WordHead
 from raison.models.passes.outputs.readout import HeadReadout, Readout, WordReadout
@@ -99,7 +99,7 @@ class ModelAnatomy(Anatomy):
     def _weights(self, layer: nn.Module) -> LayerWeights:
         parts, width = self._outlet.parts, self._core.config.hidden_size
 
-        def part(piece: Piece, inputs: int) -> Affine:
+        def part(piece: ProjectionName, inputs: int) -> Affine:
             return _piece(attrgetter(piece.name)(layer), piece, inputs, self._outlet.like)
 
         mlp_norm = _norm(attrgetter(parts.mlp_norm)(layer), self._outlet.like)
@@ -180,7 +180,7 @@ class _Outlet:
             if _is_norm(module):
                 stages.extend(norm for norm in [_norm(module, self.like)] if norm is not None)
             elif any(True for _ in module.parameters()):
-                stages.append(_piece(module, Piece(name), width, self.like))
+                stages.append(_piece(module, ProjectionName(name), width, self.like))
                 width = len(stages[-1].weight)  # type: ignore[union-attr]
             else:
                 stages.append(module)
@@ -221,7 +221,7 @@ def _trace(states: Sequence[Tensor], records: Tap, rows: Tensor, text: int) -> T
     )
 
 
-def _value(layer: nn.Module, piece: Piece, whole: Affine, heads: int) -> Affine:
+def _value(layer: nn.Module, piece: ProjectionName, whole: Affine, heads: int) -> Affine:
     """The values' part of the matrix that makes them, and their bias."""
     groups = heads if piece.by_head else 1
     weight = whole.weight.unflatten(0, (groups, piece.of, -1))[:, piece.part].flatten(0, 1)
@@ -233,7 +233,7 @@ def _value(layer: nn.Module, piece: Piece, whole: Affine, heads: int) -> Affine:
     return Affine(weight, bias)
 
 
-def _piece(module: nn.Module, piece: Piece, inputs: int, like: Tensor) -> Affine:
+def _piece(module: nn.Module, piece: ProjectionName, inputs: int, like: Tensor) -> Affine:
     """A module's matrix and bias, in at least single precision; `inputs` is how many numbers it takes."""
     # A weight of a class of its own (packed in eight bits) may do nothing but be multiplied with.
     packed = type(module._parameters.get("weight")) is not nn.Parameter
@@ -261,7 +261,7 @@ def _probed(function: Callable[[Tensor], Tensor], inputs: int, like: Tensor) -> 
 
 def _affine_of_readout(readout: Readout, inputs: int, like: Tensor) -> Affine:
     if isinstance(readout, HeadReadout):
-        return _piece(readout.head, Piece("head"), inputs, like)
+        return _piece(readout.head, ProjectionName("head"), inputs, like)
     return _probed(lambda states: readout.logits([states[:, None]]), inputs, like)
 
 

@@ -17,7 +17,7 @@ from raison.core.model import LanguageModel
 from raison.numerics.attention.interpretable import (
     Coefficients,
     Norm,
-    Places,
+    TokenMasks,
     check_norm,
     interpretable_attention,
     mixed_heads,
@@ -107,7 +107,7 @@ class InterpretableAttention(nn.Module):
         self.heads = nn.Parameter(torch.ones(per_head[:2]), requires_grad="head" in chosen)
         self.layers = nn.Parameter(torch.ones(per_head[:1]), requires_grad="layer" in chosen)
 
-    def forward(self, records: Sequence[Sequence[HeadStates]], places: Places) -> Float[Tensor, "batch tokens"]:
+    def forward(self, records: Sequence[Sequence[HeadStates]], places: TokenMasks) -> Float[Tensor, "batch tokens"]:
         return interpretable_attention(records[0], records[1], self.coefficients, places, self.norm)
 
     @property
@@ -134,7 +134,7 @@ class HeadMixture(nn.Module):
         self.norm: Norm = design.norm  # type: ignore[assignment]
         self.heads = nn.Parameter(torch.full((count,), 1 / count))
 
-    def forward(self, records: Sequence[Sequence[Attention]], places: Places) -> Float[Tensor, "batch tokens"]:
+    def forward(self, records: Sequence[Sequence[Attention]], places: TokenMasks) -> Float[Tensor, "batch tokens"]:
         mixed = mixed_heads(records[0], normalised(self.heads, "sparsemax"), places)
         return normalised(mixed, self.norm, places.explained)
 
@@ -145,14 +145,14 @@ def new_explainer(shape: HeadShape, design: Design) -> InterpretableAttention | 
     return InterpretableAttention(shape, design) if design.form == "ivra" else HeadMixture(shape, design)
 
 
-def places_of(encoding: Encoding, over: str, device: torch.device) -> Places:
+def places_of(encoding: Encoding, over: str, device: torch.device) -> TokenMasks:
     """Every token of a text attends; padding never does."""
     mask = encoding.attention_mask.to(device)
-    return Places(mask, encoding.scored.to(device) if over == "units" else mask)
+    return TokenMasks(mask, encoding.scored.to(device) if over == "units" else mask)
 
 
 def read_map(
-    explainer: InterpretableAttention | HeadMixture, tap: TapRecord, places: Places
+    explainer: InterpretableAttention | HeadMixture, tap: TapRecord, places: TokenMasks
 ) -> Float[Tensor, "batch tokens"]:
     """The explanation computed from the latest pass that the tap recorded."""
     steps = {"query": tap.query, "key": tap.key, "scores": tap.scores}

@@ -16,7 +16,7 @@ from raison.core.model import LanguageModel
 from raison.models.derived.backbone import backbone_of
 from raison.models.stack.blocks import Values, check_how, drawn_values, find_stacks, put, twin
 from raison.models.stack.hooks import acting_on
-from raison.models.stack.layers import Call
+from raison.models.stack.layers import LayerCall
 from raison.models.stack.locks import OwnLock
 from raison.models.stack.tap import tapped
 
@@ -92,7 +92,7 @@ class RandomisedModels:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _State:
+class _BlockState:
     """A block's output, and the number of blocks below that point."""
 
     level: int
@@ -109,11 +109,11 @@ class StateStore:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._found: dict[bytes, _State] = {}
+        self._found: dict[bytes, _BlockState] = {}
         self._lock = OwnLock()
         self.size = 0
 
-    def get(self, key: bytes, level: int) -> _State | None:
+    def get(self, key: bytes, level: int) -> _BlockState | None:
         """The state of an input after at most `level` blocks."""
         state = self._found.get(key)
         return state if state is not None and state.level <= level else None
@@ -128,7 +128,7 @@ class StateStore:
             old = self._found.get(key)
             room = self._limit - self.size + (0 if old is None else old.size)
             if size <= room:
-                self._found[key] = _State(level, _copied(output), size)
+                self._found[key] = _BlockState(level, _copied(output), size)
                 self.size += size - (0 if old is None else old.size)
 
     def clear(self) -> None:
@@ -146,7 +146,7 @@ class _Pass:
     inputs: tuple[Any, ...]
     watched: bool
     key: bytes | None = None
-    state: _State | None = None
+    state: _BlockState | None = None
 
 
 _PASS: ContextVar[_Pass | None] = ContextVar("raison_pass_of_a_twin", default=None)
@@ -190,7 +190,7 @@ class LowerBlocks:
         if current is None:
             return plain(*args, **kwargs)
         if number == 0:
-            current.key = _digest((*current.inputs, Call(args, kwargs).hidden))
+            current.key = _digest((*current.inputs, LayerCall(args, kwargs).hidden))
             current.state = None if current.key is None else self._store.get(current.key, len(self._blocks))
             current.inputs = ()
         if current.state is not None and number < current.state.level:

@@ -140,7 +140,7 @@ def _tiny(kind: Any, outputs: int, seed: int) -> tuple[nn.Module, PreTrainedToke
 
 
 @dataclass(frozen=True, slots=True)
-class _Explained:
+class _HintComparison:
     """How the student's explanations are compared with hints: the mix of its heads, and the divergence's weight."""
 
     mix: nn.Parameter
@@ -164,7 +164,7 @@ def teach(student: Classifier, lessons: Sequence[Lesson], course: Course) -> Non
         groups.append({"params": [mix], "lr": MIX_RATE})
     optimizer = torch.optim.AdamW(groups, lr=course.learning_rate)
     learned = parameters if mix is None else [*parameters, mix]
-    explained = None if mix is None else _Explained(mix, course.weight)
+    explained = None if mix is None else _HintComparison(mix, course.weight)
     room = TokenBudget(course.batch)
     rng = np.random.default_rng(course.seed)
 
@@ -280,7 +280,9 @@ def divergence(
     return (hints * logs).sum(-1)
 
 
-def _loss(student: Classifier, part: Encoding, labels: Tensor, hints: Tensor, explained: _Explained | None) -> Tensor:
+def _loss(
+    student: Classifier, part: Encoding, labels: Tensor, hints: Tensor, explained: _HintComparison | None
+) -> Tensor:
     labels, hints = labels.to(student.device), hints.to(student.device)
     if explained is None:
         return _task_loss(student.ask(Passes).decisions(part), labels)

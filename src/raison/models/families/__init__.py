@@ -16,7 +16,7 @@ Pooling = Literal["first", "last", "mean"]
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class ProjectionName:
     """A linear module by its dotted name, or one of several equal parts of its outputs."""
 
     name: str
@@ -33,14 +33,14 @@ class Parts:
     """The places of a layer's parts, by dotted names inside it; those of what follows the layers, inside the model."""
 
     attention_norm: str
-    value: Piece
-    output: Piece
+    value: ProjectionName
+    output: ProjectionName
     mlp_norm: str
-    inner: Piece
+    inner: ProjectionName
     """The feed-forward layer's first matrix; with a gate, the one without activation."""
-    outer: Piece
+    outer: ProjectionName
     activation: str
-    gate: Piece | None = None
+    gate: ProjectionName | None = None
     """The feed-forward layer's gate matrix: its activated output multiplies the other one's."""
     norm_first: bool = False
     """Norms come before attention and feed-forward layer instead of after the residual sums."""

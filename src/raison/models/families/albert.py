@@ -4,16 +4,16 @@ from dataclasses import replace
 
 from transformers import PreTrainedConfig
 
-from raison.models.families import Family, Parts, Piece
+from raison.models.families import Family, Parts, ProjectionName
 
 # A layer is a group of modules that are run one after the other; every released model has one in each.
 PARTS = Parts(
     attention_norm="albert_layers.0.attention.LayerNorm",
-    value=Piece("albert_layers.0.attention.value"),
-    output=Piece("albert_layers.0.attention.dense"),
+    value=ProjectionName("albert_layers.0.attention.value"),
+    output=ProjectionName("albert_layers.0.attention.dense"),
     mlp_norm="albert_layers.0.full_layer_layer_norm",
-    inner=Piece("albert_layers.0.ffn"),
-    outer=Piece("albert_layers.0.ffn_output"),
+    inner=ProjectionName("albert_layers.0.ffn"),
+    outer=ProjectionName("albert_layers.0.ffn_output"),
     activation="albert_layers.0.activation",
     head=("albert.pooler", "tanh", "classifier"),
 )

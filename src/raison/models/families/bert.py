@@ -1,14 +1,14 @@
 """BERT: absolute positions; the pooler reads the first token ([CLS])."""
 
-from raison.models.families import Family, Parts, Piece
+from raison.models.families import Family, Parts, ProjectionName
 
 PARTS = Parts(
     attention_norm="attention.output.LayerNorm",
-    value=Piece("attention.self.value"),
-    output=Piece("attention.output.dense"),
+    value=ProjectionName("attention.self.value"),
+    output=ProjectionName("attention.output.dense"),
     mlp_norm="output.LayerNorm",
-    inner=Piece("intermediate.dense"),
-    outer=Piece("output.dense"),
+    inner=ProjectionName("intermediate.dense"),
+    outer=ProjectionName("output.dense"),
     activation="intermediate.intermediate_act_fn",
     head=("bert.pooler.dense", "tanh", "classifier"),
 )

@@ -4,16 +4,16 @@ from dataclasses import replace
 
 from transformers import PreTrainedConfig
 
-from raison.models.families import Family, Parts, Piece
+from raison.models.families import Family, Parts, ProjectionName
 
 PARTS = Parts(
     attention_norm="attention.output.LayerNorm",
     # One matrix makes queries, keys and values, head by head; their biases stand apart.
-    value=Piece("attention.self.in_proj", 2, 3, by_head=True, bias="attention.self.v_bias"),
-    output=Piece("attention.output.dense"),
+    value=ProjectionName("attention.self.in_proj", 2, 3, by_head=True, bias="attention.self.v_bias"),
+    output=ProjectionName("attention.output.dense"),
     mlp_norm="output.LayerNorm",
-    inner=Piece("intermediate.dense"),
-    outer=Piece("output.dense"),
+    inner=ProjectionName("intermediate.dense"),
+    outer=ProjectionName("output.dense"),
     activation="intermediate.intermediate_act_fn",
     head=("pooler.dense", "gelu", "classifier"),
 )

@@ -4,15 +4,15 @@ from dataclasses import replace
 
 from transformers import PreTrainedConfig
 
-from raison.models.families import Family, Parts, Piece
+from raison.models.families import Family, Parts, ProjectionName
 
 PARTS = Parts(
     attention_norm="attention.output.LayerNorm",
-    value=Piece("attention.self.value_proj"),
-    output=Piece("attention.output.dense"),
+    value=ProjectionName("attention.self.value_proj"),
+    output=ProjectionName("attention.output.dense"),
     mlp_norm="output.LayerNorm",
-    inner=Piece("intermediate.dense"),
-    outer=Piece("output.dense"),
+    inner=ProjectionName("intermediate.dense"),
+    outer=ProjectionName("output.dense"),
     activation="intermediate.intermediate_act_fn",
     head=("pooler.dense", "gelu", "classifier"),
 )

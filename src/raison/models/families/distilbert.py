@@ -1,14 +1,14 @@
 """DistilBERT: absolute positions; the head reads the first token ([CLS])."""
 
-from raison.models.families import Family, Parts, Piece
+from raison.models.families import Family, Parts, ProjectionName
 
 PARTS = Parts(
     attention_norm="sa_layer_norm",
-    value=Piece("attention.v_lin"),
-    output=Piece("attention.out_lin"),
+    value=ProjectionName("attention.v_lin"),
+    output=ProjectionName("attention.out_lin"),
     mlp_norm="output_layer_norm",
-    inner=Piece("ffn.lin1"),
-    outer=Piece("ffn.lin2"),
+    inner=ProjectionName("ffn.lin1"),
+    outer=ProjectionName("ffn.lin2"),
     activation="ffn.activation",
     head=("pre_classifier", "relu", "classifier"),
 )

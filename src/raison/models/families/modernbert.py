@@ -4,19 +4,19 @@ from dataclasses import replace
 
 from transformers import PreTrainedConfig
 
-from raison.models.families import Family, Parts, Piece
+from raison.models.families import Family, Parts, ProjectionName
 
 PARTS = Parts(
     # The first layer has none: the embeddings are normalized.
     attention_norm="attn_norm",
-    value=Piece("attn.Wqkv", 2, 3),
-    output=Piece("attn.Wo"),
+    value=ProjectionName("attn.Wqkv", 2, 3),
+    output=ProjectionName("attn.Wo"),
     mlp_norm="mlp_norm",
     # One matrix makes what is activated and what that is multiplied with.
-    inner=Piece("mlp.Wi", 1, 2),
-    outer=Piece("mlp.Wo"),
+    inner=ProjectionName("mlp.Wi", 1, 2),
+    outer=ProjectionName("mlp.Wo"),
     activation="mlp.act",
-    gate=Piece("mlp.Wi", 0, 2),
+    gate=ProjectionName("mlp.Wi", 0, 2),
     norm_first=True,
     final_norm="final_norm",
     head=("head.dense", "head.act", "head.norm", "classifier"),

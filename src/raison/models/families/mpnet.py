@@ -1,14 +1,14 @@
 """MPNet: absolute and relative positions, the former counted from 2; the head reads the first token (<s>)."""
 
-from raison.models.families import Family, Parts, Piece
+from raison.models.families import Family, Parts, ProjectionName
 
 PARTS = Parts(
     attention_norm="attention.LayerNorm",
-    value=Piece("attention.attn.v"),
-    output=Piece("attention.attn.o"),
+    value=ProjectionName("attention.attn.v"),
+    output=ProjectionName("attention.attn.o"),
     mlp_norm="output.LayerNorm",
-    inner=Piece("intermediate.dense"),
-    outer=Piece("output.dense"),
+    inner=ProjectionName("intermediate.dense"),
+    outer=ProjectionName("output.dense"),
     activation="intermediate.intermediate_act_fn",
     head=("classifier.dense", "tanh", "classifier.out_proj"),
 )

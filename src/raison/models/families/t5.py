@@ -5,22 +5,22 @@ from dataclasses import replace
 
 from transformers import PreTrainedConfig
 
-from raison.models.families import Family, Parts, Piece
+from raison.models.families import Family, Parts, ProjectionName
 
 _FEED_FORWARD = "layer.1.DenseReluDense"
 PARTS = Parts(
     attention_norm="layer.0.layer_norm",
-    value=Piece("layer.0.SelfAttention.v"),
-    output=Piece("layer.0.SelfAttention.o"),
+    value=ProjectionName("layer.0.SelfAttention.v"),
+    output=ProjectionName("layer.0.SelfAttention.o"),
     mlp_norm="layer.1.layer_norm",
-    inner=Piece(f"{_FEED_FORWARD}.wi"),
-    outer=Piece(f"{_FEED_FORWARD}.wo"),
+    inner=ProjectionName(f"{_FEED_FORWARD}.wi"),
+    outer=ProjectionName(f"{_FEED_FORWARD}.wo"),
     activation=f"{_FEED_FORWARD}.act",
     norm_first=True,
     final_norm="encoder.final_layer_norm",
     head=("classifier",),
 )
-GATED = replace(PARTS, inner=Piece(f"{_FEED_FORWARD}.wi_1"), gate=Piece(f"{_FEED_FORWARD}.wi_0"))
+GATED = replace(PARTS, inner=ProjectionName(f"{_FEED_FORWARD}.wi_1"), gate=ProjectionName(f"{_FEED_FORWARD}.wi_0"))
 FAMILY = Family(model_types=("t5",), pools=None)
 
 

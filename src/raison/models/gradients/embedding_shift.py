@@ -45,7 +45,7 @@ def shifted_tables(tables: Sequence[nn.Module], shift: Shift, fixed: Collection[
     embeddings. Contexts can be nested; their vectors add up. Nothing is written to the tables: leaving, also through an
     exception, removes the hooks.
     """
-    vectors = _Vectors(shift, shift.radius * mean_norm(tables[0]), fixed)
+    vectors = _Displacements(shift, shift.radius * mean_norm(tables[0]), fixed)
 
     def move(_module: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> Tensor:
         return output + vectors.of(args[0], output)
@@ -54,7 +54,7 @@ def shifted_tables(tables: Sequence[nn.Module], shift: Shift, fixed: Collection[
         yield
 
 
-class _Vectors:
+class _Displacements:
     """The displacements of the ids met so far: drawn once each, kept where the model computes."""
 
     def __init__(self, shift: Shift, radius: float, fixed: Collection[int]) -> None:

@@ -20,7 +20,7 @@ from transformers import (
 from raison.core.errors import LoadError, UnknownNameError
 from raison.models.loading.pretrained import load_errors, read_config, read_tokenizer, read_whole
 from raison.models.passes.outputs.heads import ACTIVATIONS
-from raison.models.passes.outputs.vectors import MEASURES, POOLED, Dense, Measure, Normalized, Pooled, Vectors
+from raison.models.passes.outputs.vectors import MEASURES, POOLED, Dense, Measure, Normalized, Pooled, TextVectors
 
 MODULES = "modules.json"
 OWN = "config_sentence_transformers.json"
@@ -40,7 +40,7 @@ _NAMES = {
 class Compared:
     """How texts become vectors, and how two vectors are compared."""
 
-    vectors: Vectors
+    vectors: TextVectors
     measure: Measure
 
 
@@ -55,7 +55,7 @@ class Module:
 
 def compared(similarity: str, pooling: str | None) -> Compared:
     """What the caller names. Raises UnknownNameError."""
-    return Compared(Vectors(_pooled(pooling or "mean")), measure_of(similarity))
+    return Compared(TextVectors(_pooled(pooling or "mean")), measure_of(similarity))
 
 
 def measure_of(similarity: object) -> Measure:
@@ -98,12 +98,12 @@ def read_headless(source: str | Path, placing: dict[str, object]) -> PreTrainedM
     return read_whole(kind, source, **placing)
 
 
-def vectors_of(modules: Sequence[Module]) -> Vectors:
+def vectors_of(modules: Sequence[Module]) -> TextVectors:
     """What follows the transformer. Raises LoadError for a module or a setting that raison does not know."""
     pooling, *others = modules
     if pooling.kind != "Pooling":
         raise LoadError(f"the second module is a {pooling.kind}, and raison supports only Pooling there.")
-    return Vectors(_pooling_of(pooling.config), tuple(_step_of(module) for module in others))
+    return TextVectors(_pooling_of(pooling.config), tuple(_step_of(module) for module in others))
 
 
 def _pooling_of(config: Mapping[str, Any]) -> Pooled:

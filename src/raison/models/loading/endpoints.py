@@ -9,11 +9,11 @@ from raison.models.adapters.blackbox.background import run_in_background
 from raison.models.adapters.blackbox.server import ServedClassifier
 from raison.models.adapters.blackbox.server_writer import ServedWriter
 from raison.models.served.address import Address
-from raison.models.served.labels import Label, LabelReader
+from raison.models.served.labels import LabelReader, LabelTokens
 from raison.models.served.limits import Served
 from raison.models.served.probing import Powers, frame_of, probed
 from raison.models.served.server import Answer, Server
-from raison.models.served.tokens import Pieces, Tokens
+from raison.models.served.tokens import Pieces, ServerTokenizer
 from raison.models.tokens.label_words import Ids, Speller, find_label_ids
 from raison.text.prompts import Prompt
 
@@ -78,11 +78,11 @@ class _Frame:
         return {"messages": messages}, "".join(message["content"] for message in messages)
 
 
-def _labels(prompt: Prompt, powers: Powers) -> list[Label]:
+def _labels(prompt: Prompt, powers: Powers) -> list[LabelTokens]:
     """The label words, with their tokens behind the prompt where the server tells tokens."""
     words: list[tuple[str, str]] = list(prompt.labels.items())
     if powers.tokens is None:
-        return [Label(name, word, None) for name, word in words]
+        return [LabelTokens(name, word, None) for name, word in words]
     tokens = powers.tokens
     if prompt.chat is not None:
         return [_alone(name, word, run_in_background(tokens.of(word))) for name, word in words]
@@ -90,28 +90,28 @@ def _labels(prompt: Prompt, powers: Powers) -> list[Label]:
     return [_label(prompt, *named, of_word, tokens) for named, of_word in zip(words, ids, strict=True)]
 
 
-def _alone(name: str, word: str, pieces: Pieces) -> Label:
+def _alone(name: str, word: str, pieces: Pieces) -> LabelTokens:
     """A label word at the beginning of an answer, whose first token comes back and is checked."""
-    return Label(name, word, pieces.ids if len(pieces.ids) == 1 else None)
+    return LabelTokens(name, word, pieces.ids if len(pieces.ids) == 1 else None)
 
 
-def _label(prompt: Prompt, name: str, word: str, ids: Ids, tokens: Tokens) -> Label:
+def _label(prompt: Prompt, name: str, word: str, ids: Ids, tokens: ServerTokenizer) -> LabelTokens:
     if prompt.scoring != "first":
-        return Label(name, word, ids)
+        return LabelTokens(name, word, ids)
     behind = run_in_background(tokens.of(prompt.render(None).around("...") + word))
     texts = () if behind.texts is None else behind.texts[len(behind.ids) - _count(prompt, word, tokens) :]
     if texts:
-        return Label(name, word, ids, texts[0])
-    return Label(name, word, ids if _count(prompt, word, tokens) == 1 else None)
+        return LabelTokens(name, word, ids, texts[0])
+    return LabelTokens(name, word, ids if _count(prompt, word, tokens) == 1 else None)
 
 
-def _count(prompt: Prompt, word: str, tokens: Tokens) -> int:
+def _count(prompt: Prompt, word: str, tokens: ServerTokenizer) -> int:
     """Of how many tokens a label word consists behind the prompt."""
     before = prompt.render(None).around("...")
     return len(run_in_background(tokens.of(before + word)).ids) - len(run_in_background(tokens.of(before)).ids)
 
 
-def _speller(tokens: Tokens) -> Speller:
+def _speller(tokens: ServerTokenizer) -> Speller:
     def shown(ids: Any) -> str:
         return f"[{' '.join(map(str, ids))}]"
 

@@ -44,7 +44,7 @@ EXPLAINED: tuple[Explained, ...] = get_args(Explained)
 
 
 @dataclass(frozen=True, slots=True)
-class _Use:
+class _Usage:
     """How a language model is to be used: with a prompt it classifies, without one it writes."""
 
     prompt: Prompt | None
@@ -57,7 +57,7 @@ class _Use:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Placement:
     """The device and the precision of a model that is loaded by name."""
 
     device: str | torch.device | None
@@ -116,7 +116,7 @@ def load(
         InputError, AnswerError, NonFiniteError: settings that do not fit; a function that does not answer as agreed.
     """
     use = replace(_use(prompt, explained, calibrate, _compared(similarity, pooling)), aggregation=aggregation)
-    place = _Place(device, dtype, device_map)
+    place = _Placement(device, dtype, device_map)
     agreed = Agreement(classes, multi_label, pairs, batch, concurrency, name)
     if not isinstance(model, str | Path) and not is_plain_model(model):
         _check_alone(tokenizer, place)
@@ -132,17 +132,17 @@ def load(
     return _by_name(str(model), place, use)
 
 
-def _behind(endpoint: Endpoint, agreed: Agreement, use: _Use) -> LanguageModel | Writer:
+def _behind(endpoint: Endpoint, agreed: Agreement, use: _Usage) -> LanguageModel | Writer:
     """The adapter of a model behind a server."""
     others = [name for name in agreed.given if name != "concurrency"]
-    if others or use != _Use(use.prompt, "input", False):
+    if others or use != _Usage(use.prompt, "input", False):
         raise InputError(
             "a model behind a server accepts only prompt=, served= and concurrency=: leave the others out."
         )
     return writer_behind(endpoint) if use.prompt is None else from_endpoint(endpoint, use.prompt)
 
 
-def _by_name(name: str, place: _Place, use: _Use) -> LanguageModel | Generator:
+def _by_name(name: str, place: _Placement, use: _Usage) -> LanguageModel | Generator:
     if place.device is not None and place.device_map is not None:
         raise InputError("device and device_map exclude each other: give one of them.")
     ready_made = name.startswith(zoo.PREFIX) or zoo.is_adapter(Path(name))
@@ -195,15 +195,15 @@ def _compared(similarity: Measure | None, pooling: Pooled | None) -> Compared | 
     return compared(similarity, pooling)
 
 
-def _use(prompt: Prompt | str | Path | None, explained: Explained, calibrate: bool, vectors: Compared | None) -> _Use:
+def _use(prompt: Prompt | str | Path | None, explained: Explained, calibrate: bool, vectors: Compared | None) -> _Usage:
     if explained not in EXPLAINED:
         raise UnknownNameError("value of explained", explained, EXPLAINED)
     if vectors is not None and (prompt is not None or explained != "input" or calibrate):
         raise InputError("similarity= compares vectors, and a prompt classifies: leave one of them out.")
-    return _Use(None if prompt is None else find(prompt), explained, calibrate, vectors)
+    return _Usage(None if prompt is None else find(prompt), explained, calibrate, vectors)
 
 
-def _adapter(model: nn.Module, tokenizer: Tokenizer, name: str, use: _Use) -> LanguageModel | Generator:
+def _adapter(model: nn.Module, tokenizer: Tokenizer, name: str, use: _Usage) -> LanguageModel | Generator:
     core = inner_model(model)
     kind = type(core).__name__
     if use.prompt is not None:
@@ -254,7 +254,9 @@ def _is_written_by_decoder(core: PreTrainedModel) -> bool:
     )
 
 
-def _in_hand(model: nn.Module, tokenizer: Tokenizer | None, place: _Place, use: _Use) -> LanguageModel | Generator:
+def _in_hand(
+    model: nn.Module, tokenizer: Tokenizer | None, place: _Placement, use: _Usage
+) -> LanguageModel | Generator:
     if tokenizer is None:
         raise InputError("an already loaded model needs its tokenizer: load(model, tokenizer).")
     if place.given:
@@ -270,7 +272,7 @@ def _name_of(model: nn.Module) -> str:
     return core.config.name_or_path or type(core).__name__
 
 
-def _check_alone(tokenizer: Tokenizer | None, place: _Place) -> None:
+def _check_alone(tokenizer: Tokenizer | None, place: _Placement) -> None:
     """InputError for arguments that only a torch model takes."""
     if tokenizer is not None or place.given:
         raise InputError(
@@ -296,15 +298,15 @@ def _check_own(tokenizer: Tokenizer | None) -> None:
         )
 
 
-def _check_unprompted(model: object, use: _Use) -> None:
+def _check_unprompted(model: object, use: _Usage) -> None:
     """InputError for a prompt, except for a pipeline, which may hold a language model."""
-    if use != _Use(None, "input", False) and not is_pipeline(model):
+    if use != _Usage(None, "input", False) and not is_pipeline(model):
         raise InputError(
             "prompt, explained, calibrate and aggregation apply to transformers models only: leave them out."
         )
 
 
-def _ready_made(name: str, use: _Use) -> tuple[PreTrainedModel, Tokenizer, _Use]:
+def _ready_made(name: str, use: _Usage) -> tuple[PreTrainedModel, Tokenizer, _Usage]:
     if not name.startswith(zoo.PREFIX):
         return *zoo.load_adapter(Path(name)), use
     if zoo.is_embedder(name):
@@ -314,7 +316,7 @@ def _ready_made(name: str, use: _Use) -> tuple[PreTrainedModel, Tokenizer, _Use]
         return *zoo.load_demo(name), use
     prompt = zoo.demo_prompt(name)
     if use.prompt is None and prompt is not None:
-        use = _Use(find(prompt), use.explained, use.calibrate)
+        use = _Usage(find(prompt), use.explained, use.calibrate)
     return *zoo.load_demo_language_model(name), use
 
 

@@ -11,18 +11,18 @@ _SAMPLES = 64
 
 
 @dataclass(frozen=True, slots=True)
-class _Origin:
+class _AdapterFiles:
     files: tuple[Path, ...]
     samples: tuple[Tensor, ...]
 
 
-_KNOWN: WeakKeyDictionary[nn.Module, _Origin] = WeakKeyDictionary()
+_KNOWN: WeakKeyDictionary[nn.Module, _AdapterFiles] = WeakKeyDictionary()
 
 
 def remember(model: nn.Module, folders: tuple[Path, ...]) -> None:
     """Record that the model was just built from the safetensors in these folders, the base's first."""
     files = tuple(path for folder in folders for path in sorted(folder.glob("*.safetensors")))
-    _KNOWN[model] = _Origin(files, _samples(model))
+    _KNOWN[model] = _AdapterFiles(files, _samples(model))
 
 
 def origin_of(model: nn.Module) -> tuple[Path, ...]:

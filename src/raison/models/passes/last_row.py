@@ -24,7 +24,7 @@ from raison.core.dims import Embeddings, Logits
 from raison.core.errors import UnsupportedError
 from raison.models.passes.batching import TokenBatch
 from raison.models.stack.hooks import hooked
-from raison.models.stack.layers import Call, ReachedError, layer_stack, replaced_output
+from raison.models.stack.layers import LayerCall, ReachedError, layer_stack, replaced_output
 
 Predict = Callable[[TokenBatch, Embeddings | None], Logits]
 
@@ -118,12 +118,12 @@ class _Narrowing:
             return None
         self._busy = True
         try:
-            whole = Call(args, kwargs)
+            whole = LayerCall(args, kwargs)
             attended = _first_row(layer, whole)
             if attended is None:
                 return None
             row = whole.of_row(0)
-            with _Attention(attended):
+            with _FirstRowMode(attended):
                 self._output.append(row.run(layer, row.hidden))
             self.narrowed = True
             return row.args, dict(row.kwargs)
@@ -136,17 +136,17 @@ class _Narrowing:
         return replaced_output(self._output.pop())(layer, args, output)
 
 
-def _first_row(layer: nn.Module, call: Call) -> Tensor | None:
+def _first_row(layer: nn.Module, call: LayerCall) -> Tensor | None:
     """The first token's attention output, (batch, heads, 1, features); None for other kinds of attention."""
     try:
-        with _Attention():
+        with _FirstRowMode():
             call.run(layer, call.hidden)
     except ReachedError as reached:
         return reached.output
     return None
 
 
-class _Attention(TorchFunctionMode):
+class _FirstRowMode(TorchFunctionMode):
     """Captures the first row of the layer's attention and leaves the layer, or replaces that row by a given one."""
 
     def __init__(self, given: Tensor | None = None) -> None:

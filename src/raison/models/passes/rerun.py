@@ -28,7 +28,7 @@ from raison.models.passes.forward import ForwardPasses
 from raison.models.stack.attention_steps import Step
 from raison.models.stack.eval_mode import evaluating
 from raison.models.stack.hooks import hooked
-from raison.models.stack.layers import Call, ReachedError, kept_calls, layer_stack, replaced_output
+from raison.models.stack.layers import LayerCall, ReachedError, kept_calls, layer_stack, replaced_output
 from raison.models.stack.tap import Tap, attention_modules, tap
 
 Rows = Callable[[Encoding], Float[Tensor, "batch tokens"]]
@@ -42,11 +42,11 @@ _FAILURES = (RuntimeError, ValueError, TypeError, KeyError, AttributeError, Inde
 
 
 @dataclass(frozen=True, slots=True)
-class Base:
+class PlainPass:
     """What the plain pass over a text recorded; calls and records are by layer."""
 
     batch: TokenBatch
-    calls: dict[int, Call]
+    calls: dict[int, LayerCall]
     records: Tap
     rows: Float[Tensor, " tokens"]
     """The weight of each position in the prediction."""
@@ -101,7 +101,7 @@ class Reruns(ReplaceableAttention):
             base = self._run_plain(encoding, rows[0], wanted)
             return [self._site(encoding, base, layer, total - 1) for layer in wanted]
 
-    def _run_plain(self, encoding: Encoding, rows: Float[Tensor, " tokens"], wanted: Sequence[int]) -> Base:
+    def _run_plain(self, encoding: Encoding, rows: Float[Tensor, " tokens"], wanted: Sequence[int]) -> PlainPass:
         length = encoding.lengths[0]
         ids, types = encoding.input_ids[:, :length], encoding.type_ids[:, :length]
         batch = TokenBatch(ids.clone(), types.clone(), torch.tensor([length]))
@@ -110,7 +110,7 @@ class Reruns(ReplaceableAttention):
             tap(self._core, ("probabilities", "value"), set(wanted)) as records,
         ):
             self._predict(batch)
-        return Base(batch, calls, records, rows[:length])
+        return PlainPass(batch, calls, records, rows[:length])
 
     def _stack(self) -> list[nn.Module]:
         try:
@@ -118,7 +118,7 @@ class Reruns(ReplaceableAttention):
         except UnsupportedError:
             return []
 
-    def _site(self, encoding: Encoding, base: Base, layer: int, last: int) -> AttentionSite:
+    def _site(self, encoding: Encoding, base: PlainPass, layer: int, last: int) -> AttentionSite:
         probabilities = base.records.probabilities[layer][0]
         row = base.single if layer == last else None
         reach = slice(None) if row is None else slice(row, row + 1)
@@ -178,7 +178,7 @@ class LayerSite(AttentionSite):
 class WholeRunner(Runner):
     """Runs the whole model on a batch of equal texts, with one layer's attention replaced: all of it, or one row."""
 
-    def __init__(self, core: nn.Module, predict: Predict, base: Base, layer: int, row: int | None) -> None:
+    def __init__(self, core: nn.Module, predict: Predict, base: PlainPass, layer: int, row: int | None) -> None:
         self._core = core
         self._predict = predict
         self._batch = base.batch
@@ -204,7 +204,7 @@ class WholeRunner(Runner):
 class UpperRunner(Runner):
     """Runs a layer and those above it; see the module's docstring."""
 
-    def __init__(self, core: nn.Module, stack: list[nn.Module], predict: Predict, base: Base, layer: int) -> None:
+    def __init__(self, core: nn.Module, stack: list[nn.Module], predict: Predict, base: PlainPass, layer: int) -> None:
         self._core = core
         self._stack = stack
         self._predict = predict

@@ -26,7 +26,7 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TokenStep:
     """A token that was written, or read, and the likeliest ones in its place."""
 
     chosen: Token
@@ -52,7 +52,7 @@ def text_of(choice: Answer) -> str:
     return text
 
 
-def steps_of(choice: Answer) -> tuple[Step, ...]:
+def steps_of(choice: Answer) -> tuple[TokenStep, ...]:
     """The tokens with log-probabilities; () where the server gives none. Raises AnswerError for impossible ones."""
     logprobs = choice.get("logprobs")
     if not isinstance(logprobs, dict):
@@ -64,7 +64,7 @@ def steps_of(choice: Answer) -> tuple[Step, ...]:
     return ()
 
 
-def prompt_steps(choice: Answer) -> tuple[Step, ...]:
+def prompt_steps(choice: Answer) -> tuple[TokenStep, ...]:
     """The tokens of the prompt, after the first, by vLLM's `prompt_logprobs`; () without these."""
     logprobs = choice.get("prompt_logprobs")
     if not isinstance(logprobs, list):
@@ -77,14 +77,14 @@ def prompt_steps(choice: Answer) -> tuple[Step, ...]:
         number, token = next(iter(entry.items()))
         if not isinstance(token, dict) or not str(number).isdigit():
             raise AnswerError(f"the server's prompt_logprobs cannot be read ({str(entry)!r:.120}).")
-        steps.append(Step(Token(str(token.get("decoded_token")), int(number), _logprob(token.get("logprob"))), ()))
+        steps.append(TokenStep(Token(str(token.get("decoded_token")), int(number), _logprob(token.get("logprob"))), ()))
     return tuple(steps)
 
 
-def _step(entry: Answer) -> Step:
+def _step(entry: Answer) -> TokenStep:
     top = entry.get("top_logprobs")
     others = tuple(_token(one) for one in top if isinstance(one, dict)) if isinstance(top, list) else ()
-    return Step(_token(entry), others)
+    return TokenStep(_token(entry), others)
 
 
 def _token(entry: Answer) -> Token:
@@ -95,7 +95,7 @@ def _token(entry: Answer) -> Token:
     return Token(text, number if type(number) is int else None, _logprob(entry.get("logprob")))
 
 
-def _parallel(logprobs: Answer) -> tuple[Step, ...]:
+def _parallel(logprobs: Answer) -> tuple[TokenStep, ...]:
     tokens, values = logprobs["tokens"], logprobs["token_logprobs"]
     tops, starts = logprobs.get("top_logprobs") or [], logprobs.get("text_offset") or []
     if len(tokens) != len(values):
@@ -108,7 +108,7 @@ def _parallel(logprobs: Answer) -> tuple[Step, ...]:
         top = tops[place] if place < len(tops) and isinstance(tops[place], dict) else {}
         start = starts[place] if place < len(starts) and type(starts[place]) is int else None
         others = tuple(Token(str(name), None, _logprob(lp)) for name, lp in top.items())
-        steps.append(Step(Token(str(text), None, _logprob(value)), others, start))
+        steps.append(TokenStep(Token(str(text), None, _logprob(value)), others, start))
     return tuple(steps)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, final
 
 from raison.core.errors import AnswerError
-from raison.models.served.answers import Step, choices_of, prompt_steps, steps_of, text_of
+from raison.models.served.answers import TokenStep, choices_of, prompt_steps, steps_of, text_of
 from raison.models.served.server import Answer, Server
 
 BIAS = 100
@@ -14,7 +14,7 @@ BIAS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Continuation:
     """A continuation of a prompt: its text, and its tokens where they are known."""
 
     text: str
@@ -32,14 +32,14 @@ class Forced(ABC):
     def __init__(self, server: Server) -> None:
         self.server = server
 
-    def takes(self, wanted: Wanted) -> bool:
+    def takes(self, wanted: Continuation) -> bool:
         """Whether this continuation can be asked for."""
         if wanted.ids is None:
             return not self.by_id and self.longest is None
         return self.longest is None or len(wanted.ids) <= self.longest
 
     @abstractmethod
-    async def steps(self, frame: Answer, prompt: str, wanted: Wanted, repeat: int = 0) -> tuple[Step, ...]:
+    async def steps(self, frame: Answer, prompt: str, wanted: Continuation, repeat: int = 0) -> tuple[TokenStep, ...]:
         """The continuation's tokens with their log-probabilities, each after those before it.
 
         `frame` is the part of the request that holds the prompt. Raises AnswerError where other tokens come back.
@@ -53,7 +53,7 @@ class Echoed(Forced):
     name = "echo"
     by_id = False
 
-    async def steps(self, frame: Answer, prompt: str, wanted: Wanted, repeat: int = 0) -> tuple[Step, ...]:
+    async def steps(self, frame: Answer, prompt: str, wanted: Continuation, repeat: int = 0) -> tuple[TokenStep, ...]:
         whole = prompt + wanted.text
         body: Answer = {"prompt": whole, "max_tokens": 1, "temperature": 0, "logprobs": 1, "echo": True}
         [choice] = choices_of(await self.server.complete(body, whole, repeat))[:1]
@@ -71,7 +71,7 @@ class PromptScored(Forced):
     name = "prompt_logprobs"
     by_id = False
 
-    async def steps(self, frame: Answer, prompt: str, wanted: Wanted, repeat: int = 0) -> tuple[Step, ...]:
+    async def steps(self, frame: Answer, prompt: str, wanted: Continuation, repeat: int = 0) -> tuple[TokenStep, ...]:
         whole = prompt + wanted.text
         body: Answer = {"prompt": whole, "max_tokens": 1, "temperature": 0, "prompt_logprobs": 0}
         [choice] = choices_of(await self.server.complete(body, whole, repeat))[:1]
@@ -87,7 +87,7 @@ class Constrained(Forced):
 
     name = "grammar"
 
-    async def steps(self, frame: Answer, prompt: str, wanted: Wanted, repeat: int = 0) -> tuple[Step, ...]:
+    async def steps(self, frame: Answer, prompt: str, wanted: Continuation, repeat: int = 0) -> tuple[TokenStep, ...]:
         ids = _known(wanted)
         rule = " ".join(f"<[{token}]>" for token in ids)
         body: Answer = {**frame, "max_tokens": len(ids), "temperature": 0, "logprobs": 1, "grammar": f"root ::= {rule}"}
@@ -102,7 +102,7 @@ class Biased(Forced):
     name = "logit_bias"
     longest = 1
 
-    async def steps(self, frame: Answer, prompt: str, wanted: Wanted, repeat: int = 0) -> tuple[Step, ...]:
+    async def steps(self, frame: Answer, prompt: str, wanted: Continuation, repeat: int = 0) -> tuple[TokenStep, ...]:
         [token] = _known(wanted)
         options = {"logprobs": True, "top_logprobs": 1} if "messages" in frame else {"logprobs": 1}
         body: Answer = {**frame, **options, "max_tokens": 1, "temperature": 0, "logit_bias": {str(token): BIAS}}
@@ -110,20 +110,20 @@ class Biased(Forced):
         return _exactly(steps_of(choice), wanted)
 
 
-def _known(wanted: Wanted) -> tuple[int, ...]:
+def _known(wanted: Continuation) -> tuple[int, ...]:
     if not wanted.ids:
         raise AnswerError(f"the tokens of {wanted.text!r:.60} are not known.")
     return wanted.ids
 
 
-def _exactly(steps: tuple[Step, ...], wanted: Wanted) -> tuple[Step, ...]:
+def _exactly(steps: tuple[TokenStep, ...], wanted: Continuation) -> tuple[TokenStep, ...]:
     """The steps, if they are the continuation and nothing else."""
     if not _are(steps, wanted):
         raise AnswerError(_other(steps, wanted))
     return steps
 
 
-def _at_end(steps: tuple[Step, ...], wanted: Wanted) -> tuple[Step, ...]:
+def _at_end(steps: tuple[TokenStep, ...], wanted: Continuation) -> tuple[TokenStep, ...]:
     """The last steps that make up the continuation. Raises AnswerError where none begins at the seam."""
     if wanted.ids is not None and steps and steps[-1].chosen.id is not None:
         last = steps[len(steps) - len(wanted.ids) :]
@@ -140,14 +140,14 @@ def _at_end(steps: tuple[Step, ...], wanted: Wanted) -> tuple[Step, ...]:
     raise AnswerError(_other(steps[-3:], wanted))
 
 
-def _are(steps: Sequence[Step], wanted: Wanted) -> bool:
+def _are(steps: Sequence[TokenStep], wanted: Continuation) -> bool:
     ids = [step.chosen.id for step in steps]
     if wanted.ids is not None and None not in ids:
         return ids == list(wanted.ids)
     return "".join(step.chosen.text for step in steps) == wanted.text
 
 
-def _other(steps: Sequence[Step], wanted: Wanted) -> str:
+def _other(steps: Sequence[TokenStep], wanted: Continuation) -> str:
     shown = " ".join(repr(step.chosen.text) for step in steps) or "nothing"
     return (
         f"the server should have continued with {wanted.text!r:.60}, but its tokens are {shown:.100}: they merge with "

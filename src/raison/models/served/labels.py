@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import final
 
 from raison.core.errors import AnswerError, ServerError
-from raison.models.served.answers import Step, Token, choices_of, steps_of, text_of
-from raison.models.served.forced import Wanted
+from raison.models.served.answers import Token, TokenStep, choices_of, steps_of, text_of
+from raison.models.served.forced import Continuation
 from raison.models.served.probing import Powers, Tier, next_body
 from raison.models.served.server import Answer, Server
 
@@ -18,7 +18,7 @@ _SHORT = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
+class LabelTokens:
     """A class's word as it follows the prompt, and its tokens there; None where the server does not tell them."""
 
     name: str
@@ -29,7 +29,7 @@ class Label:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class LabelReading:
     """Probabilities of the labels among themselves, and by how much the tier alone lets any of them be wrong."""
 
     shares: tuple[float, ...]
@@ -41,7 +41,7 @@ class LabelReader:
     """Reads the labels behind prompts. `frame` makes of a text the part of a request that holds it, and its string."""
 
     def __init__(
-        self, server: Server, powers: Powers, labels: Sequence[Label], frame: Callable[[str], tuple[Answer, str]]
+        self, server: Server, powers: Powers, labels: Sequence[LabelTokens], frame: Callable[[str], tuple[Answer, str]]
     ) -> None:
         self.server, self.powers, self.labels, self.frame = server, powers, tuple(labels), frame
 
@@ -76,12 +76,12 @@ class LabelReader:
         """How many tokens the server writes for one text at the least."""
         return self.server.settings.samples * self._longest if self.tier == "text" else 1
 
-    async def read(self, text: str, repeat: int = 0) -> Reading:
+    async def read(self, text: str, repeat: int = 0) -> LabelReading:
         """The labels behind one text. Raises AnswerError where the answer names none or other tokens come back."""
         frame, prompt = self.frame(text)
         if self._whole:
             scores = [await self._forced(frame, prompt, label, repeat) for label in self.labels]
-            return Reading(_shares(scores))
+            return LabelReading(_shares(scores))
         if self.tier == "text":
             return await self._sampled(frame, prompt, repeat)
         [choice] = choices_of(await self.server.complete(next_body(frame, self.powers.top), prompt, repeat))[:1]
@@ -111,7 +111,7 @@ class LabelReader:
     @property
     def _forcible(self) -> bool:
         way = self.powers.forced
-        return way is not None and all(way.takes(Wanted(label.word, label.ids)) for label in self.labels)
+        return way is not None and all(way.takes(Continuation(label.word, label.ids)) for label in self.labels)
 
     @property
     def _whole(self) -> bool:
@@ -122,20 +122,20 @@ class LabelReader:
     def _longest(self) -> int:
         return _SHORT + max(len(label.word) for label in self.labels) // _SHORT
 
-    async def _forced(self, frame: Answer, prompt: str, label: Label, repeat: int) -> float:
+    async def _forced(self, frame: Answer, prompt: str, label: LabelTokens, repeat: int) -> float:
         assert self.powers.forced is not None, "asked for a continuation that the server does not score"
-        wanted = Wanted(label.first if label.first is not None else label.word, label.ids)
+        wanted = Continuation(label.first if label.first is not None else label.word, label.ids)
         steps = await self.powers.forced.steps(frame, prompt, wanted, repeat)
         return sum(step.chosen.logprob for step in steps)
 
-    async def _next(self, step: Step, frame: Answer, prompt: str, repeat: int) -> Reading:
+    async def _next(self, step: TokenStep, frame: Answer, prompt: str, repeat: int) -> LabelReading:
         """From the likeliest tokens; a label that is none of them is asked for, or bounded by the last of them."""
         logprobs = [self._among(label, step.top) for label in self.labels]
         missing = [number for number, value in enumerate(logprobs) if value is None]
         if self.tier == "scored":
             for number in missing:
                 logprobs[number] = await self._forced(frame, prompt, self.labels[number], repeat)
-            return Reading(_shares([value for value in logprobs if value is not None]))
+            return LabelReading(_shares([value for value in logprobs if value is not None]))
         if len(missing) == len(logprobs):
             raise AnswerError(
                 f"none of the label words is among the {len(step.top)} most likely tokens after {prompt[-60:]!r}, "
@@ -144,9 +144,9 @@ class LabelReader:
         most = _below(step.top)
         high = _shares([most if value is None else value for value in logprobs])
         low = _shares([-math.inf if value is None else value for value in logprobs])
-        return Reading(high, max(abs(a - b) for a, b in zip(high, low, strict=True)))
+        return LabelReading(high, max(abs(a - b) for a, b in zip(high, low, strict=True)))
 
-    def _among(self, label: Label, top: Sequence[Token]) -> float | None:
+    def _among(self, label: LabelTokens, top: Sequence[Token]) -> float | None:
         """The log-probability of a label's token among the likeliest; None where it is none of them.
 
         Where the label's tokens are not known, all those count that begin its word and no other label's.
@@ -162,7 +162,7 @@ class LabelReader:
             return None
         return math.log(sum(math.exp(token.logprob) for token in matching))
 
-    async def _sampled(self, frame: Answer, prompt: str, repeat: int) -> Reading:
+    async def _sampled(self, frame: Answer, prompt: str, repeat: int) -> LabelReading:
         """Shares of the sampled answers that begin with a label word, of those that begin with any."""
         wanted = self.server.settings.samples
         body = self._sampling(frame)
@@ -178,7 +178,7 @@ class LabelReader:
                 "that the model answers with, or state in the prompt what to answer."
             )
         shares = tuple(named.count(number) / len(named) for number in range(len(self.labels)))
-        return Reading(shares, max(_half_width(share, len(named)) for share in shares))
+        return LabelReading(shares, max(_half_width(share, len(named)) for share in shares))
 
     def _named(self, text: str) -> int | None:
         """The label whose word an answer begins with, white space apart; the longest, where several do."""

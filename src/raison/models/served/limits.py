@@ -8,7 +8,7 @@ from typing import Annotated
 
 from raison.core.errors import InputError, RaisonError
 from raison.core.settings.fields import Setting, mistakes_in, refuse
-from raison.models.served.tally import Count, Tally
+from raison.models.served.tally import RequestCount, Tally
 
 MILLION = 1_000_000
 _FIRST_RATE = 0.5
@@ -57,7 +57,7 @@ class Served:
 
 
 @dataclass(frozen=True, slots=True)
-class Tokens:
+class TokenUsage:
     """How many tokens a request takes: what the server reads and what it writes."""
 
     read: int
@@ -88,18 +88,18 @@ class Meter:
         """In the currency of the prices."""
         return self._price(self.tokens_in, self.tokens_out)
 
-    def reserve(self, characters: int, new_tokens: int) -> Tokens:
+    def reserve(self, characters: int, new_tokens: int) -> TokenUsage:
         """Count a request with a prompt of so many characters: its expected tokens. Raises SpentError."""
         with self._lock, self._of_all() as spent:
             expected = self.expected(characters)
-            self._check(spent, Count(1, expected, new_tokens))
-            self._add(spent, Count(1, expected, new_tokens))
-            return Tokens(expected, new_tokens)
+            self._check(spent, RequestCount(1, expected, new_tokens))
+            self._add(spent, RequestCount(1, expected, new_tokens))
+            return TokenUsage(expected, new_tokens)
 
-    def settle(self, reserved: Tokens, used: Tokens, characters: int) -> None:
+    def settle(self, reserved: TokenUsage, used: TokenUsage, characters: int) -> None:
         """Correct the count of a request whose prompt had so many characters by what the server says that it took."""
         with self._lock, self._of_all() as spent:
-            self._add(spent, Count(0, used.read - reserved.read, used.written - reserved.written))
+            self._add(spent, RequestCount(0, used.read - reserved.read, used.written - reserved.written))
             if characters:
                 rate = used.read / characters
                 self.rate = max(self.rate, rate) if self._known else rate
@@ -108,7 +108,7 @@ class Meter:
     def foresee(self, characters: Sequence[int], written: int) -> None:
         """Raises SpentError, before anything is sent, if these prompts, and so many new tokens, go beyond a limit."""
         with self._lock, self._of_all() as spent:
-            self._check(spent, Count(len(characters), sum(map(self.expected, characters)), written))
+            self._check(spent, RequestCount(len(characters), sum(map(self.expected, characters)), written))
 
     def expected(self, characters: int) -> int:
         """About how many tokens a prompt of so many characters has."""
@@ -120,15 +120,15 @@ class Meter:
         return read + written, self._price(read, written)
 
     @contextmanager
-    def _of_all(self) -> Iterator[Count]:
+    def _of_all(self) -> Iterator[RequestCount]:
         """What all processes of the run have spent."""
         if self.tally is None:
-            yield Count(self.requests, self.tokens_in, self.tokens_out)
+            yield RequestCount(self.requests, self.tokens_in, self.tokens_out)
             return
         with self.tally.held() as spent:
             yield spent
 
-    def _add(self, spent: Count, more: Count) -> None:
+    def _add(self, spent: RequestCount, more: RequestCount) -> None:
         spent.add(more)
         self.requests += more.requests
         self.tokens_in += more.tokens_in
@@ -137,7 +137,7 @@ class Meter:
     def _price(self, read: int, written: int) -> float:
         return (read * self.limits.price_in + written * self.limits.price_out) / MILLION
 
-    def _check(self, spent: Count, more: Count) -> None:
+    def _check(self, spent: RequestCount, more: RequestCount) -> None:
         limits = self.limits
         read, written = spent.tokens_in + more.tokens_in, spent.tokens_out + more.tokens_out
         exceeded = [

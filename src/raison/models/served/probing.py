@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from raison.core.errors import AnswerError, RefusedError, ServerError
-from raison.models.served.answers import Step, choices_of, steps_of, text_of
-from raison.models.served.forced import Biased, Constrained, Echoed, Forced, PromptScored, Wanted
+from raison.models.served.answers import TokenStep, choices_of, steps_of, text_of
+from raison.models.served.forced import Biased, Constrained, Continuation, Echoed, Forced, PromptScored
 from raison.models.served.server import Answer, Server
-from raison.models.served.tokens import Tokens
+from raison.models.served.tokens import ServerTokenizer
 
 Tier = Literal["scored", "top-k", "text"]
 """Log-probabilities of any continuation, of the likeliest next tokens, or none at all."""
@@ -26,7 +26,7 @@ class Powers:
     chat: bool
     top: int
     forced: Forced | None
-    tokens: Tokens | None
+    tokens: ServerTokenizer | None
 
 
 def frame_of(text: str, chat: bool) -> Answer:
@@ -42,7 +42,7 @@ def next_body(frame: Answer, top: int) -> Answer:
 
 async def probed(server: Server, chat: bool) -> Powers:
     """Asks half a dozen short requests. Raises ServerError if the server does not complete anything."""
-    server_tokens = Tokens(server)
+    server_tokens = ServerTokenizer(server)
     tokens = server_tokens if await server_tokens.works() else None
     frame = frame_of(BEGUN, chat)
     step = await _next(server, frame)
@@ -52,7 +52,7 @@ async def probed(server: Server, chat: bool) -> Powers:
     return Powers(chat, len(step.top), way, tokens)
 
 
-async def _next(server: Server, frame: Answer) -> Step | None:
+async def _next(server: Server, frame: Answer) -> TokenStep | None:
     """The next token with as many of the likeliest as the server gives; None where it gives text alone."""
     refusal: ServerError | None = None
     for top in TOPS:
@@ -76,7 +76,7 @@ async def _next(server: Server, frame: Answer) -> Step | None:
     return None
 
 
-async def _forced(server: Server, frame: Answer, step: Step, tokens: Tokens | None) -> Forced | None:
+async def _forced(server: Server, frame: Answer, step: TokenStep, tokens: ServerTokenizer | None) -> Forced | None:
     """The first way in which the server tells what it is known to say of a token that is not the likeliest."""
     second = next((token for token in step.top if token.text != step.chosen.text and token.text.strip()), None)
     if second is None:
@@ -85,7 +85,7 @@ async def _forced(server: Server, frame: Answer, step: Step, tokens: Tokens | No
     if ids is None and tokens is not None:
         whole, before = (await tokens.of(BEGUN + second.text)).ids, (await tokens.of(BEGUN)).ids
         ids = whole[len(before) :] if whole[: len(before)] == before else None
-    wanted = Wanted(second.text, ids)
+    wanted = Continuation(second.text, ids)
     chat = "messages" in frame
     for kind in (Biased,) if chat else (Echoed, PromptScored, Constrained, Biased):
         way: Forced = kind(server)

@@ -7,7 +7,7 @@ from typing import Any, final
 from raison.core.errors import AnswerError, RefusedError
 from raison.jobs import shared
 from raison.models.served.address import Address
-from raison.models.served.limits import Meter, Served, Tokens
+from raison.models.served.limits import Meter, Served, TokenUsage
 from raison.models.served.store import Store, key_of
 from raison.models.served.tally import Tally
 from raison.models.served.transport import Transport
@@ -103,7 +103,7 @@ class Server:
             self.meter.reused += 1
             return known
         new = int(body.get("max_tokens", 1)) * int(body.get("n", 1))
-        reserved: list[Tokens] = []
+        reserved: list[TokenUsage] = []
         answer = await self._transport.send(
             path, {"model": self.model, **body}, lambda: reserved.append(self.meter.reserve(len(prompt), new))
         )
@@ -133,7 +133,7 @@ class Server:
         return answer if isinstance(answer, dict) else None
 
 
-def _usage(answer: Answer) -> Tokens | None:
+def _usage(answer: Answer) -> TokenUsage | None:
     """How many tokens the server says that it read and wrote."""
     usage = answer.get("usage")
     if not isinstance(usage, dict):
@@ -141,4 +141,4 @@ def _usage(answer: Answer) -> Tokens | None:
     counts = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")]
     if any(type(count) is not int or count < 0 for count in counts):
         return None
-    return Tokens(*counts)  # type: ignore[arg-type]
+    return TokenUsage(*counts)  # type: ignore[arg-type]

@@ -6,10 +6,10 @@ from hashlib import blake2b
 
 from raison.core.errors import AnswerError
 from raison.models.served.answers import choices_of, steps_of, text_of
-from raison.models.served.forced import Forced, Wanted
+from raison.models.served.forced import Continuation, Forced
 from raison.models.served.probing import frame_of
 from raison.models.served.server import Answer, Server
-from raison.models.served.tokens import Tokens
+from raison.models.served.tokens import ServerTokenizer
 from raison.text.segment import Span
 
 
@@ -17,7 +17,7 @@ from raison.text.segment import Span
 class Spelled:
     """A continuation, and the characters of each of its tokens in it; `warning` where the boundary is ambiguous."""
 
-    wanted: Wanted
+    wanted: Continuation
     spans: tuple[Span, ...]
     warning: str | None = None
 
@@ -50,14 +50,14 @@ async def written_tokens(server: Server, prompt: str, new_tokens: int) -> Spelle
     known = tuple(number for number in ids if number is not None)
     if not text or "".join(texts) != text or len(known) < len(ids):
         return None
-    return Spelled(Wanted(text, known), _spans(texts))
+    return Spelled(Continuation(text, known), _spans(texts))
 
 
-async def spelled(way: Forced, tokens: Tokens | None, prompt: str, text: str) -> Spelled:
+async def spelled(way: Forced, tokens: ServerTokenizer | None, prompt: str, text: str) -> Spelled:
     """The tokens of a given continuation. Raises AnswerError where the server does not tell them."""
     if not way.by_id:
-        steps = await way.steps(frame_of(prompt, chat=False), prompt, Wanted(text))
-        return Spelled(Wanted(text), _spans([step.chosen.text for step in steps]))
+        steps = await way.steps(frame_of(prompt, chat=False), prompt, Continuation(text))
+        return Spelled(Continuation(text), _spans([step.chosen.text for step in steps]))
     if tokens is None:
         raise AnswerError("the server has no /tokenize, and accepts continuations only as token ids.")
     whole, before = await tokens.of(prompt + text), await tokens.of(prompt)
@@ -72,7 +72,7 @@ async def spelled(way: Forced, tokens: Tokens | None, prompt: str, text: str) ->
             "Give an output without such characters (output=, answer=)."
         )
     warning = "the prompt's last and the output's first characters would form one token; they were kept separate"
-    return Spelled(Wanted(text, ids), _spans(texts), None if together else warning)
+    return Spelled(Continuation(text, ids), _spans(texts), None if together else warning)
 
 
 def _spans(texts: Sequence[str]) -> tuple[Span, ...]:

@@ -18,14 +18,14 @@ _KEEP = "INSERT OR REPLACE INTO counts VALUES (?, ?, ?, ?)"
 
 
 @dataclass(slots=True)
-class Count:
+class RequestCount:
     """Requests, and the tokens that were read and written."""
 
     requests: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
 
-    def add(self, other: "Count") -> None:
+    def add(self, other: "RequestCount") -> None:
         """Add another count, which may be below zero."""
         self.requests += other.requests
         self.tokens_in += other.tokens_in
@@ -48,7 +48,7 @@ class Tally:
             self._file.execute(_TABLE)
 
     @contextmanager
-    def held(self) -> Iterator[Count]:
+    def held(self) -> Iterator[RequestCount]:
         """The count so far, for one process at a time; as it is at the end, without an error, it is kept.
 
         Raises DataError where the file cannot be read or written.
@@ -57,7 +57,7 @@ class Tally:
             self._file.execute("BEGIN IMMEDIATE")
         try:
             with self._said():
-                count = Count(*(self._file.execute(_FIND, (self._name,)).fetchone() or ()))
+                count = RequestCount(*(self._file.execute(_FIND, (self._name,)).fetchone() or ()))
             yield count
             with self._said():
                 self._file.execute(_KEEP, (self._name, *astuple(count)))

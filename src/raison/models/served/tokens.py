@@ -15,7 +15,7 @@ class Pieces:
     texts: tuple[str, ...] | None
 
 
-class Tokens:
+class ServerTokenizer:
     """Asks a server for tokens. llama.cpp takes `content`, vLLM and SGLang `prompt`; both read these bodies."""
 
     def __init__(self, server: Server) -> None:

@@ -44,7 +44,7 @@ def hooked(
     given: dict[Place, Before | After | None] = {"first": first, "before": before, "inner": inner, "after": after}
     chosen = {id(module): module for module in modules}
     actions = {(place, key): action for place, action in given.items() if action is not None for key in chosen}
-    opened = _Opened(actions)
+    opened = _HookActions(actions)
     keys = {key: chosen[key[1]] for key in actions}
     _install(keys)
     _OPEN.set((*_OPEN.get(), opened))
@@ -97,7 +97,7 @@ def held_still() -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Opened:
+class _HookActions:
     """The actions of one context, by place and the module's id."""
 
     actions: Mapping[tuple[Place, int], Callable[..., Any]]
@@ -112,7 +112,7 @@ class _Installed:
     users: int = 0
 
 
-_OPEN: ContextVar[tuple[_Opened, ...]] = ContextVar("raison_open_hooks", default=())
+_OPEN: ContextVar[tuple[_HookActions, ...]] = ContextVar("raison_open_hooks", default=())
 _INSTALLED: dict[tuple[Place, int], _Installed] = {}
 _LOCK = Lock()
 
@@ -137,7 +137,7 @@ def _remove(keys: Iterable[tuple[Place, int]]) -> None:
 
 
 def _changed_call(
-    place: Place, opened: Iterable[_Opened], module: nn.Module, args: Args, kwargs: Keywords | None
+    place: Place, opened: Iterable[_HookActions], module: nn.Module, args: Args, kwargs: Keywords | None
 ) -> tuple[Args, Keywords] | None:
     # Another thread, in between a hook and the note that it takes keywords, calls it without: it has no action here.
     if kwargs is None:
@@ -151,7 +151,7 @@ def _changed_call(
     return changed
 
 
-def _changed_output(place: Place, opened: Iterable[_Opened], module: nn.Module, args: Args, output: Any) -> Any:
+def _changed_output(place: Place, opened: Iterable[_HookActions], module: nn.Module, args: Args, output: Any) -> Any:
     for each in opened:
         action = each.actions.get((place, id(module)))
         new_output = None if action is None else action(module, args, output)

@@ -27,7 +27,7 @@ class ReachedError(BaseException):
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class LayerCall:
     """What a layer was called with; the hidden states are the first argument."""
 
     args: tuple[Any, ...]
@@ -39,7 +39,7 @@ class Call:
         states: Tensor = self.args[0] if self.args else self.kwargs["hidden_states"]
         return states
 
-    def expanded(self, batch: int) -> "Call":
+    def expanded(self, batch: int) -> "LayerCall":
         """The same for a batch of equal texts, without a copy; for a call with one."""
 
         def expand(tensor: Tensor) -> Tensor:
@@ -48,7 +48,7 @@ class Call:
 
         return self._mapped(expand)
 
-    def of_row(self, row: int) -> "Call":
+    def of_row(self, row: int) -> "LayerCall":
         """The same for one position alone."""
         texts, tokens = self.hidden.shape[:2]
 
@@ -81,9 +81,9 @@ class Call:
         tokens = self.hidden.shape[1]
         return not tensor.is_floating_point() and tuple(tensor.shape) == (1, tokens, tokens)
 
-    def _mapped(self, change: Change) -> "Call":
+    def _mapped(self, change: Change) -> "LayerCall":
         mapped = {name: _map(value, change) for name, value in self.kwargs.items()}
-        return Call(tuple(_map(value, change) for value in self.args), mapped)
+        return LayerCall(tuple(_map(value, change) for value in self.args), mapped)
 
 
 def layer_stack(model: nn.Module) -> list[nn.Module]:
@@ -107,12 +107,12 @@ def layer_stack(model: nn.Module) -> list[nn.Module]:
 
 
 @contextmanager
-def kept_calls(stack: Sequence[nn.Module], lowest: int = 0) -> Iterator[dict[int, Call]]:
+def kept_calls(stack: Sequence[nn.Module], lowest: int = 0) -> Iterator[dict[int, LayerCall]]:
     """What the layers of a stack are called with inside the context, the latest call of each, by their numbers.
 
     Of layers below the lowest one nothing is kept. A model runs a module as often as it stands in the stack.
     """
-    calls: dict[int, Call] = {}
+    calls: dict[int, LayerCall] = {}
     numbers: dict[nn.Module, list[int]] = {}
     for number, layer in enumerate(stack):
         numbers.setdefault(layer, []).append(number)
@@ -123,7 +123,7 @@ def kept_calls(stack: Sequence[nn.Module], lowest: int = 0) -> Iterator[dict[int
         number = layer_numbers[made[layer] % len(layer_numbers)]
         made[layer] += 1
         if number >= lowest:
-            calls[number] = Call(args, kwargs)
+            calls[number] = LayerCall(args, kwargs)
 
     with hooked([layer for layer, layer_numbers in numbers.items() if layer_numbers[-1] >= lowest], before=keep):
         yield calls

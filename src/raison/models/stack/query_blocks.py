@@ -69,7 +69,7 @@ def in_blocks(eager: Eager, heads: Heads, mask: Tensor | None, kwargs: dict[str,
         return eager(some, key[:, :, :last], value[:, :, :last], block_mask, **kwargs)[0]
 
     # Not every version of torch annotates it.
-    apply: Callable[..., Tensor] = _Blocks.apply
+    apply: Callable[..., Tensor] = _BlockedAttention.apply
     return apply(heads.query, heads.key, heads.value, _Blocked(part, again, rows))
 
 
@@ -104,7 +104,7 @@ class _Blocked:
         return [slice(start, start + self.rows) for start in range(0, query.shape[2], self.rows)]
 
 
-class _Blocks(torch.autograd.Function):
+class _BlockedAttention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, how: _Blocked) -> Tensor:
         ctx.save_for_backward(query, key, value)

@@ -16,7 +16,7 @@ from torch.utils._pytree import tree_leaves
 from raison.core.dims import Embeddings
 from raison.core.errors import UnsupportedError
 from raison.models.stack.hooks import Args, Keywords, hooked
-from raison.models.stack.layers import Call, layer_stack, replaced_output
+from raison.models.stack.layers import LayerCall, layer_stack, replaced_output
 
 
 class NotInARowError(BaseException):
@@ -31,7 +31,7 @@ class Recomputed:
     """A pass through a stack of layers, while it is made and when gradients go back."""
 
     layers: Sequence[nn.Module]
-    calls: list[Call] = field(default_factory=list)
+    calls: list[LayerCall] = field(default_factory=list)
     states: list[Tensor] = field(default_factory=list)
     """The input of the first layer, with its graph, and the output of each layer, without one."""
 
@@ -49,7 +49,7 @@ class Recomputed:
 
     def enter(self, layer: nn.Module, args: Args, kwargs: Keywords) -> None:
         """A layer is called: from the first one on, no graph is made."""
-        call = Call(args, kwargs)
+        call = LayerCall(args, kwargs)
         if not self.calls:
             self.states.append(call.hidden)
             torch.set_grad_enabled(False)

@@ -104,7 +104,7 @@ def tap(
     records = Tap()
     configs = configs_of(model)
     inside = frozenset(id(part) for part in (*model.modules(), *configs))
-    opened = _Opened(records, frozenset(record), frozenset(chosen), _Numbers(modules, first), inside, edit)
+    opened = _OpenTap(records, frozenset(record), frozenset(chosen), _Numbers(modules, first), inside, edit)
     _switch(configs)
     _OPEN.set((*_OPEN.get(), opened))
     try:
@@ -112,7 +112,7 @@ def tap(
             if opened.numbers.shared:
                 watching.enter_context(hooked([_transformer(model).base_model], before=opened.numbers.restart))
             if untapped := [module for module in modules if not _dispatches(module)]:
-                mode = watching.enter_context(_Watch(opened))
+                mode = watching.enter_context(_TapMode(opened))
                 watching.enter_context(hooked(untapped, before=mode.begin, inner=mode.end))
             yield records
     finally:
@@ -190,7 +190,7 @@ class _Numbers:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Opened:
+class _OpenTap:
     """A tap while its context is open: what to record, of which layers, and the edit."""
 
     records: Tap
@@ -216,7 +216,7 @@ class _Switched:
 
 
 # The open taps belong to a thread (or task); the configs that they switch belong to all.
-_OPEN: ContextVar[tuple[_Opened, ...]] = ContextVar("raison_open_taps", default=())
+_OPEN: ContextVar[tuple[_OpenTap, ...]] = ContextVar("raison_open_taps", default=())
 _SWITCHED: dict[int, _Switched] = {}
 _LOCK = Lock()
 
@@ -306,7 +306,7 @@ def _attention(
     return output
 
 
-def _steps(module: nn.Module, here: list[_Opened]) -> Steps | None:
+def _steps(module: nn.Module, here: list[_OpenTap]) -> Steps | None:
     """What follows the call of an attention module; None where no tap looks at this layer."""
     numbers = [(opened, opened.numbers.of_call(module)) for opened in here]
     taps = [(opened, layer) for opened, layer in numbers if layer is not None and layer in opened.layers]
@@ -330,13 +330,13 @@ def _steps(module: nn.Module, here: list[_Opened]) -> Steps | None:
     return Steps(visit, watched, vars(module).get("num_attention_heads"))
 
 
-class _Watch(TorchFunctionMode):
+class _TapMode(TorchFunctionMode):
     """Follows modules that write their attention out, while one of them runs.
 
     Of nested taps the outermost one follows, for all of them.
     """
 
-    def __init__(self, opened: _Opened) -> None:
+    def __init__(self, opened: _OpenTap) -> None:
         super().__init__()
         self._opened = opened
         self._steps: Steps | None = None

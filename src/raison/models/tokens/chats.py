@@ -10,7 +10,7 @@ from transformers import PreTrainedTokenizerBase
 from raison.core.errors import InputError
 from raison.core.inputs.chat import Chat
 from raison.core.inputs.unit import Unit
-from raison.models.tokens.continuation import Prompt, sealed_around, sealed_tokens
+from raison.models.tokens.continuation import TokenizedPrompt, sealed_around, sealed_tokens
 from raison.text.segment import trim
 
 _REWRITTEN = (
@@ -43,14 +43,14 @@ class Framed:
     parts: tuple[Unit, ...]
 
 
-def chat_prompt(tokenizer: PreTrainedTokenizerBase, chat: Chat) -> Prompt:
+def chat_prompt(tokenizer: PreTrainedTokenizerBase, chat: Chat) -> TokenizedPrompt:
     """The chat in the tokenizer's own template, up to where the answer begins; see `framed`."""
     if tokenizer.chat_template is None:
         raise InputError("the tokenizer has no chat template: pass the prompt as a string.")
     frame = framed(chat, lambda other: _render(tokenizer, other))
     sealed = sealed_around(tokenizer, frame.text, frame.regions)
     ids, offsets = sealed_tokens(tokenizer, sealed)
-    return Prompt(frame.text, ids, offsets, frame.regions, parts=frame.parts, sealed=sealed)
+    return TokenizedPrompt(frame.text, ids, offsets, frame.regions, parts=frame.parts, sealed=sealed)
 
 
 def framed(chat: Chat, template: ChatTemplate) -> Framed:
@@ -183,8 +183,8 @@ def _parts(text: str, slots: Sequence[_Slot], places: Mapping[int, tuple[int, in
     return tuple(Unit(*spans[part], text[slice(*spans[part])], 0, names[part]) for part in ordered)
 
 
-def rendered_prompt(tokenizer: PreTrainedTokenizerBase, text: str) -> Prompt:
+def rendered_prompt(tokenizer: PreTrainedTokenizerBase, text: str) -> TokenizedPrompt:
     """A chat that was rendered before. Special tokens' names in its messages are no longer told from its own."""
     sealed = sealed_around(tokenizer, text, ())
     ids, offsets = sealed_tokens(tokenizer, sealed)
-    return Prompt(text, ids, offsets, ((0, len(text)),), sealed=sealed)
+    return TokenizedPrompt(text, ids, offsets, ((0, len(text)),), sealed=sealed)

@@ -17,7 +17,7 @@ from raison.text.units import find_units
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class TokenizedPrompt:
     """The input of a language model: the string, its tokens, and the spans of it that may be scored.
 
     The first `added` tokens are the tokenizer's own and have no characters in the string. `parts` are those that the
@@ -91,7 +91,7 @@ class Output:
         return joined[start:end]
 
 
-def plain_prompt(tokenizer: PreTrainedTokenizerBase, given: str | PartedText) -> Prompt:
+def plain_prompt(tokenizer: PreTrainedTokenizerBase, given: str | PartedText) -> TokenizedPrompt:
     """A prompt as it is, after the tokenizer's own begin-of-text token where it has one."""
     whole = _read(tokenizer, given)
     # A tokenizer that ends texts by itself would tell the model that there is nothing to go on with.
@@ -99,7 +99,9 @@ def plain_prompt(tokenizer: PreTrainedTokenizerBase, given: str | PartedText) ->
     return replace(whole, ids=whole.ids[:end], offsets=whole.offsets[:end], closing=0)
 
 
-def source_prompt(tokenizer: PreTrainedTokenizerBase, given: str | PartedText, start: tuple[int, ...]) -> Prompt:
+def source_prompt(
+    tokenizer: PreTrainedTokenizerBase, given: str | PartedText, start: tuple[int, ...]
+) -> TokenizedPrompt:
     """A text as an encoder reads it, and the tokens that its decoder begins with."""
     whole = _read(tokenizer, given)
     return replace(
@@ -111,7 +113,7 @@ def source_prompt(tokenizer: PreTrainedTokenizerBase, given: str | PartedText, s
     )
 
 
-def _read(tokenizer: PreTrainedTokenizerBase, given: str | PartedText) -> Prompt:
+def _read(tokenizer: PreTrainedTokenizerBase, given: str | PartedText) -> TokenizedPrompt:
     """A text with all tokens that the tokenizer gives it."""
     text = plain(given)
     if not isinstance(text, str):
@@ -124,7 +126,9 @@ def _read(tokenizer: PreTrainedTokenizerBase, given: str | PartedText) -> Prompt
     added, end = (owned[0], owned[-1] + 1) if owned else (count, count)
     parts = given.parts if isinstance(given, PartedText) else ()
     offsets = tuple(map(tuple, encoded["offset_mapping"]))
-    return Prompt(text, tuple(encoded["input_ids"]), offsets, ((0, len(text)),), added, parts, closing=count - end)
+    return TokenizedPrompt(
+        text, tuple(encoded["input_ids"]), offsets, ((0, len(text)),), added, parts, closing=count - end
+    )
 
 
 def sealed_around(tokenizer: PreTrainedTokenizerBase, text: str, regions: Sequence[Span]) -> str:
@@ -151,7 +155,7 @@ def sealed_tokens(tokenizer: PreTrainedTokenizerBase, sealed: str) -> tuple[tupl
     return names.ids(encoded["input_ids"], encoded.sequence_ids(0)), tuple(map(tuple, encoded["offset_mapping"]))
 
 
-def ids_with(tokenizer: PreTrainedTokenizerBase, prompt: Prompt, output: str) -> list[int]:
+def ids_with(tokenizer: PreTrainedTokenizerBase, prompt: TokenizedPrompt, output: str) -> list[int]:
     """The tokens of a prompt and an output as one string, without those that the tokenizer adds by itself.
 
     In an output special tokens are meant. The output of an encoder-decoder is a string of its own.
@@ -163,7 +167,7 @@ def ids_with(tokenizer: PreTrainedTokenizerBase, prompt: Prompt, output: str) ->
     return list(encoded["input_ids"])
 
 
-def spell(tokenizer: PreTrainedTokenizerBase, prompt: Prompt, ids: Sequence[int]) -> Output:
+def spell(tokenizer: PreTrainedTokenizerBase, prompt: TokenizedPrompt, ids: Sequence[int]) -> Output:
     """The output's text as it follows the prompt, and each token's characters.
 
     Tokens that make up one character together (bytes of it) all have that character.
@@ -202,7 +206,7 @@ class ContinuationEncoder:
     belong to its text. `against` is the token that each output token is contrasted with, if it is.
     """
 
-    prompt: Prompt
+    prompt: TokenizedPrompt
     output: Output
     earlier: bool = False
     pad_id: int = 0

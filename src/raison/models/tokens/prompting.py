@@ -24,7 +24,7 @@ Explained = Literal["input", "prompt"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Tokens:
+class _TokenizedText:
     """A string's tokens: ids, types and characters; `covered` are the characters with white space put back."""
 
     ids: tuple[int, ...]
@@ -119,7 +119,7 @@ class PromptEncoder:
         row = TokenRow(text, tokens.ids, tokens.types, offsets, units, unit_ids, removed)
         return row if self.explained == "input" else self._with_prompt(row, tokens, shown)
 
-    def _with_prompt(self, row: TokenRow, tokens: _Tokens, shown: str) -> TokenRow:
+    def _with_prompt(self, row: TokenRow, tokens: _TokenizedText, shown: str) -> TokenRow:
         """The same row with the whole string for its text and the prompt's parts for its first units."""
         string, start = self.rendered.around(shown), len(self.rendered.before)
         parts: list[Unit] = []
@@ -137,7 +137,7 @@ class PromptEncoder:
         )
         return replace(row, text=string, offsets=tokens.offsets, units=(*parts, *inputs), unit_ids=numbers)
 
-    def _cut(self, text: str, where: str, tokens: _Tokens) -> str:
+    def _cut(self, text: str, where: str, tokens: _TokenizedText) -> str:
         """The longest beginning of the text that fits, in whole tokens."""
         assert self.max_tokens is not None, "a text was truncated for a model without a length limit"
         start = len(self.rendered.before)
@@ -151,7 +151,7 @@ class PromptEncoder:
                 return shown
         raise TextTooLongError(f"no token of {where} fits: {self._sizes(text, tokens)}. Use a prompt with fewer shots.")
 
-    def _sizes(self, text: str, tokens: _Tokens) -> str:
+    def _sizes(self, text: str, tokens: _TokenizedText) -> str:
         start = len(self.rendered.before)
         length = sum(_tokens_in(tokens, (start, start + len(text))))
         assert self.max_tokens is not None, "a model without a length limit has no limit to report"
@@ -161,7 +161,7 @@ class PromptEncoder:
             f"reads at most {self.max_tokens + self._reserve}{rest}"
         )
 
-    def _tokenize(self, string: str) -> _Tokens:
+    def _tokenize(self, string: str) -> _TokenizedText:
         """The string's tokens with the special ones at the beginning, and none behind the answer cue.
 
         A chat template has written its own special tokens already.
@@ -193,7 +193,7 @@ class PromptEncoder:
             reached = max(reached, end)
         ids = self._names.ids(encoded["input_ids"][:length], owners[:length])
         types = tuple(encoded.get("token_type_ids", [0] * len(owners))[:length])
-        return _Tokens(ids, types, offsets, tuple(covered))
+        return _TokenizedText(ids, types, offsets, tuple(covered))
 
     def _check_room(self) -> None:
         length = len(self._tokenize(self._framed.around("")).ids)
@@ -228,7 +228,7 @@ def _template_of(tokenizer: PreTrainedTokenizerBase) -> Template | None:
     return template
 
 
-def _tokens_in(tokens: _Tokens, span: Span) -> list[bool]:
+def _tokens_in(tokens: _TokenizedText, span: Span) -> list[bool]:
     """Which tokens have a character of the span; a token without characters is where it stands."""
     start, end = span
     return [

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 
 from raison.core.errors import InputError
 from raison.core.inputs.unit import Unit
-from raison.models.tokens.continuation import Prompt
+from raison.models.tokens.continuation import TokenizedPrompt
 from raison.text.segment import Span, merged, sentence_spans, trim
-from raison.text.sourced import Place
+from raison.text.sourced import SourcePlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Sourced:
     `of_sentence` say of each piece where it belongs; a source's label is in no sentence (-1).
     """
 
-    prompt: Prompt
+    prompt: TokenizedPrompt
     sources: tuple[Unit, ...]
     sentences: tuple[Unit, ...]
     of_source: tuple[int, ...]
@@ -33,7 +33,7 @@ class Sourced:
         return tuple(ids.index(sentence.name) for sentence in self.sentences)
 
 
-def sourced(prompt: Prompt, places: Sequence[Place]) -> Sourced:
+def sourced(prompt: TokenizedPrompt, places: Sequence[SourcePlace]) -> Sourced:
     """The prompt with the sources at these places, in their order. Raises InputError for a source without a token.
 
     A token at the border of two sources belongs to the first; one at the border of a source belongs to it.
@@ -69,13 +69,13 @@ def sourced(prompt: Prompt, places: Sequence[Place]) -> Sourced:
     )
 
 
-def _blocks(prompt: Prompt) -> list[Span]:
+def _blocks(prompt: TokenizedPrompt) -> list[Span]:
     """The characters of each token; tokens that share characters are one."""
     cores = [trim(prompt.text, *span) for span in prompt.offsets[prompt.added :]]
     return merged([core for core in cores if core[0] < core[1]])
 
 
-def _sentence_of(block: Span, spans: Sequence[Span], place: Place) -> int:
+def _sentence_of(block: Span, spans: Sequence[Span], place: SourcePlace) -> int:
     """The sentence with the block's first character of the source's text; -1 for the label."""
     start = max(block[0], place.first)
     if not place.first <= start < min(block[1], place.last):
@@ -83,5 +83,5 @@ def _sentence_of(block: Span, spans: Sequence[Span], place: Place) -> int:
     return max((number for number, span in enumerate(spans) if span[0] <= start), default=0)
 
 
-def _unit(prompt: Prompt, start: int, end: int, name: str) -> Unit:
+def _unit(prompt: TokenizedPrompt, start: int, end: int, name: str) -> Unit:
     return Unit(start, end, prompt.text[start:end], 0, name)

@@ -29,7 +29,7 @@ class Coefficients:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class TokenMasks:
     """Which tokens attend, and which ones the explanation is spread over."""
 
     attending: Bool[Tensor, "batch tokens"]
@@ -76,7 +76,7 @@ def interpretable_attention(
     queries: Sequence[HeadStates],
     keys: Sequence[HeadStates],
     coefficients: Coefficients,
-    places: Places,
+    places: TokenMasks,
     norm: Norm,
 ) -> Float[Tensor, "batch tokens"]:
     """r of IvRA (Xie et al. 2024, equations 1 to 5): at least 0, of sum 1 over the explained tokens, 0 elsewhere.
@@ -97,7 +97,7 @@ def interpretable_attention(
 
 
 def mixed_heads(
-    scores: Sequence[Attention], mix: Float[Tensor, " coefficients"], places: Places
+    scores: Sequence[Attention], mix: Float[Tensor, " coefficients"], places: TokenMasks
 ) -> Float[Tensor, "batch tokens"]:
     """What SMaT's explainer normalises (Fernandes et al. 2022): attention scores before their softmax, of all layers.
 

@@ -32,7 +32,7 @@ def studentised_p(columns: Columns, statistic: Statistic, resamples: Iterable[We
     # Deviations, so that variances keep their precision.
     deviations = columns - centre
     size = np.maximum(np.abs(columns).max(axis=0), _STEP)
-    table = _Table(deviations, centre, size, statistic)
+    table = _CentredColumns(deviations, centre, size, statistic)
     (observed,), (error,) = table.moments(np.full((1, len(columns)), 1 / len(columns)))
     if np.isnan(observed):
         return float("nan")
@@ -63,7 +63,7 @@ def _all_alike(observed: float, columns: Columns, statistic: Statistic) -> float
     return float(min(1.0, 2 * (1 - share) ** len(columns)))
 
 
-class _Table:
+class _CentredColumns:
     """Columns as deviations from `centre`; `size` is the unit of the steps that slopes are estimated with."""
 
     def __init__(self, deviations: Columns, centre: np.ndarray, size: np.ndarray, statistic: Statistic) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from raison.text.edits import ORDER, drawn, edit
-from raison.text.sourced import Place
+from raison.text.sourced import SourcePlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,10 +13,10 @@ class EditedSources:
     """A prompt after an edit, and its sources where they are then, in their new order."""
 
     text: str
-    places: tuple[Place, ...]
+    places: tuple[SourcePlace, ...]
 
 
-def edit_sources(name: str, text: str, places: Sequence[Place]) -> EditedSources | None:
+def edit_sources(name: str, text: str, places: Sequence[SourcePlace]) -> EditedSources | None:
     """The prompt after one edit of its sources by its name, or None if they have no place for it.
 
     Which sources are edited depends only on the text. "order" exchanges two sources with their labels; any other edit
@@ -33,7 +33,7 @@ def edit_sources(name: str, text: str, places: Sequence[Place]) -> EditedSources
     return None
 
 
-def _replaced(text: str, places: Sequence[Place], number: int, written: str) -> EditedSources:
+def _replaced(text: str, places: Sequence[SourcePlace], number: int, written: str) -> EditedSources:
     """Other words for one source; its label stays."""
     place = places[number]
     moved = len(written) - (place.last - place.first)
@@ -42,7 +42,7 @@ def _replaced(text: str, places: Sequence[Place], number: int, written: str) -> 
     return EditedSources(text[: place.first] + written + text[place.last :], (*places[:number], moved_place, *after))
 
 
-def _exchanged(text: str, places: Sequence[Place], one: int, other: int) -> EditedSources:
+def _exchanged(text: str, places: Sequence[SourcePlace], one: int, other: int) -> EditedSources:
     """Two sources in each other's place; what stands between sources stays where it is."""
     new = [*places]
     new[one], new[other] = places[other], places[one]
@@ -54,5 +54,5 @@ def _exchanged(text: str, places: Sequence[Place], one: int, other: int) -> Edit
     return EditedSources(written, tuple(shifted))
 
 
-def _shifted(place: Place, by: int) -> Place:
-    return Place(place.id, place.start + by, place.first + by, place.last + by, place.end + by)
+def _shifted(place: SourcePlace, by: int) -> SourcePlace:
+    return SourcePlace(place.id, place.start + by, place.first + by, place.last + by, place.end + by)

@@ -8,7 +8,15 @@ from pathlib import Path
 from raison.core.errors import DataError, InputError
 from raison.text.prompts.check import PromptError, fill, mistakes_in, read_table
 from raison.text.prompts.kinds import Chat, Scoring
-from raison.text.prompts.render import Layout, Message, Place, Rendered, Template, render_chat, render_plain
+from raison.text.prompts.render import (
+    MessageLayout,
+    Place,
+    PromptMessage,
+    Rendered,
+    Template,
+    render_chat,
+    render_plain,
+)
 from raison.text.segment import Span, sentence_spans
 
 _SLOT = "{text}"
@@ -97,19 +105,19 @@ class Prompt:
             )
         return render_chat(self._layout(self.shots if self.chat == "turns" else ()), template)
 
-    def messages(self, text: str) -> tuple[Message, ...]:
+    def messages(self, text: str) -> tuple[PromptMessage, ...]:
         """The messages of a chat with the input in its slot, for what puts them into a template itself."""
         layout = self._layout(self.shots if self.chat == "turns" else ())
         *earlier, last = layout.messages
-        return (*earlier, Message(last.role, last.text[: layout.slot] + text + last.text[layout.slot :]))
+        return (*earlier, PromptMessage(last.role, last.text[: layout.slot] + text + last.text[layout.slot :]))
 
-    def _layout(self, turns: tuple[tuple[str, str], ...]) -> Layout:
+    def _layout(self, turns: tuple[tuple[str, str], ...]) -> MessageLayout:
         """The messages: the system's, two for each shot of `turns`, and the last with everything else."""
-        messages: list[Message] = []
+        messages: list[PromptMessage] = []
         parts: list[tuple[Place, Place]] = []
         if self.system is not None:
             parts += _places(0, sentence_spans(self.system))
-            messages.append(Message("system", self.system))
+            messages.append(PromptMessage("system", self.system))
         blocks, spans = self._opening()
         if not turns and self.shots:
             for text, label in self.shots:
@@ -123,13 +131,13 @@ class Prompt:
             # The template itself sets the space in front of an answer.
             answer = self.labels[label].strip()
             parts.append(((len(messages), len(content) - len(question)), (len(messages) + 1, len(answer))))
-            messages += [Message("user", content), Message("assistant", answer)]
+            messages += [PromptMessage("user", content), PromptMessage("assistant", answer)]
             blocks, spans = [], []
         parts += _places(len(messages), spans)
         head, _, cue = self.query.partition(_SLOT)
         before = self.separator.join([*blocks, head])
-        messages.append(Message("user", before + cue))
-        return Layout(tuple(messages), len(before), tuple(parts))
+        messages.append(PromptMessage("user", before + cue))
+        return MessageLayout(tuple(messages), len(before), tuple(parts))
 
     def _opening(self) -> tuple[list[str], list[Span]]:
         return ([self.task], list(sentence_spans(self.task))) if self.task else ([], [])

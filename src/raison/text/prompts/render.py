@@ -33,7 +33,7 @@ class Rendered:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class PromptMessage:
     """One message of a chat; a plain prompt is a single one."""
 
     role: str
@@ -41,22 +41,22 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class MessageLayout:
     """All messages, the place of the input (in the last one), and where each part starts and ends."""
 
-    messages: tuple[Message, ...]
+    messages: tuple[PromptMessage, ...]
     slot: int
     parts: tuple[tuple[Place, Place], ...]
 
 
-def render_plain(layout: Layout) -> Rendered:
+def render_plain(layout: MessageLayout) -> Rendered:
     """The single message's own text."""
     (message,) = layout.messages
     spans = tuple((start, end) for (_, start), (_, end) in layout.parts)
     return Rendered(message.text[: layout.slot], message.text[layout.slot :], spans)
 
 
-def render_chat(layout: Layout, template: Template) -> Rendered:
+def render_chat(layout: MessageLayout, template: Template) -> Rendered:
     """The messages in their template. Raises InputError for a template that does not take texts as they are."""
     marks = [_mark(number) for number in range(len(layout.messages) + 1)]
     frame = template([_sent(message.role, mark) for message, mark in zip(layout.messages, marks, strict=False)])
@@ -80,7 +80,7 @@ def _sent(role: str, content: str) -> dict[str, str]:
     return {"role": role, "content": content}
 
 
-def _gaps(frame: str, marks: Sequence[str], messages: Sequence[Message]) -> list[str]:
+def _gaps(frame: str, marks: Sequence[str], messages: Sequence[PromptMessage]) -> list[str]:
     """What the template writes before, between and after the messages."""
     gaps, rest = [], frame
     for mark, message in zip(marks, messages, strict=True):
@@ -95,7 +95,7 @@ def _gaps(frame: str, marks: Sequence[str], messages: Sequence[Message]) -> list
     return [*gaps, rest]
 
 
-def _check_contents(layout: Layout, mark: str, template: Template, expected: str) -> None:
+def _check_contents(layout: MessageLayout, mark: str, template: Template, expected: str) -> None:
     """The real messages must come out where the marks did, unchanged."""
     *earlier, last = layout.messages
     user_message = _sent(last.role, last.text[: layout.slot] + mark + last.text[layout.slot :])

@@ -15,7 +15,7 @@ _CLASS = "praise"
 
 
 @dataclass(frozen=True, slots=True)
-class _Example:
+class _AnsweredExample:
     """A text with a score for each unit: small models keep to the form only where they have seen it."""
 
     units: tuple[str, ...]
@@ -31,8 +31,8 @@ class _Example:
         return [f"{line}: {score:g}" for line, score in zip(_numbered(self.units), self.scores, strict=True)]
 
 
-_WORDS = _Example(("what", "a", "warm", "but", "slow", "film"), (0.1, 0.0, 0.9, -0.2, -0.6, 0.2))
-_SENTENCES = _Example(("We came by bus.", "What a warm film!", "It is slow."), (0.0, 0.9, -0.5))
+_WORDS = _AnsweredExample(("what", "a", "warm", "but", "slow", "film"), (0.1, 0.0, 0.9, -0.2, -0.6, 0.2))
+_SENTENCES = _AnsweredExample(("We came by bus.", "What a warm film!", "It is slow."), (0.0, 0.9, -0.5))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from raison.core.errors import UnknownNameError
-from raison.text.sourced.template import Filled, Place, SourceTemplate
+from raison.text.sourced.template import Filled, SourcePlace, SourceTemplate
 
-__all__ = ["Filled", "Place", "SourceTemplate", "find", "names"]
+__all__ = ["Filled", "SourcePlace", "SourceTemplate", "find", "names"]
 
 _FOLDER = Path(__file__).parent
 

@@ -13,7 +13,7 @@ _OF_SOURCE = re.compile(r"(\{text\}|\{id\}|\{number\})")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SourcePlace:
     """A source in a prompt: characters `start` to `end`, of which `first` to `last` are its text, the rest its label.
 
     The label comes and goes with the source.
@@ -31,7 +31,7 @@ class Filled:
     """A template with its question and its sources."""
 
     text: str
-    places: tuple[Place, ...]
+    places: tuple[SourcePlace, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class SourceTemplate:
                         text += {"{text}": source, "{id}": name, "{number}": str(number)}.get(part, part)
                         if part == "{text}":
                             last = len(text)
-                    places.append(Place(name, start, first, last, len(text)))
+                    places.append(SourcePlace(name, start, first, last, len(text)))
             else:
                 text += piece
         return Filled(text, tuple(places))

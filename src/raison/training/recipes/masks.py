@@ -1,4 +1,4 @@
-"""What an attribution model is trained and judged on: texts, the explained model's predictions, and soft masks."""
+"""The training and validation data of an attribution model: texts, the explained model's predictions, soft masks."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from raison.core.registry import label_of
 from raison.core.targets.target import probabilities
 from raison.explaining.attribution import Batch, explanations_of
 from raison.explaining.measuring import measure
-from raison.masking.attribution import Reading
+from raison.masking.attribution import AttributionBatch
 from raison.masking.soft import Prediction, SoftMasks
 from raison.masking.substitutes import Substitutes
 from raison.methods.aml import Aml
@@ -67,7 +67,7 @@ class MaskedTexts(nn.Module):
         self._texts = texts
         self._substitutes = substitutes
         self._half = half
-        self._reading = Reading.of(attributor, texts.encoding, merge)
+        self._reading = AttributionBatch.of(attributor, texts.encoding, merge)
         self._wanted = probabilities(texts.full.double(), texts.model.multi_label).float()
 
     def forward(self, rows: Int[Tensor, " batch"], weights: LossWeights, size: MaskSize) -> Float[Tensor, " batch"]:
@@ -118,7 +118,7 @@ def _generators(count: int) -> list[np.random.Generator]:
 
 
 def afresh(texts: Batch) -> Batch:
-    """The same texts, with what was evaluated so far and nothing that will be."""
+    """The same texts with a copy of the evaluations so far."""
     known = texts.evaluations
     evaluations = Evaluations(logits=dict(known.logits), reduced=dict(known.reduced))
     return replace(texts, evaluations=evaluations, maps={}, attributed={})

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from raison.core.inputs.chat import Chat
 from raison.data.sourced.articles import Article
-from raison.data.sourced.passages import Reading, readings
+from raison.data.sourced.passages import SourcedQuestions, readings
 from raison.data.sourced.planted import Kind, planted
 from raison.models.adapters.writing.generator import Generator
 from raison.models.passes.prefixes.trie import merge, sees
@@ -39,17 +39,17 @@ class ReadingBatches:
         """The readings of an epoch in an order that the seed draws."""
         settings = self.settings
         seed = settings.seed * 100_003 + number
-        found = list(readings(self.articles, settings.fewest, settings.most, settings.questions, seed))
+        drawn = list(readings(self.articles, settings.fewest, settings.most, settings.questions, seed))
         made_up = round(settings.planted * self.steps / (1 + settings.planted))
         kinds: tuple[tuple[Kind, int], ...] = (("single", made_up - made_up // 2), ("combined", made_up // 2))
         for kind, share in kinds:
             known = islice(planted(kind, others=6, seed=1 + seed), share)
-            found += [Reading(one.sources, ((one.question, one.answer),)) for one in known]
-        order = torch.randperm(len(found), generator=torch.Generator().manual_seed(seed)).tolist()
+            drawn += [SourcedQuestions(one.sources, ((one.question, one.answer),)) for one in known]
+        order = torch.randperm(len(drawn), generator=torch.Generator().manual_seed(seed)).tolist()
         # The number of groups differs between epochs, and the number of steps may not.
         order = [order[place % len(order)] for place in range(self.steps)]
         for place in order[start:]:
-            yield tree_batch(self.writer, found[place])
+            yield tree_batch(self.writer, drawn[place])
 
 
 class AnswerLogits(nn.Module):
@@ -74,7 +74,7 @@ class AnswerLogits(nn.Module):
         return logits[0].float()
 
 
-def tree_batch(writer: Generator, reading: Reading) -> TrainingBatch:
+def tree_batch(writer: Generator, reading: SourcedQuestions) -> TrainingBatch:
     """The prompts of a reading's questions, each with its answer, as one tree: what they share is run once."""
     rows = sorted(_row(writer, reading.sources, question, answer) for question, answer in reading.asked)
     # Nothing is predicted after the last token.
@@ -85,7 +85,7 @@ def tree_batch(writer: Generator, reading: Reading) -> TrainingBatch:
         reads += path[first - 1 :]
         labels += ids[first:]
     numbers = {"tokens": trie.tokens, "positions": trie.depths, "ends": trie.ends, "reads": reads}
-    return TrainingBatch({name: torch.tensor(found) for name, found in numbers.items()}, torch.tensor(labels))
+    return TrainingBatch({name: torch.tensor(values) for name, values in numbers.items()}, torch.tensor(labels))
 
 
 def _row(writer: Generator, sources: dict[str, str], question: str, answer: str) -> tuple[tuple[int, ...], int]:

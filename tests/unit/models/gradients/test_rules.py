@@ -13,7 +13,7 @@ from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capabilities.passes import Passes
 from raison.core.capabilities.rules import BackwardRules
 from raison.core.errors import UnsupportedError
-from raison.core.internals.rules import Difference, Relevance
+from raison.core.internals.rules import FiniteDifference, Relevance
 from raison.core.targets.target import Target
 from raison.models.gradients.rules.function_mode import RuleBook, applied
 from raison.models.gradients.rules.relevance import relevance_rules
@@ -181,7 +181,7 @@ def test_gradients_do_not_depend_on_the_batch() -> None:
     encoding = model.encode(list(TEXTS), "word")
     embeds = model.ask(WordEmbeddings).embed(encoding)
     target = Target(torch.tensor([0, 1, 2]), None, "logit")
-    for rules in (ATTN, Difference(embeds * 0.5)):
+    for rules in (ATTN, FiniteDifference(embeds * 0.5)):
         together, values = model.ask(BackwardRules).ruled_gradients(encoding, embeds, rules, target)
         model.budget.tokens = 1
         alone, own = model.ask(BackwardRules).ruled_gradients(encoding, embeds, rules, target)

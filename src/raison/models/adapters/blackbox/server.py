@@ -42,7 +42,7 @@ class ServedClassifier(LanguageModel):
         self.classes = tuple(label.name for label in reader.labels)
         self.undefined = {"logit": WITHOUT_LOGITS}
         self.bound_of: dict[str, float] = {}
-        self.capabilities = (_Again(self),)
+        self.capabilities = (_RepeatedLabels(self),)
         self._encoder = WordEncoder(1)
 
     @property
@@ -85,7 +85,7 @@ class ServedClassifier(LanguageModel):
 
 
 @final
-class _Again(AskedAgain):
+class _RepeatedLabels(AskedAgain):
     def __init__(self, model: ServedClassifier) -> None:
         self._model = model
 

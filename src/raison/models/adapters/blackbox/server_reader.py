@@ -19,7 +19,7 @@ from raison.core.results.generation import OTHER
 from raison.models.adapters.blackbox.background import run_in_background
 from raison.models.adapters.blackbox.function import masked_texts
 from raison.models.adapters.blackbox.server import WHY, Keeps
-from raison.models.served.forced import Forced, Wanted
+from raison.models.served.forced import Continuation, Forced
 from raison.models.served.probing import frame_of
 from raison.models.served.server import Server
 from raison.models.served.together import gathered
@@ -31,10 +31,10 @@ _LOGITS = "its server returns log-probabilities, which match logits only in diff
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TokenRequest:
     """An output as the server spells it, the tokens that are classes, and the texts of contrasts by their numbers."""
 
-    wanted: Wanted
+    wanted: Continuation
     tokens: tuple[int, ...]
     words: Mapping[int, str]
 
@@ -44,7 +44,7 @@ class _Request:
     """A continuation of so many tokens behind a masked prompt."""
 
     text: str
-    wanted: Wanted
+    wanted: Continuation
     count: int
 
 
@@ -60,11 +60,11 @@ class ServedReader(LanguageModel):
     max_tokens = None
     multi_label = False
 
-    def __init__(self, server: Server, way: Forced, rows: ContinuationEncoder, request: Asked) -> None:
+    def __init__(self, server: Server, way: Forced, rows: ContinuationEncoder, request: TokenRequest) -> None:
         self.server, self.name = server, server.name
         self.way, self._rows, self._asked = way, rows, request
         self.undefined = {} if rows.against is not None else dict.fromkeys(("logit", "margin"), _LOGITS)
-        self.capabilities = (_Again(self),)
+        self.capabilities = (_RepeatedTokens(self),)
         output = rows.output
         texts = [output.token_text(place, rows.prompt.text + output.text) for place in range(len(output.ids))]
         named = {**request.words, **dict(zip(output.ids, texts, strict=True))}
@@ -146,10 +146,10 @@ class ServedReader(LanguageModel):
             return
         before = output.text[: output.spans[number][0] - len(self._rows.prompt.text)]
         ids = (*output.ids[:number], token) if self.way.by_id else None
-        yield _Request(text, Wanted(before + word, ids), number + 1)
+        yield _Request(text, Continuation(before + word, ids), number + 1)
 
     def _alone(self, text: str, token: str, number: int) -> _Request:
-        return _Request(text, Wanted(token, (number,) if self.way.by_id else None), 1)
+        return _Request(text, Continuation(token, (number,) if self.way.by_id else None), 1)
 
     def _numbers(self, encoding: Encoding) -> list[int]:
         """Which token of the output each row of the encoding stands for: a row has those before its own."""
@@ -176,7 +176,7 @@ class ServedReader(LanguageModel):
 
 
 @final
-class _Again(AskedAgain):
+class _RepeatedTokens(AskedAgain):
     def __init__(self, reader: ServedReader) -> None:
         self._reader = reader
 

@@ -10,14 +10,14 @@ from raison.core.inputs.parts import PartedText, plain
 from raison.core.inputs.unit import PART
 from raison.core.model import LanguageModel
 from raison.models.adapters.blackbox.background import run_in_background
-from raison.models.adapters.blackbox.server_reader import Asked, ServedReader
+from raison.models.adapters.blackbox.server_reader import ServedReader, TokenRequest
 from raison.models.adapters.writing.writer import Writer
-from raison.models.served.forced import Forced, Wanted
+from raison.models.served.forced import Continuation, Forced
 from raison.models.served.probing import Powers, frame_of
 from raison.models.served.server import Server
 from raison.models.served.spelling import Spelled, spelled, written, written_tokens
 from raison.models.tokens.chats import framed
-from raison.models.tokens.continuation import ContinuationEncoder, Output, Prompt
+from raison.models.tokens.continuation import ContinuationEncoder, Output, TokenizedPrompt
 from raison.models.tokens.word_encoder import WordEncoder
 from raison.text.segment import Span
 
@@ -39,7 +39,7 @@ class ServedWriter(Writer):
     def chats(self) -> bool:
         return self._chats
 
-    def prompt(self, prompt: str | PartedText | Chat) -> Prompt:
+    def prompt(self, prompt: str | PartedText | Chat) -> TokenizedPrompt:
         if isinstance(prompt, Chat):
             if not self._chats:
                 raise InputError(f"{self.name} does not report its chat template: pass the prompt as a string.")
@@ -50,11 +50,11 @@ class ServedWriter(Writer):
             raise InputError("a prompt is a single text, and this is a pair: join the two.")
         return self._read(prompt)
 
-    def prompts_again(self, text: str) -> list[Prompt]:
+    def prompts_again(self, text: str) -> list[TokenizedPrompt]:
         plain = self.prompt(text)
         return [plain, replace(plain, sealed=text)] if self._chats else [plain]
 
-    def written(self, prompt: Prompt, ids: Sequence[int]) -> Output:
+    def written(self, prompt: TokenizedPrompt, ids: Sequence[int]) -> Output:
         for (before, _), known in self._spelled.items():
             if before == prompt.text and known.numbers == tuple(ids):
                 return self._output(prompt, known)
@@ -67,7 +67,7 @@ class ServedWriter(Writer):
             )
         return self.output(prompt, text)[0]
 
-    def continuation(self, prompt: Prompt, new_tokens: int) -> Output:
+    def continuation(self, prompt: TokenizedPrompt, new_tokens: int) -> Output:
         if new_tokens < 1:
             raise InputError(f"max_new_tokens cannot be {new_tokens}: give a whole number of at least 1.")
         ids = run_in_background(written_tokens(self.server, prompt.text, new_tokens))
@@ -78,16 +78,16 @@ class ServedWriter(Writer):
             raise InputError("the model ends the text right after the prompt: give the output to explain (output=).")
         return self.output(prompt, text)[0]
 
-    def output(self, prompt: Prompt, text: str) -> tuple[Output, str | None]:
+    def output(self, prompt: TokenizedPrompt, text: str) -> tuple[Output, str | None]:
         if not text:
             raise InputError("the output is empty: there is no token to explain.")
         spelling = run_in_background(spelled(self._way, self._tokens, prompt.text, text))
         return self._output(prompt, spelling), spelling.warning
 
-    def token_after(self, prompt: Prompt, output: Output, number: int, word: str | int) -> int:
+    def token_after(self, prompt: TokenizedPrompt, output: Output, number: int, word: str | int) -> int:
         written_id, before = output.ids[number], output.text[: output.spans[number][0] - len(prompt.text)]
         if isinstance(word, int):
-            token, text = word, self._text_of(prompt, Wanted(before, (*output.ids[:number], word)))
+            token, text = word, self._text_of(prompt, Continuation(before, (*output.ids[:number], word)))
         else:
             spelled_own = output.token_text(number, prompt.text + output.text)
             token, text = self._first_token(prompt, output.ids[:number], before, _as_spaced(word, spelled_own))
@@ -99,7 +99,7 @@ class ServedWriter(Writer):
         self._words[token] = text
         return token
 
-    def runners_up(self, prompt: Prompt, output: Output) -> tuple[int, ...]:
+    def runners_up(self, prompt: TokenizedPrompt, output: Output) -> tuple[int, ...]:
         raise UnsupportedError(
             f"of='margin' without contrast= is not possible on {self.name}",
             ["its server scores given tokens and does not report the most likely alternative at each position"],
@@ -111,16 +111,18 @@ class ServedWriter(Writer):
         spelling = self._spelled.get((rows.prompt.text, rows.output.text))
         if spelling is None:
             spelling = run_in_background(spelled(self._way, self._tokens, rows.prompt.text, rows.output.text))
-        return ServedReader(self.server, self._way, rows, Asked(spelling.wanted, tuple(tokens), dict(self._words)))
+        return ServedReader(
+            self.server, self._way, rows, TokenRequest(spelling.wanted, tuple(tokens), dict(self._words))
+        )
 
-    def _text_of(self, prompt: Prompt, wanted: Wanted) -> str:
+    def _text_of(self, prompt: TokenizedPrompt, wanted: Continuation) -> str:
         """The text of a continuation's last token, which the caller names by its number. Raises InputError."""
         if not self._way.by_id:
             raise InputError(f"contrast= is a token id, and {self.name} only accepts text: give a word.")
         steps = run_in_background(self._way.steps(frame_of(prompt.text, chat=False), prompt.text, wanted))
         return steps[-1].chosen.text
 
-    def _first_token(self, prompt: Prompt, ids: Sequence[int], before: str, word: str) -> tuple[int, str]:
+    def _first_token(self, prompt: TokenizedPrompt, ids: Sequence[int], before: str, word: str) -> tuple[int, str]:
         """The first token of a word behind a part of the output, and its text. Raises InputError."""
         spelling = run_in_background(spelled(self._way, self._tokens, prompt.text, before + word))
         if spelling.numbers[: len(ids)] != tuple(ids):
@@ -128,15 +130,15 @@ class ServedWriter(Writer):
         start, end = spelling.spans[len(ids)]
         return spelling.numbers[len(ids)], spelling.wanted.text[start:end]
 
-    def _read(self, given: str | PartedText) -> Prompt:
+    def _read(self, given: str | PartedText) -> TokenizedPrompt:
         parts = given.parts if isinstance(given, PartedText) else ()
         encoding = self._encoder.encode([given], PART if parts else "token")
         text = str(plain(given))
         ids: list[int] = encoding.input_ids[0].tolist()
         offsets: list[Span] = [(start, end) for start, end in encoding.offsets[0].tolist()]
-        return Prompt(text, tuple(ids), tuple(offsets), ((0, len(text)),), 0, tuple(parts))
+        return TokenizedPrompt(text, tuple(ids), tuple(offsets), ((0, len(text)),), 0, tuple(parts))
 
-    def _output(self, prompt: Prompt, spelling: Spelled) -> Output:
+    def _output(self, prompt: TokenizedPrompt, spelling: Spelled) -> Output:
         self._spelled[prompt.text, spelling.wanted.text] = spelling
         shift = len(prompt.text)
         return Output(spelling.wanted.text, spelling.numbers, tuple((a + shift, b + shift) for a, b in spelling.spans))

@@ -71,7 +71,7 @@ def expected(sampled: Callable[[int], Sample], longest: int | None, tokens: int)
         work(samples[0])
         (few, less), (many, more) = ((sample.tokens, _effort(work, sample)) for sample in samples)
         seconds, kept = (
-            Curve.through(Measured(few, float(one)), Measured(many, float(other))).at(tokens)
+            CostCurve.through(Measured(few, float(one)), Measured(many, float(other))).at(tokens)
             for one, other in ((less.seconds, more.seconds), (less.kept, more.kept))
         )
         return Effort(seconds, int(kept))
@@ -175,14 +175,14 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class CostCurve:
     """c n + d n^2 of n tokens."""
 
     linear: float
     square: float
 
     @classmethod
-    def through(cls, short: Measured, long: Measured) -> "Curve":
+    def through(cls, short: Measured, long: Measured) -> "CostCurve":
         """Through two measurements, both parts at least 0; a straight line where these are of equal length."""
         if short.tokens == long.tokens:
             return cls(long.each, 0.0)

@@ -8,12 +8,12 @@ from raison.core.errors import RaisonError
 from raison.core.inputs.unit import Text
 from raison.models.adapters.blackbox.function import BlackBox
 from raison.models.adapters.checks.determinism import change
-from raison.models.adapters.checks.selfcheck import Checked, Finding
+from raison.models.adapters.checks.selfcheck import Checked, SelfCheckFinding
 
 CLOSE = 1e-5
 
 
-def check_function(model: BlackBox, text: Text, other: Text) -> list[Finding]:
+def check_function(model: BlackBox, text: Text, other: Text) -> list[SelfCheckFinding]:
     """Check on two texts what is expected of a function; about six calls."""
     nothing: Text = ("", "") if model.pairs else ""
     return [
@@ -24,14 +24,14 @@ def check_function(model: BlackBox, text: Text, other: Text) -> list[Finding]:
     ]
 
 
-def _finding(name: str, check: Callable[[], Checked]) -> Finding:
+def _finding(name: str, check: Callable[[], Checked]) -> SelfCheckFinding:
     try:
         checked = check()
-        return Finding(name, checked.passed, checked.detail)
+        return SelfCheckFinding(name, checked.passed, checked.detail)
     except RaisonError as error:
-        return Finding(name, False, str(error))
+        return SelfCheckFinding(name, False, str(error))
     except Exception as error:  # noqa: BLE001 - the function is the caller's, and any error of it is what is looked for
-        return Finding(name, False, f"{type(error).__name__}: {error}")
+        return SelfCheckFinding(name, False, f"{type(error).__name__}: {error}")
 
 
 def _agreed(model: BlackBox, texts: tuple[Text, ...]) -> Checked:

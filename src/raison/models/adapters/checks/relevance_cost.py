@@ -1,4 +1,4 @@
-"""What a written text takes a method whose way back follows rules, told from two short prompts."""
+"""Time and memory of relevance propagation on a prompt, extrapolated from two short prompts."""
 
 import time
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from raison.core.method import Method
 from raison.core.problem import Evaluations, Ledger, Problem
 from raison.core.registry import name_of
 from raison.core.targets.target import Target
-from raison.models.adapters.checks.forecast import Curve, Measured, Sample, prompted
+from raison.models.adapters.checks.forecast import CostCurve, Measured, Sample, prompted
 from raison.models.adapters.checks.peak_memory import HELD, PeakMemory
 from raison.models.adapters.checks.throughput import Speed
 from raison.models.adapters.writing.generator import Generator
@@ -36,7 +36,7 @@ def relevance_cost(model: Statements, method: Method, tokens: int, written: int)
     with computed_as(tokens):
         _explain(method, samples[0])
         (less, low), (more, high) = (_measured(partial(_explain, method), sample) for sample in samples)
-    one = Curve.through(low, high)
+    one = CostCurve.through(low, high)
     points = method.cost(1).forwards
     # A text ends before the token that is predicted.
     lengths = [points * (tokens - number) for number in range(written)]
@@ -47,7 +47,7 @@ def relevance_cost(model: Statements, method: Method, tokens: int, written: int)
     if ruled.again(tokens):
         heads: int = model.writer.core.config.get_text_config().num_attention_heads
         squares = min(squares, query_blocks.NUMBERS // (points * heads))
-    seconds = Curve.through(less, more).at(tokens)
+    seconds = CostCurve.through(less, more).at(tokens)
     return Speed(0.0, seconds / tokens, 0, int(HELD * (together * one.linear * tokens + one.square * squares)))
 
 

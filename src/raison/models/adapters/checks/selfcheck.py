@@ -39,7 +39,7 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True)
-class _Check:
+class _SelfCheck:
     """A check, and the capability that a failure removes."""
 
     name: str
@@ -48,7 +48,7 @@ class _Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class SelfCheckFinding:
     """One check: whether it passed, with the number or the reason. A failure removes `capability`."""
 
     check: str
@@ -57,24 +57,24 @@ class Finding:
     capability: type[Capability] | None = None
 
 
-def selfcheck(model: Classifier, text: str = TEXT) -> list[Finding]:
+def selfcheck(model: Classifier, text: str = TEXT) -> list[SelfCheckFinding]:
     """Check every capability that the adapter claims on one text: about 12 forward and 4 backward passes."""
     encoding = model.encode([(QUESTION, text) if model.pairs else model.use.probe(text)], "token")
     checks = [
-        _Check("the adapter's prediction equals the plain model's", None, _plain),
-        _Check("equal calls give equal answers", None, _repeated),
-        _Check("padding changes nothing", None, _padding),
-        _Check("keeping every unit equals the plain text", None, _kept),
-        _Check("embeddings in place of ids give the same output", WordEmbeddings, _embeds),
-        _Check("gradients reach all embeddings", WordEmbeddings, _gradients),
-        _Check("intermediate predictions are those of shorter texts", StepLogits, _steps),
-        _Check("tapped attention equals the model's own", ReadableAttention, _tap),
-        _Check("rows of attention sum to 1", ReadableAttention, _rows),
-        _Check("the head reads known positions", ReadableAttention, _pooling),
-        _Check("recording the attention of every layer changes nothing", AttentionLayers, _layers),
-        _Check("backward rules do not change the prediction", BackwardRules, _rules),
-        _Check("layers rebuilt from their parts give the model's own states", Anatomy, _anatomy),
-        _Check("the model's own attention, put in its place, changes nothing", ReplaceableAttention, _put_in),
+        _SelfCheck("the adapter's prediction equals the plain model's", None, _plain),
+        _SelfCheck("equal calls give equal answers", None, _repeated),
+        _SelfCheck("padding changes nothing", None, _padding),
+        _SelfCheck("keeping every unit equals the plain text", None, _kept),
+        _SelfCheck("embeddings in place of ids give the same output", WordEmbeddings, _embeds),
+        _SelfCheck("gradients reach all embeddings", WordEmbeddings, _gradients),
+        _SelfCheck("intermediate predictions are those of shorter texts", StepLogits, _steps),
+        _SelfCheck("tapped attention equals the model's own", ReadableAttention, _tap),
+        _SelfCheck("rows of attention sum to 1", ReadableAttention, _rows),
+        _SelfCheck("the head reads known positions", ReadableAttention, _pooling),
+        _SelfCheck("recording the attention of every layer changes nothing", AttentionLayers, _layers),
+        _SelfCheck("backward rules do not change the prediction", BackwardRules, _rules),
+        _SelfCheck("layers rebuilt from their parts give the model's own states", Anatomy, _anatomy),
+        _SelfCheck("the model's own attention, put in its place, changes nothing", ReplaceableAttention, _put_in),
     ]
     return [
         _finding(check, model, encoding)
@@ -83,29 +83,31 @@ def selfcheck(model: Classifier, text: str = TEXT) -> list[Finding]:
     ]
 
 
-def same_again(model: LanguageModel, encoding: Encoding) -> Finding:
+def same_again(model: LanguageModel, encoding: Encoding) -> SelfCheckFinding:
     """Whether two equal evaluations agree, of any model: all that is asked is the core."""
     whole = [torch.ones(1, count, dtype=torch.bool) for count in encoding.unit_counts]
     once, twice = (torch.cat(model.masked_logits(encoding, whole, model.removals[0])).double() for _ in range(2))
     largest = float((once - twice).abs().max())
     same = largest <= 1e-5 * max(1.0, float(once.abs().max()))
-    return Finding("equal calls give equal answers", same, "yes" if same else f"an output differs by {largest:.1e}")
+    return SelfCheckFinding(
+        "equal calls give equal answers", same, "yes" if same else f"an output differs by {largest:.1e}"
+    )
 
 
-def disproved(findings: list[Finding]) -> frozenset[type[Capability]]:
+def disproved(findings: list[SelfCheckFinding]) -> frozenset[type[Capability]]:
     """Capabilities that the adapter claims and that a check refutes."""
     return frozenset(
         finding.capability for finding in findings if finding.capability is not None and not finding.passed
     )
 
 
-def _finding(check: _Check, model: Classifier, encoding: Encoding) -> Finding:
+def _finding(check: _SelfCheck, model: Classifier, encoding: Encoding) -> SelfCheckFinding:
     try:
         checked = check.run(model, encoding)
     except (RaisonError, RuntimeError, ValueError, TypeError, KeyError, IndexError, NotImplementedError) as error:
         # The check exists to find models that fail here; the model's own error gives the reason.
         checked = Checked(False, f"{type(error).__name__}: {str(error).strip().splitlines()[0]}")
-    return Finding(check.name, checked.passed, checked.detail, check.capability)
+    return SelfCheckFinding(check.name, checked.passed, checked.detail, check.capability)
 
 
 def _tolerance(model: Classifier) -> float:

@@ -15,7 +15,7 @@ from raison.models.adapters.classifier import Classifier, text_classifier
 from raison.models.passes.batching import shrinking
 from raison.models.passes.hidden_states import watched_layers
 from raison.models.stack.attention_steps import Step
-from raison.models.stack.layers import Call, kept_calls, layer_stack
+from raison.models.stack.layers import LayerCall, kept_calls, layer_stack
 from raison.models.stack.tap import tap
 
 
@@ -46,26 +46,26 @@ def value_zeroing_distances(model: LanguageModel, encoding: Encoding) -> Iterato
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Run:
+class _RecordedLayer:
     """A layer in the plain pass: what it was called with, and what it gave."""
 
     number: int
     layer: nn.Module
-    call: Call
+    call: LayerCall
     output: Float[Tensor, "1 tokens hidden"]
 
 
-def _plain_pass(model: Classifier, stack: list[nn.Module], encoding: Encoding) -> list[_Run]:
+def _plain_pass(model: Classifier, stack: list[nn.Module], encoding: Encoding) -> list[_RecordedLayer]:
     """All layers, the first one first."""
     # Under a tap the layers get masks of the same kind as in the re-runs.
     with kept_calls(stack) as calls, watched_layers(model.core) as outputs, tap(model.core, ()):
         model.ask(Passes).logits(encoding)
     # A prompt with label words of several tokens is run once for each of their prefixes, and the text itself last.
     last = outputs[-len(stack) :]
-    return [_Run(number, layer, calls[number], last[number]) for number, layer in enumerate(stack)]
+    return [_RecordedLayer(number, layer, calls[number], last[number]) for number, layer in enumerate(stack)]
 
 
-def _distances(model: Classifier, plain: _Run) -> Float[Tensor, "query key"]:
+def _distances(model: Classifier, plain: _RecordedLayer) -> Float[Tensor, "query key"]:
     tokens = plain.output.shape[1]
     whole = plain.output[0].cpu().double()
     distances = torch.zeros(tokens, tokens, dtype=torch.float64)

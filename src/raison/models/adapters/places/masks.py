@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from raison.core.errors import InputError, LoadError
-from raison.core.inputs.encoding import Encoding, Reading
+from raison.core.inputs.encoding import Encoding, PlaceReading
 from raison.core.inputs.parts import Given, plain
 from raison.core.inputs.unit import Granularity
 from raison.core.targets.choices import TargetSpec
@@ -90,7 +90,7 @@ class MaskEncoder:
 
 
 @dataclass(frozen=True, slots=True)
-class _Mask:
+class _FilledMask:
     """A mask of a text: its token, its characters, and the words of the vocabulary from the likeliest down."""
 
     token: int
@@ -151,12 +151,12 @@ class Filling(Choosing):
             raise InputError(
                 "only some texts have pairs of words: give pairs of words (this, not that) for all texts or for none."
             )
-        reading = Reading(torch.ones(len(spans), 1, dtype=torch.float64), torch.tensor(choices))
+        reading = PlaceReading(torch.ones(len(spans), 1, dtype=torch.float64), torch.tensor(choices))
         read = replace(encoding, spans=torch.tensor(spans), reading=reading)
         against = [1] * len(spans) if pairs[0] else None
         return Settled(read, [0] * len(spans), against, tuple(places), tuple(classes))
 
-    def _mask_of(self, masks: list[_Mask], spec: Any, whole: str) -> tuple[_Mask, Any]:
+    def _mask_of(self, masks: list[_FilledMask], spec: Any, whole: str) -> tuple[_FilledMask, Any]:
         """The mask that a target names, and the word there (None: the likeliest). Without a number, the first mask."""
         if isinstance(spec, int):
             spec = (spec, None)
@@ -174,7 +174,7 @@ class Filling(Choosing):
             )
         return matching[0], what
 
-    def _word(self, word: object, string: str, mask: _Mask) -> int:
+    def _word(self, word: object, string: str, mask: _FilledMask) -> int:
         """The token of a word: as it is written there, or an entry of the vocabulary; a number is the token itself."""
         if type(word) is int and 0 <= word < len(self._tokenizer):
             return word
@@ -205,7 +205,7 @@ class Filling(Choosing):
         first, second = self._spelled(word), self._spelled(other)
         return (first, second) if first != second else (first, str(self._tokenizer.convert_ids_to_tokens(other)))
 
-    def _masks(self, encoding: Encoding) -> list[list[_Mask]]:
+    def _masks(self, encoding: Encoding) -> list[list[_FilledMask]]:
         """The masks of each text with their likeliest words: a pass per mask."""
         masked = (encoding.input_ids == self._tokenizer.mask_token_id) & (encoding.unit_ids < 0)
         cells = (masked & encoding.attention_mask).nonzero()
@@ -219,15 +219,15 @@ class Filling(Choosing):
 
         for rows, (shares, words) in self._passes.in_batches(read, run):
             ranked.update((row, ranking) for row, *ranking in zip(rows, shares, words, strict=True))  # type: ignore[misc]
-        masks: list[list[_Mask]] = [[] for _ in encoding.texts]
+        masks: list[list[_FilledMask]] = [[] for _ in encoding.texts]
         for number, (text, token) in enumerate(cells.tolist()):
             start, end = encoding.offsets[text, token].tolist()
             share, words = ranked[number]
             likeliest, second = words.tolist()
-            masks[text].append(_Mask(token, start, end, (likeliest, second), float(share[0])))
+            masks[text].append(_FilledMask(token, start, end, (likeliest, second), float(share[0])))
         return masks
 
 
-def _anything(rows: int) -> Reading:
+def _anything(rows: int) -> PlaceReading:
     """A reading of which only the places count."""
-    return Reading(torch.ones(rows, 1), torch.zeros(rows, 1, 1, dtype=torch.long))
+    return PlaceReading(torch.ones(rows, 1), torch.zeros(rows, 1, 1, dtype=torch.long))

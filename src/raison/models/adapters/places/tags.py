@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from raison.core.errors import InputError, LoadError, UnknownNameError
-from raison.core.inputs.encoding import Encoding, Reading
+from raison.core.inputs.encoding import Encoding, PlaceReading
 from raison.core.inputs.parts import Given, plain
 from raison.core.inputs.unit import Granularity
 from raison.core.targets.choices import TargetSpec
@@ -301,7 +301,7 @@ class Tagging(Choosing):
                 choices[row, cell] = torch.tensor(self._choices(word.tag, first=word is words[0]))
             # Places beyond its own read the first again, with no weight.
             spans[row, len(cells) :], choices[row, len(cells) :] = spans[row, 0], choices[row, 0]
-        return replace(encoding, spans=spans, reading=Reading(weights, choices))
+        return replace(encoding, spans=spans, reading=PlaceReading(weights, choices))
 
     def _choices(self, number: int, first: bool) -> list[int]:
         """The tag that stands for each type where a word has this tag: with the same prefix, if there is one."""

@@ -2,18 +2,18 @@
 
 from raison.core.errors import TextTooLongError
 from raison.models.adapters.writing.writer import Writer
-from raison.models.tokens.continuation import Prompt
+from raison.models.tokens.continuation import TokenizedPrompt
 from raison.models.tokens.sourced import sourced
 from raison.models.tokens.written_answer import WrittenAnswer
 from raison.text.edits.sources import edit_sources
-from raison.text.sourced import Place
+from raison.text.sourced import SourcePlace
 
 
 def edited_answer(writer: Writer, answered: WrittenAnswer, name: str) -> WrittenAnswer | None:
     """The same tokens of the answer after the edited prompt; None if there is no place for the edit, or no room."""
     source = answered.source
     places = [
-        Place(unit.name, start, unit.start, unit.end, end)
+        SourcePlace(unit.name, start, unit.start, unit.end, end)
         for unit, (start, end) in zip(source.sources, source.blocks, strict=True)
     ]
     edited = edit_sources(name, source.prompt.text, places)
@@ -27,7 +27,7 @@ def edited_answer(writer: Writer, answered: WrittenAnswer, name: str) -> Written
     return WrittenAnswer(sourced(prompt, edited.places), output, answered.statements)
 
 
-def _read_alike(writer: Writer, prompt: Prompt, text: str) -> Prompt | None:
+def _read_alike(writer: Writer, prompt: TokenizedPrompt, text: str) -> TokenizedPrompt | None:
     """Another text, read as the prompt was: as it stands, or as a rendered chat. None if it was read differently."""
     ways = writer.prompts_again(prompt.text)
     alike = [number for number, way in enumerate(ways) if way.ids == prompt.ids]

@@ -26,7 +26,7 @@ from raison.models.tokens.chats import chat_prompt, rendered_prompt
 from raison.models.tokens.continuation import (
     ContinuationEncoder,
     Output,
-    Prompt,
+    TokenizedPrompt,
     ids_with,
     spell,
 )
@@ -47,7 +47,7 @@ GREEDY = {
 """The most likely token at each step, whatever the model's own settings say: only that is a prediction."""
 
 
-class _Told(StoppingCriteria):
+class _ProgressCriteria(StoppingCriteria):
     """Stops nothing by itself: each token is told, and who hears of it may end the writing there."""
 
     def __init__(self, advance: Advance) -> None:
@@ -78,7 +78,7 @@ class Generator(Writer):
     def chats(self) -> bool:
         return bool(self.tokenizer.chat_template)
 
-    def prompt(self, prompt: str | PartedText | Chat) -> Prompt:
+    def prompt(self, prompt: str | PartedText | Chat) -> TokenizedPrompt:
         """The prompt's tokens; a chat uses the tokenizer's template. Raises InputError."""
         if not isinstance(prompt, Chat):
             return self._next.prompt(prompt)
@@ -86,14 +86,14 @@ class Generator(Writer):
             raise InputError(f"{self.name} is an encoder-decoder, which reads texts, not chats: pass a string.")
         return chat_prompt(self._tokenizer, prompt)
 
-    def prompts_again(self, text: str) -> list[Prompt]:
+    def prompts_again(self, text: str) -> list[TokenizedPrompt]:
         """What a prompt may have been whose text is known: the text itself, or a chat as the template renders it."""
         plain = self.prompt(text)
         if self.core.config.is_encoder_decoder or self.tokenizer.chat_template is None:
             return [plain]
         return [plain, rendered_prompt(self._tokenizer, text)]
 
-    def continuation(self, prompt: Prompt, new_tokens: int) -> Output:
+    def continuation(self, prompt: TokenizedPrompt, new_tokens: int) -> Output:
         """The model's own output: the likeliest token at each step, up to the end-of-text token."""
         if new_tokens < 1:
             raise InputError(f"max_new_tokens cannot be {new_tokens}: give a whole number of at least 1.")
@@ -109,7 +109,7 @@ class Generator(Writer):
                 **start,
                 **GREEDY,
                 max_new_tokens=new_tokens,
-                stopping_criteria=StoppingCriteriaList([_Told(advance)]),
+                stopping_criteria=StoppingCriteriaList([_ProgressCriteria(advance)]),
                 pad_token_id=settings.pad_token_id if settings.pad_token_id is not None else min(stops, default=0),
             )
         ids = written[0, start[[*start][-1]].shape[1] :].tolist()
@@ -118,7 +118,7 @@ class Generator(Writer):
             raise InputError("the model ends the text right after the prompt: give the output to explain (output=).")
         return spell(self._tokenizer, prompt, ids[:length])
 
-    def output(self, prompt: Prompt, text: str) -> tuple[Output, str | None]:
+    def output(self, prompt: TokenizedPrompt, text: str) -> tuple[Output, str | None]:
         """The tokens of a given output after the prompt, and a warning if the boundary is ambiguous."""
         if not text:
             raise InputError("the output is empty: there is no token to explain.")
@@ -134,12 +134,12 @@ class Generator(Writer):
             return output, "the output continues the prompt's last word: begin it with a space if that is not intended"
         return output, None
 
-    def written(self, prompt: Prompt, ids: Sequence[int]) -> Output:
+    def written(self, prompt: TokenizedPrompt, ids: Sequence[int]) -> Output:
         """An output whose tokens are known. Raises TextTooLongError."""
         self._check_room(prompt, len(ids))
         return spell(self._tokenizer, prompt, ids)
 
-    def token_after(self, prompt: Prompt, output: Output, number: int, word: str | int) -> int:
+    def token_after(self, prompt: TokenizedPrompt, output: Output, number: int, word: str | int) -> int:
         """The first token of a word that would replace output token `number`; an id is returned unchanged.
 
         A word takes over the output token's leading space. Raises InputError for the output token itself and for an id
@@ -167,7 +167,7 @@ class Generator(Writer):
             )
         return token
 
-    def runners_up(self, prompt: Prompt, output: Output) -> tuple[int, ...]:
+    def runners_up(self, prompt: TokenizedPrompt, output: Output) -> tuple[int, ...]:
         """For each output token, the likeliest other token in its place. One pass."""
         logits = self._logits(prompt, output.ids[:-1])
         ids = torch.tensor(output.ids)[:, None]
@@ -189,14 +189,14 @@ class Generator(Writer):
         shared = SharedGradients(classifier.passes, readout)
         return classifier.offering(TableEmbeddings(classifier.passes, classifier.removing, shared))
 
-    def _names(self, prompt: Prompt, tokens: Sequence[int]) -> tuple[str, ...]:
+    def _names(self, prompt: TokenizedPrompt, tokens: Sequence[int]) -> tuple[str, ...]:
         """Tokens as text; those that look the same are distinguished by their ids."""
         texts = [spell(self._tokenizer, prompt, [token]).text for token in tokens]
         return tuple(
             text if texts.count(text) == 1 else f"{text} ({token})" for text, token in zip(texts, tokens, strict=True)
         )
 
-    def _following(self, prompt: Prompt, before: str, ids: Sequence[int], text: str) -> tuple[list[int], bool]:
+    def _following(self, prompt: TokenizedPrompt, before: str, ids: Sequence[int], text: str) -> tuple[list[int], bool]:
         """The tokens of a text that follows the prompt and the output `before`, which has these ids.
 
         Also returns whether they had to be tokenized separately.
@@ -211,7 +211,7 @@ class Generator(Writer):
     def _plain_ids(self, text: str) -> list[int]:
         return self._tokenizer(without_halves(text), add_special_tokens=False, verbose=False)["input_ids"]
 
-    def _logits(self, prompt: Prompt, written: Sequence[int]) -> Float[Tensor, "reads vocabulary"]:
+    def _logits(self, prompt: TokenizedPrompt, written: Sequence[int]) -> Float[Tensor, "reads vocabulary"]:
         """Logits after a prompt and after each token behind it, through the output layer alone."""
         with torch.no_grad(), evaluating(self.model), quiet():
             table = torch.tensor([[*prompt.ids, *written]], device=self.core.device)
@@ -219,7 +219,7 @@ class Generator(Writer):
             logits: Tensor = self._next.head(hidden)
         return logits.float().cpu()
 
-    def _check_room(self, prompt: Prompt, new_tokens: int) -> None:
+    def _check_room(self, prompt: TokenizedPrompt, new_tokens: int) -> None:
         border = prompt.border
         length = len(prompt.ids) + new_tokens if border is None else max(border, len(prompt.ids) - border + new_tokens)
         if self.max_tokens is not None and length > self.max_tokens:
@@ -229,7 +229,7 @@ class Generator(Writer):
                 f"at most {self.max_tokens}{each}: shorten one of them."
             )
 
-    def _check_output(self, prompt: Prompt) -> None:
+    def _check_output(self, prompt: TokenizedPrompt) -> None:
         """The output layer alone gives the model's own logits: some families cap them afterwards.
 
         Raises UnsupportedError, and NonFiniteError where the logits are not numbers.

@@ -17,7 +17,7 @@ from raison.models.passes.encoder_decoder import EncoderDecoder, OutputLayer
 from raison.models.passes.outputs.heads import ClassHead
 from raison.models.passes.outputs.readout import TokenReadout
 from raison.models.passes.prefixes.causal_cache import CausalCache
-from raison.models.tokens.continuation import ContinuationEncoder, Prompt, plain_prompt, source_prompt
+from raison.models.tokens.continuation import ContinuationEncoder, TokenizedPrompt, plain_prompt, source_prompt
 from raison.models.tokens.own_tokenizer import own_tokenizer
 
 _LOCK = Lock()
@@ -30,11 +30,11 @@ class NextTokens(ABC):
     """Hidden states to logits over the vocabulary."""
 
     @abstractmethod
-    def prompt(self, given: str | PartedText) -> Prompt:
+    def prompt(self, given: str | PartedText) -> TokenizedPrompt:
         """A text as the model reads it. Raises InputError."""
 
     @abstractmethod
-    def start(self, prompt: Prompt) -> dict[str, Tensor]:
+    def start(self, prompt: TokenizedPrompt) -> dict[str, Tensor]:
         """The arguments of `generate` for a prompt. What it returns begins with the last of them."""
 
     @abstractmethod
@@ -59,10 +59,10 @@ class CausalTokens(NextTokens):
         self._tokenizer = own_tokenizer(tokenizer)
         self._cache = CausalCache.of(model)
 
-    def prompt(self, given: str | PartedText) -> Prompt:
+    def prompt(self, given: str | PartedText) -> TokenizedPrompt:
         return plain_prompt(self._tokenizer, given)
 
-    def start(self, prompt: Prompt) -> dict[str, Tensor]:
+    def start(self, prompt: TokenizedPrompt) -> dict[str, Tensor]:
         ids = torch.tensor([prompt.ids], device=self._core.device)
         return {"attention_mask": torch.ones_like(ids), "inputs": ids}
 
@@ -88,10 +88,10 @@ class EncoderDecoderTokens(NextTokens):
         self._tokenizer = own_tokenizer(tokenizer)
         self._start = (_start_token(core, name), *_beginning(core, tokenizer))
 
-    def prompt(self, given: str | PartedText) -> Prompt:
+    def prompt(self, given: str | PartedText) -> TokenizedPrompt:
         return source_prompt(self._tokenizer, given, self._start)
 
-    def start(self, prompt: Prompt) -> dict[str, Tensor]:
+    def start(self, prompt: TokenizedPrompt) -> dict[str, Tensor]:
         ids = torch.tensor([prompt.ids], device=self._core.device)
         source = ids[:, : prompt.border]
         return {

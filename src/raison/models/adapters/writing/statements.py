@@ -89,7 +89,7 @@ class EditedPrompts(OtherWordings):
 
 
 @final
-class Chosen(Choosing):
+class ChosenStatements(Choosing):
     """The statements of answers as targets: the whole answer, or a part of it."""
 
     targets = ("the whole answer", "a part of it", "(start, end) in its characters")
@@ -147,7 +147,7 @@ class Statements(LanguageModel):
         self.writer = writer
         self.answers: dict[Text, WrittenAnswer] = {answered.texts: answered for answered in answers}
         self._forced: OrderedDict[tuple[Text, Granularity], ForcedAnswer] = OrderedDict()
-        self.choosing: Chosen = Chosen(self.answers)
+        self.choosing: ChosenStatements = ChosenStatements(self.answers)
         self.capabilities: tuple[Capability, ...] = (
             StatementLengths(),
             StatementTokens(self),
@@ -159,7 +159,7 @@ class Statements(LanguageModel):
         self.reader = writer.reader(self._rows, first.output.ids[:1])
         self.removals, self.unknown_id = self.reader.removals, self.reader.unknown_id
         if self.reader.offers(AskedAgain):
-            self.capabilities = (*self.capabilities, _Again(self))
+            self.capabilities = (*self.capabilities, _RepeatedStatements(self))
         if isinstance(self.reader, Classifier) and self.reader.offers(ReadableAttention):
             self.capabilities = (*self.capabilities, StatementAttention(self.reader, self.answers))
 
@@ -231,7 +231,7 @@ class Statements(LanguageModel):
                 logits[row] = _logits(torch.from_numpy(part[:, first : last + 1])) if len(part) else torch.zeros(0, 2)
         return [logits[row] for row in range(len(encoding))]
 
-    def _row(self, text: Text, unit: Granularity) -> "_Row":
+    def _row(self, text: Text, unit: Granularity) -> "_StatementRow":
         if text not in self.answers:
             raise InputError(f"this model was not prepared for the answer to {text[0]!r:.60}.")
         answered = self.answers[text]
@@ -239,7 +239,7 @@ class Statements(LanguageModel):
         pieces = prompt.units(PART if answered.source.sources else unit)[1]
         level = Level.of(answered, unit)
         owners = [-1 if piece < 0 else level.of_piece[piece] for piece in pieces]
-        return _Row(
+        return _StatementRow(
             answered.texts,
             level.units,
             (*prompt.ids, *output.ids),
@@ -249,7 +249,7 @@ class Statements(LanguageModel):
 
 
 @final
-class _Again(AskedAgain):
+class _RepeatedStatements(AskedAgain):
     """Statements of a model behind a server."""
 
     def __init__(self, statements: Statements) -> None:
@@ -278,7 +278,7 @@ class _Again(AskedAgain):
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _StatementRow:
     """A text's tokens: the prompt's and the answer's."""
 
     text: tuple[str, str]

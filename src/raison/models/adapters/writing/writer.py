@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from raison.core.inputs.chat import Chat
 from raison.core.inputs.parts import PartedText
 from raison.core.model import LanguageModel
-from raison.models.tokens.continuation import ContinuationEncoder, Output, Prompt
+from raison.models.tokens.continuation import ContinuationEncoder, Output, TokenizedPrompt
 
 
 class Writer(ABC):
@@ -21,31 +21,31 @@ class Writer(ABC):
         """Whether it has a chat template."""
 
     @abstractmethod
-    def prompt(self, prompt: str | PartedText | Chat) -> Prompt:
+    def prompt(self, prompt: str | PartedText | Chat) -> TokenizedPrompt:
         """The prompt's tokens; a chat uses the model's own template. Raises InputError."""
 
     @abstractmethod
-    def prompts_again(self, text: str) -> list[Prompt]:
+    def prompts_again(self, text: str) -> list[TokenizedPrompt]:
         """What a prompt may have been whose text is known: the text itself, or a chat as the template renders it."""
 
     @abstractmethod
-    def written(self, prompt: Prompt, ids: Sequence[int]) -> Output:
+    def written(self, prompt: TokenizedPrompt, ids: Sequence[int]) -> Output:
         """An output whose tokens are known."""
 
     @abstractmethod
-    def continuation(self, prompt: Prompt, new_tokens: int) -> Output:
+    def continuation(self, prompt: TokenizedPrompt, new_tokens: int) -> Output:
         """The model's own output: the likeliest token at each step, up to the end of the text."""
 
     @abstractmethod
-    def output(self, prompt: Prompt, text: str) -> tuple[Output, str | None]:
+    def output(self, prompt: TokenizedPrompt, text: str) -> tuple[Output, str | None]:
         """The tokens of a given output after the prompt, and a warning if the boundary is ambiguous."""
 
     @abstractmethod
-    def token_after(self, prompt: Prompt, output: Output, number: int, word: str | int) -> int:
+    def token_after(self, prompt: TokenizedPrompt, output: Output, number: int, word: str | int) -> int:
         """The first token of a word that would replace output token `number`; an id is returned unchanged."""
 
     @abstractmethod
-    def runners_up(self, prompt: Prompt, output: Output) -> tuple[int, ...]:
+    def runners_up(self, prompt: TokenizedPrompt, output: Output) -> tuple[int, ...]:
         """For each output token, the likeliest other token in its place."""
 
     @abstractmethod

@@ -20,7 +20,7 @@ from raison.models.stack.hooks import hooked
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class TorchCall:
     """One torch call; at least one of its tensors carries a gradient."""
 
     function: Callable[..., Any]
@@ -36,7 +36,7 @@ class Call:
         return self.args[place] if len(self.args) > place else self.kwargs.get(name, default)
 
 
-Rule = Callable[[Call], Any]
+Rule = Callable[[TorchCall], Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,7 +50,7 @@ class RuleBook:
 @contextmanager
 def applied(book: RuleBook, model: nn.Module) -> Iterator[None]:
     """Inside, the rules hold for this thread's calls, and for the model's activation modules. Contexts do not nest."""
-    watch = _Watch(book)
+    watch = _RuleMode(book)
     whole = [] if book.activation is None else [module for module in model.modules() if _whole(module)]
     with hooked(whole, before=watch.enter, inner=watch.leave), watch:
         yield
@@ -58,7 +58,7 @@ def applied(book: RuleBook, model: nn.Module) -> Iterator[None]:
 
 def followed(book: RuleBook) -> AbstractContextManager[object]:
     """Inside, the rules hold for this thread's calls alone: for parts of a model without activation modules."""
-    return _Watch(book)
+    return _RuleMode(book)
 
 
 def pulled(value: Tensor, source: Tensor, pull: Callable[[Tensor], Tensor]) -> Tensor:
@@ -73,7 +73,7 @@ def carries(value: Any) -> bool:
     return isinstance(value, Tensor) and value.requires_grad
 
 
-def refuse_fused(_call: Call) -> Any:
+def refuse_fused(_call: TorchCall) -> Any:
     """The rule of fused attention kernels, whose softmax cannot be seen."""
     raise UnsupportedError(
         "relevance cannot go back through this model's attention",
@@ -93,7 +93,7 @@ class _Pulled(torch.autograd.Function):
         return None, ctx.pull(grads[0]).to(ctx.dtype), None
 
 
-class _Watch(TorchFunctionMode):
+class _RuleMode(TorchFunctionMode):
     def __init__(self, book: RuleBook) -> None:
         super().__init__()
         self._book = book
@@ -111,7 +111,7 @@ class _Watch(TorchFunctionMode):
         rule = self._book.functions.get(name)
         if rule is None or not _any_carries((*args, *kwargs.values())):
             return func(*args, **kwargs)
-        return rule(Call(func, args, kwargs))
+        return rule(TorchCall(func, args, kwargs))
 
     def enter(self, _module: nn.Module, _args: Any, _kwargs: Any) -> None:
         """What happens inside an activation is its own business, until `leave` gives its result another way back."""
@@ -121,7 +121,7 @@ class _Watch(TorchFunctionMode):
         try:
             if self._book.activation is None or not carries(args[0]):
                 return None
-            return self._book.activation(Call(module.forward, args, {}))
+            return self._book.activation(TorchCall(module.forward, args, {}))
         finally:
             self._inside -= 1
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from raison.core.internals.rules import Relevance
-from raison.models.gradients.rules.function_mode import Call, Rule, RuleBook, carries, pulled, refuse_fused
+from raison.models.gradients.rules.function_mode import Rule, RuleBook, TorchCall, carries, pulled, refuse_fused
 
 ACTIVATIONS = ("relu", "gelu", "silu", "tanh", "mish", "elu", "selu", "leaky_relu", "relu6", "hardswish")
 """Activations that are zero at zero; for others f(z) / z diverges near zero, and the slope is used."""
@@ -50,13 +50,13 @@ class _LastActivation:
     def __init__(self) -> None:
         self._output: Tensor | None = None
 
-    def seen(self, call: Call) -> Tensor:
+    def seen(self, call: TorchCall) -> Tensor:
         """An activation with its own slope."""
         value: Tensor = call.run()
         self._output = value
         return value
 
-    def identity(self, call: Call) -> Tensor:
+    def identity(self, call: TorchCall) -> Tensor:
         """f(z) / z, zero at z = 0."""
         source: Tensor = call.args[0]
         with torch.no_grad():
@@ -67,25 +67,25 @@ class _LastActivation:
         self._output = result
         return result
 
-    def gated(self, call: Call) -> Tensor:
+    def gated(self, call: TorchCall) -> Tensor:
         """A product, in which the factor that comes from an activation is constant."""
         if not all(carries(factor) for factor in call.args[:2]):
             return call.run()
         gate = self._output
         first, second = (gate.detach() if gate is not None and factor is gate else factor for factor in call.args[:2])
-        return Call(call.function, (first, second, *call.args[2:]), call.kwargs).run()
+        return TorchCall(call.function, (first, second, *call.args[2:]), call.kwargs).run()
 
 
-def _as_constant(call: Call) -> Tensor:
+def _as_constant(call: TorchCall) -> Tensor:
     return call.run().detach()
 
 
-def _power(call: Call) -> Tensor:
+def _power(call: TorchCall) -> Tensor:
     value: Tensor = call.run()
     return value.detach() if call.argument(1, "exponent") in (-0.5, 0.5) else value
 
 
-def _shared(call: Call) -> Tensor:
+def _shared(call: TorchCall) -> Tensor:
     """Half of the gradient to each factor; a product with a constant is left alone."""
     value: Tensor = call.run()
     if sum(carries(factor) for factor in call.args) < 2:
@@ -93,7 +93,7 @@ def _shared(call: Call) -> Tensor:
     return pulled(value, value, lambda grad: grad / 2)
 
 
-def _layer_norm(call: Call) -> Tensor:
+def _layer_norm(call: TorchCall) -> Tensor:
     source: Tensor = call.args[0]
     axes = _axes(call)
     with torch.no_grad():
@@ -109,7 +109,7 @@ def _layer_norm(call: Call) -> Tensor:
     return pulled(value, source, pull)
 
 
-def _rms_norm(call: Call) -> Tensor:
+def _rms_norm(call: TorchCall) -> Tensor:
     source: Tensor = call.args[0]
     with torch.no_grad():
         value: Tensor = call.run()
@@ -125,6 +125,6 @@ def _scaled(scale: Tensor, weight: Tensor | None) -> Tensor:
     return scale if weight is None else scale * weight.to(scale)
 
 
-def _axes(call: Call) -> tuple[int, ...]:
+def _axes(call: TorchCall) -> tuple[int, ...]:
     """The axes that a norm runs over, counted from the end."""
     return tuple(range(-len(call.argument(1, "normalized_shape")), 0))

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from raison.core.errors import UnsupportedError
-from raison.models.gradients.rules.function_mode import Call, Rule, RuleBook, carries, pulled, refuse_fused
+from raison.models.gradients.rules.function_mode import Rule, RuleBook, TorchCall, carries, pulled, refuse_fused
 from raison.models.gradients.rules.relevance import FUSED, GATES, PRODUCTS
 from raison.numerics.gradients import rescale
 from raison.numerics.gradients.rescale import Pull, precise
@@ -40,7 +40,7 @@ POWERS: Mapping[float, Secant] = {
 
 def rescale_rules(rows: int) -> RuleBook:
     """Rules for a batch of so many rows, texts first."""
-    pairs = _Pairs(rows)
+    pairs = _DeepLiftRules(rows)
     functions: dict[str, Rule] = dict.fromkeys(ELEMENTWISE, pairs.elementwise)
     functions |= {name: pairs.closed(secant) for name, secant in CLOSED.items()}
     functions |= dict.fromkeys((*PRODUCTS, *GATES), pairs.product)
@@ -58,11 +58,11 @@ def rescale_rules(rows: int) -> RuleBook:
     return RuleBook(functions, pairs.elementwise)
 
 
-class _Pairs:
+class _DeepLiftRules:
     def __init__(self, rows: int) -> None:
         self._rows = rows
 
-    def elementwise(self, call: Call) -> Tensor:
+    def elementwise(self, call: TorchCall) -> Tensor:
         def function(values: Tensor) -> Tensor:
             return call.function(values, *call.args[1:], **call.kwargs)
 
@@ -71,13 +71,13 @@ class _Pairs:
     def closed(self, secant: Secant) -> Rule:
         """The rule of a function of one number with the given finite difference."""
 
-        def rule(call: Call) -> Tensor:
+        def rule(call: TorchCall) -> Tensor:
             slope = secant(*self._halves(call.args[0]))
             return self._pulled(call, lambda grad: grad.to(slope) * slope)
 
         return rule
 
-    def power(self, call: Call) -> Tensor:
+    def power(self, call: TorchCall) -> Tensor:
         exponent = call.argument(1, "exponent")
         if exponent in POWERS:
             return self.closed(POWERS[exponent])(call)
@@ -85,7 +85,7 @@ class _Pairs:
             return self.elementwise(call)
         return call.run()
 
-    def product(self, call: Call) -> Tensor:
+    def product(self, call: TorchCall) -> Tensor:
         """a b - a0 b0 = (a - a0) (b + b0) / 2 + (a + a0) / 2 (b - b0): the gradient at the middle of the two points."""
         if sum(carries(factor) for factor in call.args) < 2:
             return call.run()
@@ -95,53 +95,53 @@ class _Pairs:
         carrier: Tensor = call.function(*middle, **call.kwargs)
         return pulled(value, carrier, lambda grad: grad[: len(carrier)])
 
-    def quotient(self, call: Call) -> Tensor:
+    def quotient(self, call: TorchCall) -> Tensor:
         """a / b as the product of a and 1 / b."""
         first, second = call.args[:2]
         return self._divided(call, first, second) if carries(second) else call.run()
 
-    def divisor(self, call: Call) -> Tensor:
+    def divisor(self, call: TorchCall) -> Tensor:
         """A number divided by a tensor, which comes as (tensor, number)."""
         second, first = call.args[:2]
         return self._divided(call, first, second)
 
-    def _divided(self, call: Call, first: Any, second: Tensor) -> Tensor:
+    def _divided(self, call: TorchCall, first: Any, second: Tensor) -> Tensor:
         with torch.no_grad():
             value: Tensor = call.run()
-        inverse = self.closed(rescale.inverse_secant)(Call(torch.reciprocal, (second,), {}))
-        carrier = self.product(Call(torch.mul, (inverse, first), {}))
+        inverse = self.closed(rescale.inverse_secant)(TorchCall(torch.reciprocal, (second,), {}))
+        carrier = self.product(TorchCall(torch.mul, (inverse, first), {}))
         return pulled(value, carrier, lambda grad: grad)
 
     def along(self, pull_of: Callable[[Tensor, Tensor, int], Pull]) -> Rule:
         """The rule of a softmax along one axis."""
 
-        def rule(call: Call) -> Tensor:
+        def rule(call: TorchCall) -> Tensor:
             first, second = self._halves(call.args[0])
             return self._pulled(call, pull_of(first, second, call.argument(1, "dim")))
 
         return rule
 
-    def log_sum_exp(self, call: Call) -> Tensor:
+    def log_sum_exp(self, call: TorchCall) -> Tensor:
         first, second = self._halves(call.args[0])
         dim = call.argument(1, "dim")
         weights = rescale.log_sum_exp_factors(first, second, dim)
         kept = call.argument(2, "keepdim", False)
         return self._pulled(call, lambda grad: (grad if kept else grad.unsqueeze(dim)).to(weights) * weights)
 
-    def layer_norm(self, call: Call) -> Tensor:
+    def layer_norm(self, call: TorchCall) -> Tensor:
         return self._norm(call, call.argument(4, "eps", 1e-5), centred=True)
 
-    def rms_norm(self, call: Call) -> Tensor:
+    def rms_norm(self, call: TorchCall) -> Tensor:
         eps = call.argument(3, "eps")
         return self._norm(call, torch.finfo(call.args[0].dtype).eps if eps is None else eps, centred=False)
 
-    def _norm(self, call: Call, eps: float, centred: bool) -> Tensor:
+    def _norm(self, call: TorchCall, eps: float, centred: bool) -> Tensor:
         axes = tuple(range(-len(call.argument(1, "normalized_shape")), 0))
         weight = call.argument(2, "weight")
         inner = rescale.norm_pull(*self._halves(call.args[0]), axes, eps, centred)
         return self._pulled(call, lambda grad: inner(grad if weight is None else grad * weight))
 
-    def _pulled(self, call: Call, pull: Pull) -> Tensor:
+    def _pulled(self, call: TorchCall, pull: Pull) -> Tensor:
         """The call's own value; gradients of the texts' half go to the first argument's, the baselines' get none."""
         source: Tensor = call.args[0]
         with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Passes whose way back follows rules, over many texts, in batches of bounded size."""
+"""Backward passes that follow rules, over many texts, in batches of bounded size."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ from torch import Tensor
 from raison.core.capabilities.rules import BackwardRules
 from raison.core.dims import Embeddings
 from raison.core.inputs.encoding import Encoding
-from raison.core.internals.rules import Difference, Rules
+from raison.core.internals.rules import FiniteDifference, Rules
 from raison.core.targets.target import Target
 from raison.models.gradients.rules.function_mode import RuleBook, applied, followed
 from raison.models.gradients.rules.relevance import relevance_rules
@@ -58,7 +58,7 @@ class RuledPasses(BackwardRules):
     def ruled_gradients(
         self, encoding: Encoding, embeds: Embeddings, rules: Rules, target: Target
     ) -> tuple[list[Float[Tensor, "_tokens hidden"]], Float[Tensor, "batch points"]]:
-        points = 2 if isinstance(rules, Difference) else 1
+        points = 2 if isinstance(rules, FiniteDifference) else 1
         lengths = encoding.lengths
         of_text: dict[int, Tensor] = {}
         values = torch.zeros(len(encoding), points, dtype=torch.float64)
@@ -84,7 +84,7 @@ class RuledPasses(BackwardRules):
 
         def digest(text: int) -> bytes:
             hashed, length = blake2b(digest_size=16), encoding.lengths[text]
-            for states in (embeds, rules.starts) if isinstance(rules, Difference) else (embeds,):
+            for states in (embeds, rules.starts) if isinstance(rules, FiniteDifference) else (embeds,):
                 hashed.update(raw(states[text, :length]))
             return hashed.digest()
 
@@ -98,7 +98,7 @@ class RuledPasses(BackwardRules):
         firsts, points = texts[:, 0], 1
         width = int(encoding.attention_mask[firsts].sum(1).max())
         embeds = embeds[firsts, :width]
-        if isinstance(rules, Difference):
+        if isinstance(rules, FiniteDifference):
             embeds, points = torch.cat([embeds, rules.starts[firsts, :width].to(embeds)]), 2
             book = rescale_rules(len(embeds))
         else:
@@ -115,7 +115,7 @@ class RuledPasses(BackwardRules):
                 logits = self._passes.forward(batch, embeds)
                 # One for each target already where they are read at places of their own.
                 every = logits if batch.reads is not None else logits.repeat_interleave(texts.shape[1], 0)
-                if isinstance(rules, Difference):
+                if isinstance(rules, FiniteDifference):
                     return repeated.scalar(every)
             # What is asked of the logits is no part of the model: its slope is where relevance starts.
             return repeated.scalar(every)

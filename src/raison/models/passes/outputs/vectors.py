@@ -52,7 +52,7 @@ class Normalized:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Vectors:
+class TextVectors:
     """How a model's last hidden states become the vector of a text: a pooling, then the steps in order."""
 
     pooled: Pooled
@@ -95,7 +95,7 @@ class Vectors:
 class VectorHead(Head):
     """Makes a vector of a text. What is explained is the similarity of two, which a join makes."""
 
-    vectors: Vectors
+    vectors: TextVectors
 
     def parts(self, outputs: Outputs, batch: TokenBatch) -> Parts:
         states: Tensor = outputs["last_hidden_state"] if isinstance(outputs, Mapping) else outputs[0]
