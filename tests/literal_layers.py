@@ -15,10 +15,10 @@ import raison
 from raison.core.problem import Evaluations, Ledger, Problem
 from raison.core.targets.target import Of, Target
 from raison.models.adapters.classifier import Classifier
-from tests.tiny import TINY
+from tests.tiny import LANGUAGE_MODELS, TINY
 
 POST = ("albert", "bert", "big_bird", "deberta_v2", "distilbert", "electra", "mpnet", "roberta")
-PRE = ("gpt2", "llama", "mistral", "t5_encoder")
+PRE = (*LANGUAGE_MODELS, "t5_encoder")
 TEXTS = ("a dull plot", "I love this so much !", "no")
 
 
@@ -71,7 +71,7 @@ def norm_bias(norm: nn.Module) -> np.ndarray:
 def layers(name: str, model: nn.Module) -> list[Layer]:
     if name == "gpt2":
         return [_gpt2(block) for block in model.transformer.h]
-    if name in ("llama", "mistral"):
+    if name in LANGUAGE_MODELS:
         return [_llama(block) for block in model.model.layers]
     if name == "t5_encoder":
         return [_t5(block) for block in model.transformer.encoder.block]
@@ -86,8 +86,7 @@ def layers(name: str, model: nn.Module) -> list[Layer]:
     return [_bert(block) for block in getattr(model, base).encoder.layer]
 
 
-def _layer(value: tuple, output: tuple, norms: tuple, mlp: tuple, repeats: int = 1) -> Layer:
-    features = 8
+def _layer(value: tuple, output: tuple, norms: tuple, mlp: tuple, repeats: int = 1, features: int = 8) -> Layer:
     heads = [slice(start, start + features) for start in range(0, len(value[0]), features) for _ in range(repeats)]
     columns = [slice(start, start + features) for start in range(0, output[0].shape[1], features)]
     return Layer(
@@ -136,7 +135,8 @@ def _llama(block: nn.Module) -> Layer:
     mlp = (block.mlp.up_proj, block.mlp.gate_proj, block.mlp.act_fn, block.mlp.down_proj)
     norms = (block.input_layernorm, block.post_attention_layernorm)
     # Two heads of values for four of queries.
-    return _layer(matrix(block.self_attn.v_proj), matrix(block.self_attn.o_proj), norms, mlp, repeats=2)
+    value, output, features = block.self_attn.v_proj, block.self_attn.o_proj, block.self_attn.head_dim
+    return _layer(matrix(value), matrix(output), norms, mlp, repeats=2, features=features)
 
 
 def _t5(block: nn.Module) -> Layer:

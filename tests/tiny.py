@@ -45,6 +45,7 @@ from transformers import (
     XLNetConfig,
 )
 
+from raison.models.families import family_of
 from raison.models.loading.t5_encoder import T5EncoderForSequenceClassification
 from tests.tokenizers import TOKENIZERS
 
@@ -131,6 +132,20 @@ _FAMILIES: dict[str, tuple[Callable[..., PreTrainedConfig], str]] = {
     # Three layers as the others have, and no kinks: gradients are compared with differences.
     "t5_encoder": (partial(T5Config, **_T5 | {"num_layers": 3}, feed_forward_proj="gated-gelu"), "unigram"),
 }
+
+
+def _has_encoder(name: str) -> bool:
+    return bool(_FAMILIES[name][0]().is_encoder_decoder)
+
+
+def _reads_the_last(name: str) -> bool:
+    family = family_of(_FAMILIES[name][0]())
+    return family.pools == "last" and family.parts is not None
+
+
+LANGUAGE_MODELS = tuple(name for name in _FAMILIES if _reads_the_last(name))
+"""Families of decoders, which have a causal language model; tests/unit/models/test_families.py checks the rule."""
+ENCODER_DECODERS = tuple(name for name in _FAMILIES if _has_encoder(name) and name != "t5_encoder")
 
 
 def _tokenizer(name: str) -> PreTrainedTokenizerFast:
@@ -225,7 +240,7 @@ def build_embedder(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]
     return model.base_model, tokenizer
 
 
-EMBEDDING = tuple(name for name in _FAMILIES if name not in ("t5", "bart"))
+EMBEDDING = tuple(name for name in _FAMILIES if name not in ENCODER_DECODERS)
 """Families that texts are embedded with."""
 
 
@@ -315,9 +330,6 @@ def build_writer(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
         model.generation_config.forced_bos_token_id = tokenizer.convert_tokens_to_ids("de_DE")
     return model.eval(), tokenizer
 
-
-LANGUAGE_MODELS = ("gpt2", "llama", "mistral", "qwen3")
-"""Families that have a causal language model."""
 
 TINY: dict[str, Callable[[], tuple[PreTrainedModel, PreTrainedTokenizerFast]]] = {
     name: partial(build, name) for name in _FAMILIES

@@ -30,7 +30,15 @@ from tests.conftest import ALL
 from tests.contracts.test_completion import prompt
 from tests.contracts.test_methods import FURTHER, SHORTER, fingerprint
 from tests.contracts.test_metrics import LONG, NEEDS_WEIGHTS, SETTINGS, marked
-from tests.tiny import LANGUAGE_MODELS, TINY, WRITERS, build_answering, build_language_model, build_writer
+from tests.tiny import (
+    ENCODER_DECODERS,
+    LANGUAGE_MODELS,
+    TINY,
+    WRITERS,
+    build_answering,
+    build_language_model,
+    build_writer,
+)
 from tests.toys import Linear
 from tests.untrained import untrained_for
 
@@ -217,7 +225,7 @@ def writing(call: str, text: str, output: str | None) -> Job:
 
 
 @pytest.mark.in_turn(4)
-@pytest.mark.parametrize("family", [*LANGUAGE_MODELS, "bart", "t5"])
+@pytest.mark.parametrize("family", [*LANGUAGE_MODELS, *ENCODER_DECODERS])
 def test_written_text_at_once(family: str, mode: str, switching: None) -> None:
     """Methods of each kind: perturbed texts, gradients, intermediate predictions and attention."""
     build = build_writer if family in WRITERS else build_language_model

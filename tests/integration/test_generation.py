@@ -53,9 +53,10 @@ METHODS = (
 )
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("earlier", [False, True])
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("name", ["gpt2", "llama"])
+@pytest.mark.parametrize("name", LANGUAGE_MODELS)
 def test_methods_explain_each_token_as_if_alone(name, method, earlier):
     """A token's scores in a longer output are those that it has as the last token of a shorter one."""
     generator = Generator(*build_language_model(name), name)
@@ -214,7 +215,7 @@ def test_a_border_inside_a_token_or_a_word_is_noted(generator):
         != generator.tokenizer("the story"[:place], add_special_tokens=False)["input_ids"]
     )
     apart = raison.explain(generator, "the story"[:cut], "occlusion", output="the story"[cut:])
-    assert "kept apart" in apart.notes["border"]
+    assert "kept separate" in apart.notes["border"]
     assert raison.explain(generator, PROMPT, "occlusion", output=OUTPUT).notes == {}
 
 

@@ -13,9 +13,8 @@ from raison.core.capabilities.passes import Passes
 from tests.reference.test_attention_flow import augmented, network
 from tests.reference.test_generation import per_unit
 from tests.reference.test_generation_encoder_decoder import owners_of
-from tests.tiny import WRITERS, build, build_writer
+from tests.tiny import ENCODER_DECODERS, WRITERS, build, build_writer
 
-CLASSIFIERS = ("bart", "t5")
 TEXT, OUTPUT = "the old sailor told a story", "a modest story"
 
 
@@ -150,7 +149,7 @@ def test_what_a_writer_attends_to(name, method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("name", CLASSIFIERS)
+@pytest.mark.parametrize("name", ENCODER_DECODERS)
 def test_a_classifier_reads_a_text_with_both_stacks(name, method):
     model, tokenizer = build(name)
     texts = [TEXT, "a dull plot"]
@@ -165,7 +164,7 @@ def test_a_classifier_reads_a_text_with_both_stacks(name, method):
         np.testing.assert_allclose(e.scores, own, rtol=1e-3, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", CLASSIFIERS)
+@pytest.mark.parametrize("name", ENCODER_DECODERS)
 def test_flow_between_two_stacks(name):
     """Levels of the network are layers of either stack; the other's positions let pass what they have."""
     model, tokenizer = build(name)
@@ -191,7 +190,7 @@ def test_flow_between_two_stacks(name):
     assert e.scores == pytest.approx(own, abs=1e-5)
 
 
-@pytest.mark.parametrize("name", CLASSIFIERS)
+@pytest.mark.parametrize("name", ENCODER_DECODERS)
 def test_padding_of_both_stacks_counts_for_nothing(name):
     model, tokenizer = build(name)
     loaded = raison.load(model, tokenizer)

@@ -169,7 +169,7 @@ def exact_shapley(value, units):
     return scores
 
 
-@pytest.mark.parametrize("name", ["gpt2", "llama"])
+@pytest.mark.parametrize("name", LANGUAGE_MODELS)
 def test_kernel_shap_gives_shapley_values_of_each_token_and_of_the_joint_log_probability(name):
     generator = build(name)
     prompt, output, added = ids_of(generator)
@@ -215,7 +215,7 @@ def test_sum_of_gradients_is_that_of_the_joint_log_probability(name):
 
 
 @pytest.mark.parametrize("of", ["probability", "logit", "log_probability"])
-@pytest.mark.parametrize("name", ["gpt2", "llama"])
+@pytest.mark.parametrize("name", LANGUAGE_MODELS)
 def test_contrast(name, of):
     generator = build(name)
     prompt, output, added = ids_of(generator)

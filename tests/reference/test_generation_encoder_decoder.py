@@ -8,7 +8,7 @@ import raison
 from raison.core.results.generation import GenerationExplanation
 from raison.models.adapters.writing.generator import Generator
 from tests.reference.test_generation import exact_shapley, kept, per_unit, quantity
-from tests.tiny import WRITERS, build_writer
+from tests.tiny import ENCODER_DECODERS, WRITERS, build_writer
 
 PROMPT = "the old sailor told a story"
 OUTPUT = "a modest story"
@@ -144,7 +144,7 @@ def test_occlusion(name, earlier, removal):
         assert found.tokens[number].value_full == pytest.approx(full, abs=1e-4)
 
 
-@pytest.mark.parametrize("name", ["bart", "t5"])
+@pytest.mark.parametrize("name", ENCODER_DECODERS)
 def test_kernel_shap_gives_shapley_values_of_each_token_and_of_the_joint_log_probability(name):
     generator = build(name)
     source, start, output, own = ids_of(generator)

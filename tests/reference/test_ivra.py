@@ -25,19 +25,17 @@ from tests.attention_explainers import (
     span_adapter,
     untrained_attention,
 )
-from tests.tiny import TAPPED, TINY
+from tests.tiny import ANSWERING, ENCODER_DECODERS, LANGUAGE_MODELS, TAPPED, TINY
 
 TEXTS = (
     "a dull plot, but the ending is good",
     "a quiet film",
     "nobody believed the old sailor, and the music was terrible!",
 )
-FAMILIES = ("bert", "gpt2", "llama", "mistral")
-"""An encoder, a decoder, and two whose queries share keys."""
+FAMILIES = ("bert", *LANGUAGE_MODELS)
 # The head of an encoder-decoder reads the decoder: the encoder's attention is not offered.
-READABLE = [name for name in TAPPED if name not in ("bart", "t5")]
+READABLE = [name for name in TAPPED if name not in ENCODER_DECODERS]
 CLOSE = {"rtol": 1e-4, "atol": 1e-6}
-SPAN_FAMILIES = ("bert", "distilbert", "electra", "roberta")
 DESIGNS = tuple(Design(form, norm, over=over) for form, norm, over in product(FORMS, NORMS, ("units", "tokens")))
 Vector = Sequence[float]
 
@@ -162,7 +160,7 @@ def test_through_the_method_the_shares_sum_to_one(name: str, tmp_path: Path) -> 
             assert sum(explanation.scores) == pytest.approx(1, abs=1e-5)
 
 
-@pytest.mark.parametrize("name", SPAN_FAMILIES)
+@pytest.mark.parametrize("name", ANSWERING)
 def test_of_a_model_that_finds_answers_too(name: str, tmp_path: Path) -> None:
     model = span_adapter(tmp_path, name)
     encoding = model.encode(PAIRS, "token")

@@ -15,16 +15,15 @@ from raison.models.derived.trained_attention import find
 from raison.numerics.attention.interpretable import NORMS
 from tests.attention_explainers import map_of, random_explainer, untrained_attention
 from tests.reference.test_ivra import CLOSE, FAMILIES, TEXTS, normalised
-from tests.tiny import TINY
+from tests.tiny import LANGUAGE_MODELS, TINY
 
-CAUSAL = ("gpt2", "llama", "mistral")
 WINDOW = 4
 """Tokens that a token of the tiny Mistral sees, itself included."""
 
 
 def seen(name: str, query: int, key: int) -> bool:
     """Whether a token of a text without padding attends to another, by the family's documentation."""
-    if name not in CAUSAL:
+    if name not in LANGUAGE_MODELS:
         return True
     return key <= query and (name != "mistral" or query - key < WINDOW)
 

@@ -20,10 +20,9 @@ from transformers.activations import ACT2FN
 from raison.models.families import UNKNOWN, family_names, family_of
 from raison.models.stack.layers import layer_stack
 from raison.models.tokens.limits import max_tokens
-from tests.tiny import POSITIONS, TAPPED, TINY
+from tests.tiny import ENCODER_DECODERS, LANGUAGE_MODELS, POSITIONS, TAPPED, TINY
 
 NO_LIMIT = int(1e30)
-ENCODER_DECODERS = {"bart", "t5"}
 
 
 def used_positions(model: PreTrainedModel, length: int) -> list[int]:
@@ -46,11 +45,22 @@ def test_every_tiny_family_is_known() -> None:
     assert all(family_of(TINY[name]()[0]) is not UNKNOWN for name in TINY)
 
 
-@pytest.mark.parametrize("name", sorted(set(TINY) - ENCODER_DECODERS))
+@pytest.mark.parametrize("name", sorted(set(TINY) - {*ENCODER_DECODERS}))
 def test_pooling_is_what_the_head_reads(name: str) -> None:
     model, _ = TINY[name]()
     positions = {"first": [0], "last": [8], "mean": list(range(9))}
     assert used_positions(model, 9) == positions[family_of(model).pools]
+
+
+def test_the_language_models_are_those_that_read_from_left_to_right() -> None:
+    found = []
+    for name in set(TINY) - {*ENCODER_DECODERS}:
+        base = TINY[name]()[0].base_model
+        with torch.no_grad():
+            one, other = (base(input_ids=torch.tensor([[10, 11, last]])).last_hidden_state for last in (12, 13))
+        if torch.equal(one[:, 0], other[:, 0]):
+            found.append(name)
+    assert sorted(found) == sorted(LANGUAGE_MODELS)
 
 
 def test_modernbert_pooling_is_a_setting() -> None:
@@ -60,7 +70,7 @@ def test_modernbert_pooling_is_a_setting() -> None:
     assert used_positions(model, 9) == list(range(9))
 
 
-@pytest.mark.parametrize("name", sorted(set(TINY) - {"bart", "t5", "t5_encoder", "xlnet"}))
+@pytest.mark.parametrize("name", sorted(set(TINY) - {*ENCODER_DECODERS, "t5_encoder", "xlnet"}))
 def test_the_limit_is_the_model_s_own(name: str) -> None:
     model, _ = TINY[name]()
     limit = max_tokens(model.config, NO_LIMIT)
@@ -99,7 +109,7 @@ def test_parts_are_where_the_families_say() -> None:
     """Every name of every family leads to a module; test_decomposition.py checks that they are all."""
     named = [name for name in sorted(TINY) if family_of(TINY[name]()[0]).parts is not None]
     # These have two stacks, or an attention that cannot be read; every other family is known.
-    assert named == sorted(set(TAPPED) - ENCODER_DECODERS)
+    assert named == sorted(set(TAPPED) - {*ENCODER_DECODERS})
     for name in named:
         model, _ = TINY[name]()
         parts = family_of(model).parts

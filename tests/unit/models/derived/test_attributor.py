@@ -20,7 +20,7 @@ from raison.models.derived import explainers
 from raison.models.derived.attributor import FIXED, Attributor
 from raison.models.derived.explainers import FILE, load_attributor, new_attributor, read_card
 from tests.explainers import STATE, edit, saved_encoder, untrained
-from tests.tiny import POSITIONS, build
+from tests.tiny import LANGUAGE_MODELS, POSITIONS, build
 
 ENCODERS = ("bert", "roberta", "distilbert", "electra", "modernbert", "t5")
 TEXTS = ("a dull plot, but the ending is good", "dull", "It was brilliant, and nobody believed him.")
@@ -97,7 +97,7 @@ def test_units_beyond_what_the_attribution_model_reads_have_zero(tmp_path):
         assert 0 < units.sum() < len(units)
 
 
-@pytest.mark.parametrize("name", ["gpt2", "llama", "qwen3"])
+@pytest.mark.parametrize("name", LANGUAGE_MODELS)
 def test_a_model_that_reads_from_left_to_right_is_refused(name, tmp_path):
     adapter = loaded(name)
     with pytest.raises(UnsupportedError, match="cannot be an attribution model: it reads from left to right") as own:

@@ -22,12 +22,12 @@ from raison.models.passes.rerun import UpperRunner, WholeRunner
 from raison.models.stack import tap
 from tests.attention_reference import build_any, double_throughout, problem_of
 from tests.integration.test_lora import adapted
-from tests.tiny import TAPPED, TINY
+from tests.tiny import ENCODER_DECODERS, LANGUAGE_MODELS, TAPPED, TINY
 from tests.toys import generators
 from tests.unit.models.stack.test_tap_isolation import snapshot
 
 TEXT, OTHER = "a dull plot , but the end is good", "the film is a quiet pleasure"
-FAMILIES = (*(name for name in sorted(TAPPED) if name not in ("bart", "t5")), "modernbert mean")
+FAMILIES = (*(name for name in sorted(TAPPED) if name not in ENCODER_DECODERS), "modernbert mean")
 RPI = Rpi(baselines=3, steps=3, layers="top 2", variant="paper")
 
 
@@ -105,7 +105,7 @@ def test_upper_layers_give_what_whole_passes_give(name: str, layer: int, monkeyp
     assert found.values.std() > 1e-6, "a model that ignores its attention would pass"
 
 
-@pytest.mark.parametrize("name", ["gpt2", "llama"])
+@pytest.mark.parametrize("name", LANGUAGE_MODELS)
 @pytest.mark.parametrize("layer", [0, 2])
 def test_a_text_of_one_token(name: str, layer: int, monkeypatch: pytest.MonkeyPatch) -> None:
     model = load(name)
