@@ -186,64 +186,73 @@ class Fake:
                 self._working -= 1
 
 
+class _Handler(BaseHTTPRequestHandler):
+    server: "_Server"
+    protocol_version = "HTTP/1.1"
+    # Headers and content are sent apart: with Nagle's algorithm the content waits 40 ms for their acknowledgement.
+    disable_nagle_algorithm = True
+
+    def do_GET(self) -> None:
+        self._reply(*self.server.fake.answer(self.path, {}))
+
+    def do_POST(self) -> None:
+        fake = self.server.fake
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        fake.headers.append(dict(self.headers))
+        if "completions" not in self.path:
+            self._reply(*fake.answer(self.path, body))
+            return
+        fake.requests.append(body)
+        with fake.working():
+            lasting = [fault for word, fault in fake.faults_at.items() if word in json.dumps(body)]
+            fault = next(iter(lasting or fake.faults[:1]), "")
+            del fake.faults[: 0 if lasting else 1]
+            self._reply(*self._wrong(fault, fake.answer(self.path, body)))
+
+    def _wrong(self, fault: str, right: tuple[int, Any]) -> tuple[int, Any]:
+        if fault.isdigit():
+            return int(fault), {"error": {"message": f"wrong, {self.headers.get('Authorization', '')}"}}
+        if fault == "late":
+            time.sleep(1.0)
+        found = {"junk": "no json {", "list": [1], "nan": right[1], "huge": "x" * (1 << 21)}.get(fault, right[1])
+        if fault == "nan":
+            found = json.loads(json.dumps(found).replace('"logprob": -', '"logprob": 3'))
+        return (302 if fault == "elsewhere" else -1 if fault == "cut" else right[0]), found
+
+    def _reply(self, status: int, found: Any) -> None:
+        content = (found if isinstance(found, str) else json.dumps(found)).encode()
+        try:
+            self.send_response(200 if status < 0 else status)
+            self.send_header("Content-Length", str(len(content)))
+            if status == 302:
+                self.send_header("Location", "http://127.0.0.1:9/v1/completions")
+            if status == 429:
+                self.send_header("Retry-After", "0")
+            self.end_headers()
+            self.wfile.write(content[: len(content) // 2] if status < 0 else content)
+            if status < 0:
+                self.wfile.flush()
+                self.connection.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            # The client went away, as one that does not wait or does not read that much.
+            self.close_connection = True
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Silent."""
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, fake: Fake, port: int) -> None:
+        super().__init__(("127.0.0.1", port), _Handler)
+        self.fake = fake
+
+
 @contextmanager
 def running(fake: Fake, port: int = 0) -> Iterator[Fake]:
     """The server on a port of this machine, by default a free one; `fake.base` is its address."""
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        # Headers and content are sent apart: with Nagle's algorithm the content waits 40 ms for their acknowledgement.
-        disable_nagle_algorithm = True
-
-        def do_GET(self) -> None:
-            self._reply(*fake.answer(self.path, {}))
-
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            fake.headers.append(dict(self.headers))
-            if "completions" not in self.path:
-                self._reply(*fake.answer(self.path, body))
-                return
-            fake.requests.append(body)
-            with fake.working():
-                lasting = [fault for word, fault in fake.faults_at.items() if word in json.dumps(body)]
-                fault = next(iter(lasting or fake.faults[:1]), "")
-                del fake.faults[: 0 if lasting else 1]
-                self._reply(*self._wrong(fault, fake.answer(self.path, body)))
-
-        def _wrong(self, fault: str, right: tuple[int, Any]) -> tuple[int, Any]:
-            if fault.isdigit():
-                return int(fault), {"error": {"message": f"wrong, {self.headers.get('Authorization', '')}"}}
-            if fault == "late":
-                time.sleep(1.0)
-            found = {"junk": "no json {", "list": [1], "nan": right[1], "huge": "x" * (1 << 21)}.get(fault, right[1])
-            if fault == "nan":
-                found = json.loads(json.dumps(found).replace('"logprob": -', '"logprob": 3'))
-            return (302 if fault == "elsewhere" else -1 if fault == "cut" else right[0]), found
-
-        def _reply(self, status: int, found: Any) -> None:
-            content = (found if isinstance(found, str) else json.dumps(found)).encode()
-            try:
-                self.send_response(200 if status < 0 else status)
-                self.send_header("Content-Length", str(len(content)))
-                if status == 302:
-                    self.send_header("Location", "http://127.0.0.1:9/v1/completions")
-                if status == 429:
-                    self.send_header("Retry-After", "0")
-                self.end_headers()
-                self.wfile.write(content[: len(content) // 2] if status < 0 else content)
-                if status < 0:
-                    self.wfile.flush()
-                    self.connection.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                # The client went away, as one that does not wait or does not read that much.
-                self.close_connection = True
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Silent."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
-    server.daemon_threads = True
+    server = _Server(fake, port)
     fake.base = f"http://127.0.0.1:{server.server_address[1]}/v1"
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()

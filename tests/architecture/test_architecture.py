@@ -15,7 +15,7 @@ from raison.metrics import CATALOGUE as METRICS
 from raison.studies.kind import every
 
 ROOT = Path(__file__).parents[2]
-SOURCES = sorted((ROOT / "src/raison").rglob("*.py"))
+SOURCES = sorted(path for folder in ("src/raison", "tests", "benchmarks") for path in (ROOT / folder).rglob("*.py"))
 NO_TORCH = (
     *(f"numerics.statistics.{name}" for name in ("paired", "multiple", "ranks", "pareto")),
     "numerics.measures.agreement",

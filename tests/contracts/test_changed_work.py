@@ -17,11 +17,13 @@ from raison.jobs.identity import CONFIGURATION, DATA, SETTINGS, TOKENIZER, WEIGH
 from raison.methods import CATALOGUE
 from raison.metrics import CATALOGUE as METRICS
 from raison.models.derived.identity import files_identity
+from tests.changed_work import CHANGES, changed
 from tests.explainers import saved_encoder, trained_heads
+from tests.folder_content import tree
 from tests.interruptions import Cut, Interruption
 from tests.tiny import TINY
 from tests.untrained import untrained_for
-from tests.work import CHANGES, TEXTS, WORKS, changed, prepare, tree
+from tests.work import TEXTS, WORKS, prepare
 
 BEGUN = 12
 STUDY_BEGUN = 21

@@ -24,9 +24,11 @@ from raison.studies.folder import check_folder
 from raison.studies.kind import Kind, every, kind_of
 from raison.studies.reports import write
 from raison.studies.runner import examine, execute
+from tests.folder_content import content, tree
 from tests.interruptions import Cut
+from tests.study_files import FILES
 from tests.trust_stand_in import Stand
-from tests.work import FILES, content, prepare, tree
+from tests.work import prepare
 
 MORE = Path(__file__).parents[1] / "kinds"
 NAMES = sorted(FILES)

@@ -15,8 +15,9 @@ from raison.core.errors import DataError, RaisonError
 from raison.jobs import disk
 from raison.jobs.folder import COMPARISON, KINDS, STUDY, TRAININGS, TRUST, WorkKind, working_in
 from raison.studies.reports import write as write_report
+from tests.folder_content import content, tree
 from tests.interruptions import Cut, Interruption
-from tests.work import WORKS, content, prepare, tree
+from tests.work import WORKS, prepare
 
 QUICK = (COMPARISON, TRUST)
 

@@ -24,9 +24,9 @@ from raison.runs.files.flat_records import COLUMNS, explanation_of
 from raison.runs.files.folder import WrittenShards, read
 from raison.runs.files.shards import Format
 from raison.studies.reports import write as report
+from tests.folder_content import content
 from tests.interruptions import Cut, Interruption
 from tests.tiny import TINY
-from tests.work import content
 
 WORDS = "the film is a dull and quiet pleasure but not good for its loud end".split()
 TEXTS = tuple(" ".join(WORDS[i % 5 : i % 5 + 3 + i % 9]) for i in range(22))

@@ -14,8 +14,8 @@ import raison
 from raison.core.errors import DataError, InputError
 from raison.jobs.engine import Shard, Sharing
 from raison.jobs.shared import FOLDER
+from tests.folder_content import content
 from tests.tiny import TINY
-from tests.work import content
 
 TEXTS = [f"a quiet film {number} with a dull end" for number in range(400)]
 pytestmark = pytest.mark.filterwarnings("ignore")

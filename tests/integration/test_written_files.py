@@ -24,10 +24,10 @@ from raison.runs.files.flat_records import explanation_of, result_of
 from raison.runs.files.folder import WrittenShards, read
 from raison.studies.reports import write as report
 from tests.copying import copying_writer
+from tests.folder_content import content
 from tests.interruptions import Cut, Interruption
 from tests.tiny import build_language_model
 from tests.unit.explaining.test_cite import ANSWER, QUESTION, SOURCES, TEMPLATE
-from tests.work import content
 
 WRITER = copying_writer([*SOURCES.values(), TEMPLATE, QUESTION, ANSWER, "unheard words"])
 ANSWERS = (ANSWER, "Brandt founded the port .", "owls hunt .", "sells tea .", "guests like it .", "no sound .", ANSWER)
