@@ -1,4 +1,4 @@
-"""The Hugging Face Hub, asked with patience for a few seconds: one that does not answer is given up."""
+"""The Hugging Face Hub, with a timeout of a few seconds."""
 
 import time
 import urllib.error
@@ -13,7 +13,7 @@ SECONDS = 5
 
 @contextmanager
 def patiently() -> Iterator[str]:
-    """Inside the context, the Hub is asked only if it answers at all; otherwise only earlier downloads are read.
+    """Inside the context, the Hub is used only if it responds; otherwise only earlier downloads are read.
 
     Yields "", or why the Hub is not asked, for the error message of what then fails. Without this, each file would be
     requested six times, ten seconds each.

@@ -1,4 +1,4 @@
-"""Where the library keeps what it need not fetch or compute twice."""
+"""The cache folder."""
 
 import os
 import sys

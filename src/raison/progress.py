@@ -1,4 +1,4 @@
-"""What long work says of itself on stderr: bars on a terminal, a line every so many seconds where there is none."""
+"""Progress of long work on stderr: bars on a terminal, otherwise a line every few seconds."""
 
 import sys
 import threading

@@ -158,7 +158,7 @@ def test_a_relative_bound_counts_in_deviations_of_the_table():
         )
     )
     assert found == same
-    with pytest.raises(UnsupportedError, match="shows no embedding table"):
+    with pytest.raises(UnsupportedError, match="exposes no embedding table"):
         records(Wave(), ["film"], [Saliency()], POSITIVE, EmbeddingAttack(relative=True))
 
 

@@ -207,5 +207,5 @@ def test_what_was_written_is_evaluated_on_its_writer_alone() -> None:
     written = raison.explain(writer, "the old sailor", method="random", max_new_tokens=2)
     assert raison.evaluate(writer, written, ["comprehensiveness"])["comprehensiveness"].values
     classifier = load(*TINY["bert"]())
-    with pytest.raises(InputError, match="evaluate takes explanations of a text.s prediction"):
+    with pytest.raises(InputError, match="evaluate needs explanations of its predictions"):
         raison.evaluate(classifier, [written])

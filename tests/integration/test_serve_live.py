@@ -296,10 +296,10 @@ def test_slow_and_large_requests_are_refused(gate: Gate, monkeypatch: pytest.Mon
     [
         (["--host", "0.0.0.0"], "--host 0.0.0.0 lets other machines in: give --token"),
         (["--host", "0.0.0.0", "--token", "short"], "a token has at least 16 characters"),
-        (["--token", "with a space in it"], "a token is of printable ASCII characters"),
+        (["--token", "with a space in it"], "a token must consist of printable ASCII characters"),
         (["--runs", "nowhere"], "--runs nowhere is no folder."),
         (["--port", "70000"], "65535"),
-        (["-m", "another", "--prompt", "sentiment"], "--prompt makes one language model a classifier, and there are 2"),
+        (["-m", "another", "--prompt", "sentiment"], "--prompt applies to a single language model, and there are 2"),
         (["--models", "nowhere.toml"], "cannot read nowhere.toml: No such file"),
     ],
 )

@@ -217,7 +217,7 @@ def test_counts_its_passes():
 
 
 def test_needs_an_embedding_table():
-    with pytest.raises(UnsupportedError, match="shows no embedding table.*Use integrated_gradients"):
+    with pytest.raises(UnsupportedError, match="exposes no embedding table.*Use integrated_gradients"):
         raison.explain(Plain(), "good film", "discretized_integrated_gradients")
 
 

@@ -89,7 +89,7 @@ class Citing:
         )
 
     def options(self) -> dict[str, Any]:
-        """What raison.cite takes by name."""
+        """The keyword arguments of raison.cite."""
         names = ("template", "method", "within", "removal", "seed", "max_new_tokens", "draws")
         return {name: getattr(self, name) for name in names}
 
@@ -108,7 +108,7 @@ def cite(
     estimate: Annotated[bool, typer.Option("--estimate", help="Only estimate passes, time and memory.")] = False,
     json: options.Json = False,
 ) -> None:
-    """Show on which sources each statement of a language model's answer rests; with --out, for whole files."""
+    """Show which sources each statement of a language model's answer depends on; with --out, for whole files."""
     in_files = InFiles(reading, files, sharing)
     if data and files.out is not None:
         given = {"QUESTION": question, "--source": source, "--answer": answer, "--html": html}
@@ -124,13 +124,13 @@ def cite(
     if estimate:
         _tell_cost([_estimated(writer, row, citing, file) for row in rows], json)
         return
-    found = [_cited(writer, row, citing, file) for row in rows]
+    citations = [_cited(writer, row, citing, file) for row in rows]
     if html is not None:
-        _write_page(found, html)
+        _write_page(citations, html)
     if json:
-        typer.echo(dump([c.to_dict() for c in found], 1) if file is not None else found[0].to_json(indent=1))
+        typer.echo(dump([c.to_dict() for c in citations], 1) if file is not None else citations[0].to_json(indent=1))
     else:
-        for c in found:
+        for c in citations:
             _show(c)
 
 
@@ -188,15 +188,15 @@ def _of_row(run: Callable[..., Told], writer: Any, row: "QuestionRow", citing: C
         raise DataError(f"line {row.number} of {data}: {error}") from None
 
 
-def _tell_cost(found: "list[CiteEstimate]", json: bool) -> None:
+def _tell_cost(estimates: "list[CiteEstimate]", json: bool) -> None:
     """Of each question, and the time of all."""
     if json:
-        typer.echo(dump([asdict(one) for one in found], 1) if len(found) > 1 else dump(asdict(found[0]), 1))
+        typer.echo(dump([asdict(one) for one in estimates], 1) if len(estimates) > 1 else dump(asdict(estimates[0]), 1))
         return
-    for one in found:
+    for one in estimates:
         typer.echo(one.text())
-    if len(found) > 1:
-        typer.echo(f"about {sum(one.seconds for one in found):,.0f} s for all {len(found)} questions")
+    if len(estimates) > 1:
+        typer.echo(f"about {sum(one.seconds for one in estimates):,.0f} s for all {len(estimates)} questions")
 
 
 def _show(c: "Citations") -> None:
@@ -207,9 +207,9 @@ def _show(c: "Citations") -> None:
     Console(highlight=False).print(citations_text(c))
 
 
-def _write_page(found: "list[Citations]", html: Path) -> None:
+def _write_page(citations: "list[Citations]", html: Path) -> None:
     from raison.jobs.disk import write_whole
     from raison.report.explanations.citations_page import page
 
-    write_whole(html, page(found))
+    write_whole(html, page(citations))
     typer.echo(f"raison: wrote the page to {html}", err=True)

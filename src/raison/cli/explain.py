@@ -63,7 +63,7 @@ Html = Annotated[Path | None, typer.Option(help="Also write a standalone page to
 
 @dataclass(frozen=True, slots=True)
 class WritingOptions:
-    """What is asked of a language model that writes."""
+    """Options for generative language models."""
 
     output: Annotated[str | None, Setting("Explain this output of a language model, including its leading space.")] = (
         None
@@ -75,7 +75,7 @@ class WritingOptions:
     chat: Annotated[bool, Setting("Use the model's chat template.")] = False
 
     def asked(self, contrast: list[str] | None) -> "Writing":
-        """The same with what stands against the output."""
+        """The same with the contrast of the output."""
         # Only now: it needs torch.
         from raison.explaining.generation import Writing
 
@@ -106,9 +106,10 @@ def explain(
 ) -> None:
     """Show which parts of a text made the model predict or write what it did; with --data, of every row of files."""
     in_files = InFiles(reading, files, sharing)
+    side = options.side_of(units)
     if data:
         refuse_beside_data({"--pair": pair, "--document": document, "--html": html})
-        how = RowOptions(method, budget, units, language, select, threshold, writing.asked(contrast), writing.chat)
+        how = RowOptions(method, budget, side, language, select, threshold, writing.asked(contrast), writing.chat)
         show_files(explain_files((*data, *(text or ())), entry, settings, how, in_files), json)
         return
     in_files.refuse_without_data()
@@ -116,14 +117,13 @@ def explain(
     from raison.studies.plans import load_entry
 
     # Only the model's files tell whether a prediction or an output is explained.
-    sides: Any = units
-    asked: Any = _input(_single(text), pair, writing.chat) if not document else (_single(text), document)
+    given: Any = _input(_single(text), pair, writing.chat) if not document else (_single(text), document)
     explanation: Explanation | GenerationExplanation | list[Explanation] = run(
         load_entry(entry),
-        asked,
+        given,
         method,
         unit=settings.unit,
-        units=sides,
+        units=side,
         language=language,
         target=settings.target,
         of=settings.of,

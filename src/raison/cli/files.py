@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from raison.cli.cite import Citing
     from raison.explaining.generation import Writing
     from raison.explaining.settings import Settings
+    from raison.explaining.texts import Side
     from raison.runs.files.folder import WrittenShards
     from raison.studies.entries import StudyModel
 
@@ -35,7 +36,7 @@ class Files:
 
 @dataclass(frozen=True, slots=True)
 class InFiles:
-    """What options of the command say only of files."""
+    """Options of the command that apply only to files."""
 
     reading: Reading
     files: Files
@@ -59,7 +60,7 @@ class RowOptions:
 
     method: str
     budget: int | None
-    units: Any
+    units: "Side | None"
     language: str | None
     select: str | None
     threshold: float | None
@@ -145,9 +146,9 @@ def show(written: "WrittenShards", json: bool) -> None:
         done = {"folder": str(folder), "complete": written.is_complete, **asdict(summary.of(written))}
         typer.echo(dumps(done, ensure_ascii=False, indent=1, allow_nan=False))
         return
-    told = sections(written)
+    parts = sections(written)
     console = Console(highlight=False)
-    for part in shown(told):
+    for part in shown(parts):
         console.print(part)
     if not written.is_complete:
         rows = written.manifest.rows

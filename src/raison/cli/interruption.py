@@ -16,7 +16,7 @@ CODE = 130
 
 
 def interruptible(keeping: Keeping, resume: str = "") -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make an interrupted command end with one line and exit code 130.
+    """End an interrupted command with one line and exit code 130.
 
     `keeping` is what it leaves: nothing, the pages of a report, a folder that the next start goes on with, with the
     option `resume` where it needs one, or such a folder only where --out names one, or only where --data does.

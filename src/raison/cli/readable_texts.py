@@ -70,7 +70,9 @@ class Readable:
 
 @dataclass(frozen=True, slots=True)
 class JudgedRows:
-    """What is judged, of the data set `name`: `texts` as compare takes them, and the model that predicts them."""
+    """The texts to evaluate, from the data set `name`: `texts` as compare accepts them, and the model that predicts
+    them.
+    """
 
     given: "Judged"
     texts: "list[Given] | Answers"
@@ -82,7 +84,7 @@ class JudgedRows:
 def judged_rows(
     model: "LanguageModel | Writer", source: TextSource, settings: "Settings", template: str | None = None
 ) -> JudgedRows:
-    """The texts of a command that judges; of a language model that writes, questions with their answers.
+    """The texts of a command that evaluates; for a generative language model, questions with their answers.
 
     Raises DataError, InputError.
     """
@@ -92,9 +94,9 @@ def judged_rows(
 
     reading = InputOptions(settings.unit)
     if not isinstance(model, Writer):
-        found = readable_texts(model, source, settings)
-        given = judged(model, found.texts, reading, template)
-        return JudgedRows(given, found.texts, found.rationales, found.name, found.target)
+        readable = readable_texts(model, source, settings)
+        given = judged(model, readable.texts, reading, template)
+        return JudgedRows(given, readable.texts, readable.rationales, readable.name, readable.target)
     if source.wanted != Wanted() or source.skip_bad:
         raise InputError(
             "questions always have the columns question, sources, answer and gold: leave the column options and "
@@ -124,8 +126,8 @@ def readable_texts(model: "LanguageModel", source: TextSource, settings: "Settin
             if row.contrast is None:
                 reader.encode([row.text], "token", settings.truncate)
             else:
-                asked = replace(settings, unit="token", target=[against(reader, settings.target, row.contrast)])
-                prepare(reader, [row.text], asked)
+                of_row = replace(settings, unit="token", target=[against(reader, settings.target, row.contrast)])
+                prepare(reader, [row.text], of_row)
         except InputError as error:
             message = f"row {row.number} of {source.data}: {error}"
             if not source.skip_bad:

@@ -1,4 +1,4 @@
-"""The models that `raison serve` is told of: by name, by name with a prompt, or in a file."""
+"""The models of `raison serve`: given by name, by name with a prompt, or in a file."""
 
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -20,19 +20,19 @@ def served_models(
     names: Sequence[str], prompt: str | None, file: Path | None, device: str | None
 ) -> dict[str, StudyModel]:
     """Every model by the name that requests give. Raises InputError or DataError."""
-    found = {name: StudyModel(name, prompt=prompt) for name in names}
-    if prompt is not None and len(found) != 1:
+    models = {name: StudyModel(name, prompt=prompt) for name in names}
+    if prompt is not None and len(models) != 1:
         raise InputError(
-            f"--prompt applies to a single language model, and there are {len(found)} --model: give each model's "
+            f"--prompt applies to a single language model, and there are {len(models)} --model: give each model's "
             "prompt in a file (--models)."
         )
     in_file = {} if file is None else _in_file(file)
-    if twice := found.keys() & in_file.keys():
+    if twice := models.keys() & in_file.keys():
         raise InputError(f"two models are named '{min(twice)}': rename one of them in {file}.")
-    found |= in_file
-    if not found:
+    models |= in_file
+    if not models:
         raise InputError("no model given: pass --model NAME, or a file of models with --models.")
-    return {name: one if one.device else replace(one, device=device) for name, one in found.items()}
+    return {name: one if one.device else replace(one, device=device) for name, one in models.items()}
 
 
 def _in_file(path: Path) -> dict[str, StudyModel]:
@@ -51,12 +51,12 @@ def _in_file(path: Path) -> dict[str, StudyModel]:
         raise DataError(
             f"{path} is not a file of models: it needs a table [models.NAME] for each model, and nothing else."
         )
-    found: dict[str, StudyModel] = {}
+    models: dict[str, StudyModel] = {}
     mistakes: list[str] = []
     for name, entry in tables.items():
         where = f"[models.{name}]"
-        found[name], wrong = read(StudyModel, entry, where, without=_STUDIES_ONLY)
-        mistakes += wrong or model_mistakes(found[name], where)
+        models[name], wrong = read(StudyModel, entry, where, without=_STUDIES_ONLY)
+        mistakes += wrong or model_mistakes(models[name], where)
     if mistakes:
         raise DataError(MISTAKE.join([f"{path} lists models that cannot be loaded:", *mistakes]))
-    return found
+    return models

@@ -90,7 +90,7 @@ def _show(estimate: "EstimateTable", stderr: bool) -> None:
 
 
 def report(kind: "Kind", folder: Path, json: bool) -> None:
-    """A summary of what a folder holds: tables and claims."""
+    """A summary of a folder's results: tables and claims."""
     from rich.console import Console
 
     from raison.report.pages.writing import shown, verdict_line

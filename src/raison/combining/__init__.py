@@ -1,1 +1,1 @@
-"""What methods that are made of other methods share, and what the choice among methods rests on."""
+"""Shared code of methods that combine other methods, and the evidence behind auto."""

@@ -1,7 +1,8 @@
 """What audits recommended, kept in the cache by the identity of the model that was audited.
 
 A file holds a method's call and digests, and no text. Whoever can write to the cache can write one, so it is read as
-input from outside: what is no recommendation for this model counts as none, and so does a call that is not `harmless`.
+input from outside: anything but a recommendation for this model counts as none, and so does a call that is not
+`harmless`.
 """
 
 import json
@@ -31,14 +32,14 @@ def folder() -> Path:
 
 
 def remember(model: LanguageModel, method: str) -> None:
-    """Keep an audit's recommendation for this very model. Raises DataError if it cannot be written."""
+    """Store an audit's recommendation for this exact model. Raises DataError if it cannot be written."""
     identity = identity_of(model)
     held = {"schema": SCHEMA, "method": method, "identity": identity}
     disk.write_whole(_place(identity), json.dumps(held, indent=1) + "\n")
 
 
 def kept(model: LanguageModel) -> Path | None:
-    """The file of this very model, if there is one; a model that has changed has none."""
+    """The file of this exact model, if there is one; a model that has changed has none."""
     if not folder().is_dir() or not (isinstance(model, BlackBox) or text_classifier(model) is not None):
         return None
     place = _place(identity_of(model))
@@ -46,7 +47,7 @@ def kept(model: LanguageModel) -> Path | None:
 
 
 def advised(model: LanguageModel) -> str | None:
-    """The call of the method that an audit of this very model recommended; None without one, or one that is damaged."""
+    """The call of the method that an audit of this exact model recommended; None if there is none or it is damaged."""
     place = kept(model)
     if place is None:
         return None

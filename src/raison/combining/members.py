@@ -1,4 +1,4 @@
-"""Other methods, run for one that is made of them: on the same problem, or on some of its texts."""
+"""Runs the methods that another method combines: on the same problem, or on some of its texts."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -38,7 +38,7 @@ def in_units(problem: Problem, member: Method, scores: Tensor) -> Float[Tensor, 
 
 
 def some_texts(problem: Problem, texts: Sequence[int]) -> Problem:
-    """The problem on some of its texts, with what was evaluated of them; see `give_back`."""
+    """The problem on some of its texts, with the evaluations of these; see `give_back`."""
     place = {text: row for row, text in enumerate(texts)}
     known = problem.evaluations
     return replace(
@@ -53,7 +53,7 @@ def some_texts(problem: Problem, texts: Sequence[int]) -> Problem:
 
 
 def give_back(problem: Problem, texts: Sequence[int], part: Problem, attributed: Attributed) -> None:
-    """Tell the whole problem what was evaluated of `part`, made by `some_texts`, and what a method asked for there."""
+    """Add to the whole problem the evaluations of `part`, made by `some_texts`, and what a method requested there."""
     place = dict(enumerate(texts))
     problem.evaluations.logits.update(_moved(part.evaluations.logits, place))
     problem.evaluations.reduced.update(_moved(part.evaluations.reduced, place))

@@ -1,4 +1,4 @@
-"""Which method method="auto" takes for a text: the options in their order, each with its reason in one line."""
+"""The method that method="auto" chooses for a text: the options in order, each with its reason in one line."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ SHOWN = ("word", "token")
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A method as a call, and why it is taken. `proven` where the reason rests on the method fitting the model."""
+    """A method as a call, and why it is chosen. `proven` if the reason relies on the method fitting the model."""
 
     method: str
     why: str
@@ -27,7 +27,7 @@ class Option:
 def options(
     model: LanguageModel, encoding: Encoding, text: int, budget: int, advice: str | None = None
 ) -> Iterator[Option]:
-    """What to try for a text within so many passes: the first that works is taken, and the last always works.
+    """The options for a text within a number of passes: the first that works is used, and the last always works.
 
     `advice` is what an audit of this model recommended.
     """

@@ -50,15 +50,15 @@ class NonFiniteError(RaisonError, ArithmeticError):
 
 
 class AnswerError(RaisonError, ValueError):
-    """A function of the caller's, or a server, returned something else than was agreed."""
+    """A function of the caller's, or a server, returned something unexpected."""
 
 
 class ServerError(RaisonError):
-    """A server refuses what it is asked, or does not answer."""
+    """A server refuses a request, or does not answer."""
 
 
 class RefusedError(ServerError):
-    """A server answers with a status that says that it will not do this. `status` is 401, 404, ..."""
+    """A server answers with a status that means refusal. `status` is 401, 404, ..."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -70,7 +70,7 @@ class RefusedError(ServerError):
 
 
 class UnfitRequestError(RefusedError):
-    """A server refuses one request for what is in it, such as a prompt that is longer than its model reads."""
+    """A server refuses one request because of its content, such as a prompt that is too long for its model."""
 
 
 class OutOfMemoryError(RaisonError):
@@ -82,7 +82,7 @@ class DataError(RaisonError):
 
 
 class BusyError(DataError):
-    """Another process is at work in a folder."""
+    """Another process is working in a folder."""
 
 
 class LoadError(RaisonError):

@@ -28,7 +28,7 @@ class Property(StrEnum):
     """A claim about a method's scores that the contract tests check."""
 
     SIGNED = "signed"
-    """A unit that speaks against the target scores below zero."""
+    """A unit that counts against the target scores below zero."""
     UNSIGNED = "unsigned"
     """No score is ever below zero, whatever the settings: scores say only how much a unit matters."""
     COMPLETE = "complete"
@@ -42,13 +42,13 @@ class Property(StrEnum):
     RANDOM = "random"
     """Scores depend on the seed."""
     CANDIDATES = "candidates"
-    """Offers several maps of a text, from which a metric may choose one."""
+    """Offers several maps per text, from which a metric may choose one."""
     PATH = "path"
-    """Integrates gradients from a baseline's embeddings to the text's own: the baseline can be given."""
+    """Integrates gradients from a baseline's embeddings to those of the text; the baseline can be given."""
     TRAINED = "trained"
     """Needs an explainer that was trained for the model (`raison train`)."""
     PARTIAL = "partial"
-    """Re-runs only some layers: its passes are cheaper than whole ones, but count as whole ones."""
+    """Re-runs only some layers: its passes are cheaper than full passes but count as such."""
     DIFFERENTIABLE = "differentiable"
     """Scores are a differentiable function of the word embeddings, which can be given."""
 
@@ -64,11 +64,11 @@ class Cost:
         return Cost(self.forwards + other.forwards, self.backwards + other.backwards)
 
     def of_tokens(self, count: int) -> "Cost":
-        """For so many tokens, which share forward passes and have backward passes of their own."""
+        """The cost for several tokens, which share forward passes but need separate backward passes."""
         return Cost(self.forwards, count * self.backwards)
 
     def times(self, factor: int) -> "Cost":
-        """That of several equal pieces of work."""
+        """The cost of several equal pieces of work."""
         return Cost(self.forwards * factor, self.backwards * factor)
 
 
@@ -79,7 +79,7 @@ class Method(ABC):
     reference: ClassVar[str]
     """Key in docs/references.bib."""
     needs: ClassVar[frozenset[type[Capability]]] = frozenset()
-    """The capabilities that it asks the model for."""
+    """The capabilities that it needs from the model."""
     outputs: ClassVar[frozenset[Outputs]] = EVERY
     """The kinds of output that it explains."""
     properties: ClassVar[frozenset[Property]] = frozenset()
@@ -163,7 +163,9 @@ class Method(ABC):
 
         A method with the property PATH overrides this; the others raise UnsupportedError.
         """
-        raise UnsupportedError(f"{name_of(self)} cannot start elsewhere", ["it has no path from a baseline"])
+        raise UnsupportedError(
+            f"{name_of(self)} cannot start from another baseline", ["it has no path from a baseline"]
+        )
 
     def scores_at(self, problem: Problem, embeds: Embeddings) -> Float[Tensor, "batch scored"]:
         """The scores of texts whose word embeddings are `embeds`, differentiable with respect to these.
@@ -175,7 +177,8 @@ class Method(ABC):
         A method with the property DIFFERENTIABLE overrides this; the others raise UnsupportedError.
         """
         raise UnsupportedError(
-            f"{name_of(self)} cannot be differentiated", ["its scores are not written as one of embeddings"]
+            f"{name_of(self)} cannot be differentiated",
+            ["its scores are not implemented as a function of word embeddings"],
         )
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""A metric: the quality of one explanation, or of a group of them. Averaging is evaluate.py's job."""
+"""A metric: the quality of one explanation, or of a group of them. evaluate.py averages."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ Mask = Bool[np.ndarray, " units"]
 IN_PLACE = "in_place"
 """The removal of a metric that masks, which must keep the length of the text.
 
-It is the removal that the explanation was made with: the one that the run states, otherwise the model's default. If
+It is the removal that the explanation was made with: the run's own if set, otherwise the model's default. If
 that deletes, it is the model's first removal that does not. A metric that deletes by definition has the default
 `removal="delete"` instead. A removal that the caller sets takes precedence.
 """
@@ -32,7 +32,7 @@ class Need(StrEnum):
     """What a metric needs besides the model's predictions; if it is missing, this is reported before anything runs."""
 
     RATIONALES = "rationales"
-    """The data says which parts of each text matter."""
+    """The data marks which parts of each text matter."""
     EMBEDDINGS = "embeddings"
     """The model's word embeddings can be moved."""
     HIDDEN_STATES = "hidden_states"
@@ -40,16 +40,15 @@ class Need(StrEnum):
     SEVERAL_TEXTS = "several_texts"
     """More than one text."""
     CLASSES = "classes"
-    """The model's outputs are classes or labels with probabilities: not one number, and not how likely a statement
-    is."""
+    """The model's outputs are classes or labels with probabilities, not one number or the likelihood of a statement."""
     PROBABILITIES = "probabilities"
-    """What is explained has a probability: a class, a label or a statement, and not one number."""
+    """The explained output has a probability: it is a class, a label or a statement, not one number."""
     WHOLE_TEXTS = "whole_texts"
-    """The model predicts something of a text as a whole, and not at places of it."""
+    """The model makes one prediction for the whole text, not predictions at positions in it."""
     VALUES = "values"
-    """The explained value is that of a prediction, and not a sum of those of an output's tokens."""
+    """The explained value is that of one prediction, not a sum over the tokens of an output."""
     METHOD = "method"
-    """The method itself, to explain another text: not one of its maps that was chosen."""
+    """The method itself, to explain another text; a single selected map is not enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,7 @@ class Reworded:
 
 @runtime_checkable
 class Evidence(Protocol):
-    """What a metric may ask about one text."""
+    """What a metric can request about one text."""
 
     @property
     def rationales(self) -> tuple[Mask, ...]:
@@ -99,13 +98,13 @@ class Evidence(Protocol):
         """The explained value (probability, logit, ... of the explanation's own target) under each keep."""
 
     def shifted_scores(self, shift: Shift) -> Float[np.ndarray, " units"]:
-        """What the same method with the same seed scores when the word embeddings are shifted.
+        """Scores of the same method with the same seed when the word embeddings are shifted.
 
         Explains again: computed in one go for all texts where `Metric.shifts` announced it.
         """
 
     def reworded(self, rewording: Rewording) -> Reworded | None:
-        """What the same method with the same seed says of another wording of the text.
+        """Scores of the same method with the same seed for another wording of the text.
 
         None where it does not count: the probability moves too far, or the model reads the very same tokens. Computed
         in one go for all texts where `Metric.rewordings` announced it.
@@ -121,7 +120,7 @@ class Metric(ABC):
     """None if neither is better: the metric is descriptive."""
     needs: ClassVar[frozenset[Need]] = frozenset()
     ordered: ClassVar[bool] = True
-    """Depends on nothing but the order of the scores, so that a better order gives a better value."""
+    """Depends only on the order of the scores, so a better order gives a better value."""
 
     @property
     def pool(self) -> str:
@@ -129,7 +128,7 @@ class Metric(ABC):
         return "mean"
 
     def keeps(self, explanation: Explanation) -> dict[str, KeepRows]:
-        """The keeps that `measure` will ask for, by removal, so that all can be computed together."""
+        """The keeps that `measure` will request, by removal, so that all can be computed together."""
         return {}
 
     def shifts(self, explanation: Explanation) -> Sequence[Shift]:
@@ -137,7 +136,7 @@ class Metric(ABC):
         return ()
 
     def rewordings(self, explanation: Explanation) -> Sequence[Rewording]:
-        """The wordings that `measure` will ask for, so that texts can be explained together."""
+        """The wordings that `measure` will request, so that texts can be explained together."""
         return ()
 
     @abstractmethod
@@ -147,7 +146,7 @@ class Metric(ABC):
 
 @runtime_checkable
 class GroupEvidence(Protocol):
-    """What a group metric may ask about its texts together."""
+    """What a group metric can request about its texts together."""
 
     def hidden_states(self) -> list[Float[np.ndarray, "_tokens hidden"]]:
         """Hidden states of each text's own tokens, special ones included, averaged over all layers."""
@@ -155,7 +154,7 @@ class GroupEvidence(Protocol):
 
 @dataclass(frozen=True)
 class GroupMetric(ABC):
-    """A judgement of many explanations of one method together. Its name is its file's name."""
+    """A number for many explanations of one method together. Its name is its file's name."""
 
     reference: ClassVar[str]
     higher_is_better: ClassVar[bool | None]

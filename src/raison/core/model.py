@@ -24,7 +24,7 @@ WITHOUT_CLASSES = "the model outputs one number, and this needs class probabilit
 
 
 class LanguageModel(ABC):
-    """A model that classifies texts or gives each a number (`outputs`): what a black box can do.
+    """A model that classifies texts or assigns each a number (`outputs`): the minimum, which a black box can do.
 
     Everything else is a capability that an adapter may offer (core/capabilities). No call changes the model, its
     tokenizer or the random state.
@@ -81,14 +81,14 @@ class LanguageModel(ABC):
         return any(isinstance(offered, kind) for offered in self.capabilities)
 
     def ask(self, kind: type[Asked]) -> Asked:
-        """The model's capability of a kind. Raises UnsupportedError, with the reason, where it has none."""
+        """The model's capability of a kind. Raises UnsupportedError, with the reason, if it has none."""
         for offered in self.capabilities:
             if isinstance(offered, kind):
                 return offered
         raise UnsupportedError(f"{self.name} {kind.absence}", [self.lacks(kind)], kind.way_out)
 
     def lacks(self, kind: type[Capability]) -> str:
-        """One line that says that the model lacks a capability, with the reason where there is a special one."""
+        """One line that says that the model lacks a capability, with the specific reason, if there is one."""
         why = self.withheld.get(kind)
         return f"the model lacks the capability '{kind.name}'" + (f" ({why})" if why else "")
 
@@ -104,7 +104,7 @@ class LanguageModel(ABC):
 
 
 def asked_of(model: LanguageModel, of: str | None) -> Of:
-    """What of the model's outputs is explained; see check_of. UnsupportedError for what they do not determine."""
+    """The scalar of the outputs to explain; see check_of. UnsupportedError if the outputs do not determine it."""
     stated = "log_probability" if of is None and model.outputs == "statement" else of
     checked = check_of(stated, model.classes, model.multi_label)
     if checked in model.undefined:

@@ -24,7 +24,7 @@ from raison.core.targets.target import Of, Target
 
 @dataclass(frozen=True, slots=True)
 class StandIn:
-    """A method that ran in place of the one that was asked for, as an explanation names it."""
+    """The method that ran in place of the requested one, as an explanation names it."""
 
     method: str
     config: dict[str, Any]
@@ -36,12 +36,12 @@ class Ledger:
     """The passes that one method made, per text, and its notes."""
 
     evaluations: list[int]
-    """Forward passes of single sequences; a keep that was asked for twice counts once."""
+    """Forward passes of single sequences; a keep requested twice counts once."""
     gradients: list[int]
     """Backward passes of single sequences."""
     notes: list[dict[str, object]]
     stand_ins: dict[int, StandIn] = field(default_factory=dict)
-    """Of a method that runs others in its place, by text."""
+    """The method that ran for each text, if a method delegates to others."""
 
     @classmethod
     def empty(cls, batch: int) -> "Ledger":
@@ -79,7 +79,7 @@ class Attributed:
     """(batch, scored), as the method returned them."""
     ledger: Ledger
     asked: frozenset[KeepKey]
-    """The keeps whose evaluations the ledger counts."""
+    """The keeps whose evaluations are counted in the ledger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Problem:
     evaluations: Evaluations
     asked: set[KeepKey] = field(default_factory=set)
     seed: int = 0
-    """Of the run; a method draws from what `generators` gives for its name."""
+    """The seed of the run; a method draws from the generators that `generators` returns for its name."""
     reduced: Callable[[], LanguageModel] | None = None
     """Gives what `values` evaluates perturbed texts with in place of the model: the same in less precision. The whole
     and the fully removed text stay the model's own, and so does whatever has gradients or is a step of a text."""
@@ -129,7 +129,7 @@ class Problem:
             if not values[-1].isfinite().all():
                 raise NonFiniteError(
                     f"{self.target.of} is infinite on parts of {str(self.encoding.texts[text])!r:.80}, where a "
-                    "probability is exactly 0 or 1: explain of='probability'."
+                    "probability is exactly 0 or 1: use of='probability'."
                 )
         return values
 
@@ -201,7 +201,7 @@ class Problem:
         return site.slopes(path, count, target if of is None else replace(target, of=of))
 
     def count_forward(self) -> None:
-        """Tell the ledger of one forward pass of every text, made by the method itself."""
+        """Record in the ledger one forward pass of every text, made by the method itself."""
         for text in range(len(self.encoding)):
             self.ledger.evaluations[text] += 1
 

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Catalogue(Generic[T]):
-    """The classes of one folder, found by their files' names and imported only when asked for."""
+    """The classes of one folder, found by their files' names and imported only when requested."""
 
     def __init__(self, package: str, kind: str) -> None:
         self._package = package

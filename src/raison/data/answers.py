@@ -1,4 +1,4 @@
-"""Answers as files write them: parts of a context, by their text and the character where they start."""
+"""The answer format of files: parts of a context, given by their text and start character."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Labelled texts, wherever they came from."""
+"""Labelled texts from any source."""
 
 from dataclasses import dataclass, field
 
@@ -75,7 +75,7 @@ class Dataset:
 
     @property
     def parted(self) -> tuple[Given, ...]:
-        """The rows' texts, with their parts where every row names some."""
+        """The rows' texts, with their parts if every row names some."""
         return tuple(row.given for row in self.rows) if self.has_units else self.texts
 
     @property

@@ -29,14 +29,14 @@ class Lengths:
 
 
 def first_words(data: Dataset, words: int) -> Dataset:
-    """Every text cut after so many words, and what people marked with it. Raises DataError for pairs."""
+    """Every text cut after `words` words, with its rationales. Raises DataError for pairs."""
     return replace(
         data, name=f"{data.name}, the first {words} words", rows=tuple(_cut(row, words) for row in data.rows)
     )
 
 
 def at_most(data: Dataset, words: int) -> Dataset:
-    """The rows whose texts have at most so many words."""
+    """The rows whose texts have at most `words` words."""
     rows = tuple(row for row in data.rows if words_in(row.text) <= words)
     return replace(data, name=f"{data.name}, texts of at most {words} words", rows=rows)
 

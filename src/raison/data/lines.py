@@ -1,4 +1,4 @@
-"""Files as records: one list of cells, one mapping, or one broken line at a time. Knows nothing of columns' meaning."""
+"""Files as records: one list of cells, one mapping, or one broken line at a time, whatever the columns mean."""
 
 import csv
 import json

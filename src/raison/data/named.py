@@ -60,7 +60,7 @@ def named() -> Mapping[str, NamedSet]:
 
 
 def shared(trained: str, tested: str) -> str | None:
-    """Why a model that learned from one data set may not be tested on another; None if it may.
+    """Why a model trained on one data set must not be tested on another; None if it may be.
 
     Both are names of datasets, as `load_named` gives them ("mr/train", whatever follows), or names of files in a data
     set's folder.
@@ -118,7 +118,7 @@ def load_named(name: str, split: str, folder: Path | None, limit: int | None, sk
 
 
 def named_paths(name: str, split: str, folder: Path | None = None) -> tuple[Path, ...]:
-    """The files of a split in the folder of a named data set, for what its rows do not say.
+    """The files of a split in the folder of a named data set, for information that its rows lack.
 
     Raises DataError where there is no folder, or a file is missing.
     """

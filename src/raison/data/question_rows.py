@@ -1,4 +1,4 @@
-"""A question with its sources, and what its answer is known to rest on."""
+"""A question with its sources, and the gold sources of its answer."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """What an answer is known to rest on: a source, or characters `start` to `end` of its text."""
+    """A gold source of an answer: a source, or characters `start` to `end` of its text."""
 
     source: str
     start: int = 0

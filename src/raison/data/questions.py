@@ -1,4 +1,4 @@
-"""Questions with their sources, a row each, from a file: rows of one's own, or traces in OpenInference's convention."""
+"""Questions with their sources, a row each, from a file: plain rows, or traces in OpenInference's convention."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

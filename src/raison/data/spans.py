@@ -1,4 +1,4 @@
-"""Rationales as files write them: lists of [start, end] or [start, end, segment]."""
+"""The format of rationales in files: lists of [start, end] or [start, end, segment]."""
 
 from collections.abc import Sequence
 from typing import Any

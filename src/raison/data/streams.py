@@ -79,7 +79,7 @@ class Item:
 
 
 def sources_of(given: Sequence[str | Path]) -> tuple[str, ...]:
-    """Every file, data set or id; a pattern (*, ?, [) stands for the files that it fits, by name.
+    """Every file, data set or id; a pattern (*, ?, [) stands for the matching files, sorted by name.
 
     Raises DataError where it fits none.
     """

@@ -12,7 +12,7 @@ _WORD = re.compile(r"\S+")
 
 
 def around_answers(data: Dataset, words: int) -> Dataset:
-    """Every context cut to a window of at most so many whole words that contains the row's first answer.
+    """Every context cut to a window of at most `words` whole words that contains the row's first answer.
 
     A hash of question and context decides where in the window the answer lies, so that its place is uninformative and
     the same in every run. Answers move with the window; further answers outside it are dropped. A row whose answer has

@@ -34,29 +34,29 @@ class Telling:
 
 @dataclass(frozen=True, slots=True)
 class StatedAnswer:
-    """An answer after its prompt, and what is to be said of it."""
+    """An answer after its prompt, with notes about it."""
 
     answered: WrittenAnswer
     notes: dict[str, Any] = field(default_factory=dict)
 
 
-def told(writer: Writer, found: SourcedPrompt, telling: Telling) -> StatedAnswer:
-    """The answer to what was asked. Raises InputError, TextTooLongError."""
-    prompt, notes, answer = found.source.prompt, {}, telling.answer
+def told(writer: Writer, sourced: SourcedPrompt, telling: Telling) -> StatedAnswer:
+    """The answer to the prompt. Raises InputError, TextTooLongError."""
+    prompt, notes, answer = sourced.source.prompt, {}, telling.answer
     if answer is None:
         count = NEW_TOKENS if telling.max_new_tokens is None else telling.max_new_tokens
         output = writer.continuation(prompt, count)
         if len(output.ids) == count:
             notes["cut"] = f"the answer reached max_new_tokens={count}: it may be cut off"
-        own = output.text.lstrip()
-        if found.stop and found.stop in own:
-            kept = output.text[: output.text.index(own) + own.index(found.stop)]
+        stripped = output.text.lstrip()
+        if sourced.stop and sourced.stop in stripped:
+            kept = output.text[: output.text.index(stripped) + stripped.index(sourced.stop)]
             output, notes = writer.output(prompt, kept)[0], {}
     else:
-        output, warning = writer.output(prompt, answer if answer[0].isspace() else found.before + answer)
-        if warning is not None and found.before:
+        output, warning = writer.output(prompt, answer if answer[0].isspace() else sourced.before + answer)
+        if warning is not None and sourced.before:
             notes["border"] = warning
     shift = 0 if answer is None else len(answer) - len(answer.lstrip())
     spans = telling.statements
     wanted = sentence_spans(output.text.strip()) if spans is None else [(a - shift, b - shift) for a, b in spans]
-    return StatedAnswer(WrittenAnswer(found.source, output, tuple(wanted)), notes)
+    return StatedAnswer(WrittenAnswer(sourced.source, output, tuple(wanted)), notes)

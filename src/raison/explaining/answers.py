@@ -1,4 +1,4 @@
-"""Rows of questions with their sources as what is judged: statements of answers, and what they are known to rest on."""
+"""Rows of questions with their sources as input of evaluations: statements of answers, and their gold sources."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,14 +37,14 @@ Rows = Iterable[QuestionRow | Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Answers that a language model wrote or was given. `gold` has a rationale for each where all rows say it."""
+    """Answers, generated or given. `gold` has a rationale for each if all rows give gold sources."""
 
     answers: tuple[WrittenAnswer, ...]
     gold: Annotations
 
     @property
     def texts(self) -> list[tuple[str, str]]:
-        """What names each of them."""
+        """A text that identifies each answer."""
         return [answered.texts for answered in self.answers]
 
     @property
@@ -58,7 +58,7 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What explanations are made of and judged on: a model, texts, what receives a score, and what should matter."""
+    """The input of explanations and their evaluation: a model, texts, units, and rationales."""
 
     model: LanguageModel
     texts: tuple[Given, ...]
@@ -70,7 +70,7 @@ class Judged:
         return () if self.answers is None else self.answers.gold
 
     def loading(self, load: Callable[[], LanguageModel | Writer] | None) -> Callable[[], LanguageModel] | None:
-        """How another process loads the model, given how it loads the caller's."""
+        """How another process loads the model, given how it loads the caller's model."""
         if load is None or self.answers is None:
             return cast("Callable[[], LanguageModel] | None", load)
         return partial(_loaded, load, self.answers)
@@ -111,38 +111,38 @@ def answers_of(writer: Writer, rows: Any, template: SourceTemplate | str | Path 
     Raises InputError, TextTooLongError, DataError, with the number of the row, counted from 0.
     """
     chosen = template if template is None else find(template)
-    found, gold = [], []
+    answers, gold = [], []
     for number, row in enumerate(_listed(rows)):
         try:
             one = _asked(writer, row, chosen)
             answer = row.answer if isinstance(row, QuestionRow) else None
-            found.append(told(writer, one, Telling(answer)).answered)
+            answers.append(told(writer, one, Telling(answer)).answered)
             gold.append(_marked(one.source, row.gold) if isinstance(row, QuestionRow) else ())
         except InputError as error:
             raise type(error)(f"texts[{number}]: {error}") from None
-    if not found:
+    if not answers:
         raise InputError("no text given: pass a list of at least one question with its sources.")
-    return Answers(tuple(found), tuple((one,) for one in gold) if all(gold) else ())
+    return Answers(tuple(answers), tuple((one,) for one in gold) if all(gold) else ())
 
 
 def own_answers(writer: Writer, answers: Answers) -> Answers:
-    """Those of the answers with which the model itself begins, but for case, articles, punctuation and white space."""
-    own = [number for number, answered in enumerate(answers.answers) if _is_own(writer, answered)]
-    gold = tuple(answers.gold[number] for number in own) if answers.gold else ()
-    return Answers(tuple(answers.answers[number] for number in own), gold)
+    """The answers that the model itself gives, ignoring case, articles, punctuation and white space."""
+    kept = [number for number, answered in enumerate(answers.answers) if _is_own(writer, answered)]
+    gold = tuple(answers.gold[number] for number in kept) if answers.gold else ()
+    return Answers(tuple(answers.answers[number] for number in kept), gold)
 
 
 def _is_own(writer: Writer, answered: WrittenAnswer) -> bool:
     try:
-        own = writer.continuation(answered.source.prompt, len(answered.output.ids))
+        continuation = writer.continuation(answered.source.prompt, len(answered.output.ids))
     except InputError:
         # It ends the text right after the prompt.
         return False
-    return same_answer(own.text, answered.output.text)
+    return same_answer(continuation.text, answered.output.text)
 
 
 def standing_for(writer: Writer) -> LanguageModel:
-    """A model of statements of always the same answer: what tells one language model that writes from another."""
+    """A model of the statements of a fixed answer, which identifies a generative language model."""
     return answers_of(writer, [PROBE], "plain").of(writer)
 
 
@@ -160,10 +160,10 @@ def _listed(rows: Any) -> list[QuestionRow | str]:
                 "data, or a prompt with label words that makes the model a classifier."
             )
         return [*rows.questions]
-    found = [_row(one, number) for number, one in enumerate(rows)]
-    if len({isinstance(one, str) for one in found}) > 1:
+    listed = [_row(one, number) for number, one in enumerate(rows)]
+    if len({isinstance(one, str) for one in listed}) > 1:
         raise InputError("some texts have sources and others have none: evaluate them in separate calls.")
-    return found
+    return listed
 
 
 def _row(one: object, number: int) -> QuestionRow | str:

@@ -44,7 +44,7 @@ BATCH = 32
 
 @dataclass(frozen=True, slots=True)
 class Maps:
-    """Scores as a method returned them, and what they took."""
+    """Scores as a method returned them, and their cost."""
 
     scores: Tensor
     """(maps, batch, scored)."""
@@ -86,7 +86,7 @@ class Batch:
 
 
 def prepare(model: LanguageModel, texts: Sequence[Given], settings: Settings) -> Batch:
-    """Tokenize, predict once and resolve the target. A model that answers questions takes two more passes.
+    """Tokenize, predict once and resolve the target. A question answering model needs two more passes.
 
     Raises InputError for a target that is a part of the context but not the model's own answer, because metrics judge
     only the model's own answers.
@@ -267,9 +267,9 @@ def _joined(parts: Sequence[Maps]) -> Maps:
     ledgers = [part.ledger for part in parts]
     notes: list[dict[str, object]] = []
     for of_parts in zip(*(ledger.notes for ledger in ledgers), strict=True):
-        names = dict.fromkeys(name for said in of_parts for name in said)
-        said_by_all = {name: [said[name] for said in of_parts if name in said] for name in names}
-        notes.append({name: said[0] if said == [said[0]] * len(parts) else said for name, said in said_by_all.items()})
+        names = dict.fromkeys(name for note in of_parts for name in note)
+        said_by_all = {name: [note[name] for note in of_parts if name in note] for name in names}
+        notes.append({name: note[0] if note == [note[0]] * len(parts) else note for name, note in said_by_all.items()})
     ledger = Ledger(
         evaluations=[sum(counts) for counts in zip(*(ledger.evaluations for ledger in ledgers), strict=True)],
         gradients=[sum(counts) for counts in zip(*(ledger.gradients for ledger in ledgers), strict=True)],
@@ -317,8 +317,8 @@ def _without_scores(batch: Batch, method: Method, maps: Maps) -> list[Explanatio
     ends = _problem(batch).values([torch.tensor([[True], [False]]).expand(2, count) for count in encoding.unit_counts])
     served = _served(batch)
     shares, unknown = _shares(batch), encoding.unknown(batch.model.unknown_id)
-    against, own = batch.target.against, StandIn(name_of(method), asdict(method), method.signed)
-    ran = [ledger.stand_ins.get(text, own) for text in range(len(encoding))]
+    against, stated = batch.target.against, StandIn(name_of(method), asdict(method), method.signed)
+    ran = [ledger.stand_ins.get(text, stated) for text in range(len(encoding))]
     return [
         Explanation(
             text=encoding.texts[i],

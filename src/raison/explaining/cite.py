@@ -1,4 +1,4 @@
-"""Which sources a language model's answer rests on: the front door for sources."""
+"""Which sources a language model's answer depends on: the entry point for citations."""
 
 import time
 from collections.abc import Sequence
@@ -99,8 +99,8 @@ def cite(
         )
     how = ScoringOptions(method_of(method, within, draws), within, removal, seed, draws)
     telling = Telling(answer, statements, max_new_tokens)
-    found = asked(writer, question, sources, template)
-    result = _cited(writer, found, told(writer, found, telling), how)
+    prompt = asked(writer, question, sources, template)
+    result = _cited(writer, prompt, told(writer, prompt, telling), how)
     values: dict[str, Any] = {"seconds": time.perf_counter() - started}
     if judge is not None:
         values["supported"] = supported(judge, [s.text for s in result.sources], [s.text for s in result.statements])
@@ -121,8 +121,8 @@ def method_of(method: str | Method, within: Within, draws: int) -> Method:
     return CATALOGUE.create(AUTO[within] if method == "auto" else method)
 
 
-def _cited(writer: Writer, found: SourcedPrompt, answer: StatedAnswer, how: ScoringOptions) -> Citations:
-    answered, source = answer.answered, found.source
+def _cited(writer: Writer, prompt: SourcedPrompt, answer: StatedAnswer, how: ScoringOptions) -> Citations:
+    answered, source = answer.answered, prompt.source
     model, spans = Statements(writer, [answered]), answered.statements
     explained = _explained(model, how, "sentence" if how.within == "sentence" else PART)
     scores, within = _scores(model, how, explained)
@@ -132,7 +132,7 @@ def _cited(writer: Writer, found: SourcedPrompt, answer: StatedAnswer, how: Scor
     full, empty = forced.log_probabilities(ends, tokens, how.removal).tolist()
     lights = lit(forced, tokens, how.removal, RandomRemovals(how.draws, how.seed)) if how.draws else Lit.off(len(spans))
     return Citations(
-        question=found.question,
+        question=prompt.question,
         prompt=source.prompt.text,
         answer=answered.text,
         sources=source.sources,
@@ -149,7 +149,7 @@ def _cited(writer: Writer, found: SourcedPrompt, answer: StatedAnswer, how: Scor
         method=name_of(how.method),
         config=asdict(how.method),
         model=writer.name,
-        template=found.template,
+        template=prompt.template,
         removal=how.removal,
         seed=how.seed,
         evaluations=forced.passes,

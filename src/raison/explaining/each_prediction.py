@@ -1,4 +1,4 @@
-"""Every prediction in a text as a target of its own, from one encoding and shared evaluations."""
+"""Every prediction in a text as a separate target, from one encoding and shared evaluations."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,7 +22,7 @@ def without_threshold(given: float | None) -> None:
 
 
 def threshold_of(model: LanguageModel, target: TargetSpec, given: float | None) -> float:
-    """The probability from which a label is explained.
+    """The minimum probability of explained labels.
 
     Raises InputError for a threshold without target="each", or where the model does not give labels.
     """
@@ -45,7 +45,7 @@ def threshold_of(model: LanguageModel, target: TargetSpec, given: float | None) 
 def batch_of_each(
     model: LanguageModel, texts: Sequence[Given], settings: Settings, threshold: float
 ) -> tuple[Batch | None, list[int]]:
-    """A row for every prediction from the threshold on, and the text of each row; None for a batch without any.
+    """A row for every prediction that reaches the threshold, and the text of each row; None for a batch without any.
 
     Labels come likeliest first, entities and masks in the text's order. Rows of one text have the same draws and masks,
     which a model evaluates once.
@@ -54,37 +54,40 @@ def batch_of_each(
         return _with_labels(prepare(model, texts, replace(settings, target=None)), threshold)
     encoding = model.encode(texts, settings.unit, settings.truncate)
     targets = model.choosing.each(encoding, threshold)
-    rows = [text for text, own in enumerate(targets) for _ in own]
+    rows = [text for text, targets_of_text in enumerate(targets) for _ in targets_of_text]
     if not rows:
         return None, []
-    flat: list[One] = [target for own in targets for target in own]
-    asked = replace(settings, target=flat)
-    batch = prepare_encoded(model, [texts[row] for row in rows], encoding.select(rows), asked)
+    flat: list[One] = [target for targets_of_text in targets for target in targets_of_text]
+    for_rows = replace(settings, target=flat)
+    batch = prepare_encoded(model, [texts[row] for row in rows], encoding.select(rows), for_rows)
     return replace(batch, threshold=threshold), rows
 
 
 def each_target(model: LanguageModel, texts: Sequence[Given], settings: Settings, threshold: float) -> list[list[One]]:
-    """The predictions of each text from the threshold on, as targets that a call may name."""
+    """The predictions of each text that reach the threshold, as targets for a call."""
     if model.choosing is None:
         labels = predicted_labels(prepare(model, texts, replace(settings, target=None)), threshold)
-        return [[*own] for own in labels]
+        return [[*of_text] for of_text in labels]
     places = model.choosing.each(model.encode(texts, settings.unit, settings.truncate), threshold)
-    return [[*own] for own in places]
+    return [[*of_text] for of_text in places]
 
 
 def predicted_labels(batch: Batch, threshold: float) -> list[list[int]]:
-    """The numbers of each text's labels from the threshold on, the likeliest first."""
+    """The numbers of each text's labels that reach the threshold, the most probable first."""
     shares = probabilities(batch.full.double(), batch.model.multi_label)
     order = shares.argsort(descending=True, stable=True).tolist()
-    return [[label for label in ranked if own[label] >= threshold] for ranked, own in zip(order, shares, strict=True)]
+    return [
+        [label for label in ranked if of_text[label] >= threshold]
+        for ranked, of_text in zip(order, shares, strict=True)
+    ]
 
 
 def _with_labels(batch: Batch, threshold: float) -> tuple[Batch | None, list[int]]:
     labels = predicted_labels(batch, threshold)
-    texts = [text for text, own in enumerate(labels) for _ in own]
+    texts = [text for text, of_text in enumerate(labels) for _ in of_text]
     if not texts:
         return None, []
-    spec: list[int] = [label for own in labels for label in own]
+    spec: list[int] = [label for of_text in labels for label in of_text]
     full, classes = batch.full[texts], batch.model.classes
     known = {
         key._replace(text=row): logits

@@ -1,4 +1,4 @@
-"""Whether a source says what a statement says: the judgement of the caller's function or classifier."""
+"""Whether a source entails a statement, according to the caller's function or classifier."""
 
 from collections.abc import Callable, Sequence
 
@@ -18,16 +18,16 @@ CLASS = "entailment"
 def supported(judge: Judge, sources: Sequence[str], statements: Sequence[str]) -> tuple[tuple[float, ...], ...]:
     """For each statement, how far each source entails it. Raises InputError."""
     pairs = [(source, statement) for statement in statements for source in sources]
-    found = _classified(judge, pairs) if isinstance(judge, LanguageModel) else [_said(judge, *pair) for pair in pairs]
+    shares = _classified(judge, pairs) if isinstance(judge, LanguageModel) else [_said(judge, *pair) for pair in pairs]
     width = len(sources)
-    return tuple(tuple(found[row : row + width]) for row in range(0, len(found), width))
+    return tuple(tuple(shares[row : row + width]) for row in range(0, len(shares), width))
 
 
 def _said(judge: Callable[[str, str], float], source: str, statement: str) -> float:
-    found = judge(source, statement)
-    if not isinstance(found, int | float) or not 0 <= found <= 1:
-        raise InputError(f"the judge of support answered {found!r:.40}: a number from 0 to 1, or true or false.")
-    return float(found)
+    share = judge(source, statement)
+    if not isinstance(share, int | float) or not 0 <= share <= 1:
+        raise InputError(f"the judge of support answered {share!r:.40}: a number from 0 to 1, or true or false.")
+    return float(share)
 
 
 def _classified(judge: LanguageModel, pairs: Sequence[tuple[str, str]]) -> list[float]:
@@ -39,5 +39,5 @@ def _classified(judge: LanguageModel, pairs: Sequence[tuple[str, str]]) -> list[
     encoding = judge.encode(pairs, "word", truncate=True)
     whole = [torch.ones(1, count, dtype=torch.bool) for count in encoding.unit_counts]
     logits = torch.cat(judge.masked_logits(encoding, whole, judge.removals[0]))
-    found: list[float] = probabilities(logits.double(), judge.multi_label)[:, names.index(CLASS)].tolist()
-    return found
+    entailed: list[float] = probabilities(logits.double(), judge.multi_label)[:, names.index(CLASS)].tolist()
+    return entailed

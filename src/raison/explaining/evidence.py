@@ -1,4 +1,4 @@
-"""What metrics may ask about texts: all that they announced is computed in one go, the rest on the spot."""
+"""Evidence about texts for metrics: everything announced is computed in one go, the rest on demand."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -134,7 +134,7 @@ class TextsEvidence:
 
 
 def prefetch(evidence: Sequence[TextEvidence], metrics: Sequence[Metric]) -> None:
-    """Compute everything that the metrics announce, each pass with as many texts as there are."""
+    """Compute everything that the metrics announce, with all texts together in each pass."""
     wanted: dict[str, dict[int, list[KeepRows]]] = {}
     shifts: dict[Shift, list[TextEvidence]] = {}
     wordings: dict[tuple[int, Rewording], Wording] = {}
@@ -173,9 +173,9 @@ def compute_reworded(wordings: Sequence[Wording]) -> None:
     batches: dict[str, Batch] = {}
     shared: dict[tuple[str, tuple[int, ...]], Evaluations] = {}
     groups: dict[str, list[tuple[Wording, int]]] = {}
-    asked = [(texts.get(wording.rewording), _span(wording.evidence.explanation)) for wording in wordings]
-    listed = list(dict.fromkeys(one for one in asked if one[0] is not None))
-    for wording, one in zip(wordings, asked, strict=True):
+    inputs = [(texts.get(wording.rewording), _span(wording.evidence.explanation)) for wording in wordings]
+    listed = list(dict.fromkeys(one for one in inputs if one[0] is not None))
+    for wording, one in zip(wordings, inputs, strict=True):
         text_evidence = wording.evidence
         removal = text_evidence.explanation.removal
         text_evidence.wordings[text_evidence.number, wording.rewording] = None

@@ -1,4 +1,4 @@
-"""Explain texts, or what a language model writes: the front door over attribution, selection and generation."""
+"""Explain texts, or outputs of a language model: the entry point to attribution, selection and generation."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -202,7 +202,7 @@ def explain(
 
 
 def within_budget(method: str | Method, budget: int) -> Method:
-    """auto with a budget. InputError for another method, which has settings of its own."""
+    """auto with a budget. InputError for other methods, which have their own settings."""
     if method != "auto":
         raise InputError(
             "budget= is for method='auto'; other methods set their number of passes themselves, such as "
@@ -230,8 +230,8 @@ def _explain(
     if how.settings.target == EACH:
         several = _explain_each(model, given, how.of(unit), threshold)
         return several[0] if single else several
-    found = _explain_all(fitting(model, given), given, how.of(unit))
-    return found[0] if single else found
+    explanations = _explain_all(fitting(model, given), given, how.of(unit))
+    return explanations[0] if single else explanations
 
 
 def _explain_rankings(
@@ -243,13 +243,13 @@ def _explain_rankings(
     texts = [one.pair(*documents) for one, (documents, _) in zip(ranked, chosen, strict=True)]
     given, unit = reading.several(texts)
     settings = replace(how.settings, unit=unit, target=None)
-    found = _explain_all(model.ranker, given, replace(how, settings=settings))
-    explained = [named(e, *pair, scores) for e, (pair, scores) in zip(found, chosen, strict=True)]
+    explanations = _explain_all(model.ranker, given, replace(how, settings=settings))
+    explained = [named(e, *pair, scores) for e, (pair, scores) in zip(explanations, chosen, strict=True)]
     return explained[0] if single else explained
 
 
 def check_unwritten(writing: Writing, chat: bool = False) -> None:
-    """Raise InputError for arguments that only a language model that writes can take."""
+    """Raise InputError for arguments that only apply to generative language models."""
     given = [*writing.given, *(["chat"] if chat else [])]
     if given:
         raise InputError(
@@ -312,15 +312,15 @@ def _explain_each(
 ) -> list[list[Explanation]]:
     """Every prediction in every text from the threshold on."""
     check(model, how.method)
-    found: list[list[Explanation]] = [[] for _ in texts]
+    explanations: list[list[Explanation]] = [[] for _ in texts]
     with progress_bar(name_of(how.method), len(texts), how.progress) as advance:
         for rows in _batches(texts):
             batch, owners = batch_of_each(model, [texts[i] for i in rows], how.settings, threshold)
             explained = [] if batch is None else _explained(batch, how)
             for owner, e in zip(owners, explained, strict=True):
-                found[rows[owner]].append(e)
+                explanations[rows[owner]].append(e)
             advance(len(rows))
-    return found
+    return explanations
 
 
 def _explain_all(model: LanguageModel, texts: Sequence[Given], how: _ExplainOptions) -> list[Explanation]:
@@ -334,8 +334,8 @@ def _explain_all(model: LanguageModel, texts: Sequence[Given], how: _ExplainOpti
             batch = _prepared(model, [texts[i] for i in rows], settings, how.chooser)
             explanations.update(zip(rows, _explained(batch, how), strict=True))
             advance(len(rows))
-    found = [explanations[i] for i in range(len(texts))]
-    return _placed(found) if model.outputs == "number" and model.strings < 3 else found
+    in_order = [explanations[i] for i in range(len(texts))]
+    return _placed(in_order) if model.outputs == "number" and model.strings < 3 else in_order
 
 
 def _placed(explanations: list[Explanation]) -> list[Explanation]:

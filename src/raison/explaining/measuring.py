@@ -1,4 +1,4 @@
-"""The only caller of metrics of single texts: all that they ask for in one go, then one number per text."""
+"""The only caller of metrics of single texts: computes everything they request in one go, then one number per text."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""How far the values of a model behind a server move when it is asked the same again."""
+"""Noise of a served model: how much its values change when requests are repeated."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ REPEATED = 8
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """Of one text: the largest difference of a value asked for twice, over so many masked texts, and their mean.
+    """The noise of one text: the largest and the mean difference of values requested twice, over several masked texts.
 
     The largest is no less than `bound` where a probability is explained.
     """
@@ -30,12 +30,12 @@ class Noise:
     """Error bound of the probabilities if the server omits some numbers (AskedAgain.bounds)."""
 
     def to_note(self) -> dict[str, object]:
-        """As an explanation has it; scores within `value` are not ranked."""
+        """The note of an explanation; scores within `value` are not ranked."""
         return {"value": self.largest, "repeated": self.count, "mean": self.mean, "bound": self.bound}
 
 
 def noise_notes(problem: Problem) -> list[dict[str, object]]:
-    """What the explanations of a problem say of the server's answers; nothing where the model is no server's.
+    """Notes of a problem's explanations about the server's answers; empty for other models.
 
     A few of the masked texts that were evaluated are asked for again, in the opposite order.
     """

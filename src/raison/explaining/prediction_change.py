@@ -1,4 +1,4 @@
-"""When a changed text, or changed embeddings, leave a prediction as it is: a class, labels, or one number.
+"""Whether a changed text, or changed embeddings, keep a prediction: a class, labels, or one number.
 
 The log-probability of a statement that a language model wrote counts as a number.
 """
@@ -59,13 +59,13 @@ class Predicted:
         return steady & ((logits[:, 0] > 0) == (self.logits[:, 0] > 0)) if self.ranks else steady
 
     def same(self, logits: Float[Tensor, "rows classes"]) -> Bool[Tensor, " rows"]:
-        """Whether the class is the same, or every label's decision; of a number, whether it stays within ROOM."""
+        """Whether the class is the same, or every label's decision; for a number, whether it stays within ROOM."""
         if self.effect is None:
             return same_prediction(self.logits, logits, self.multi_label)
         return self.within(logits, ROOM)
 
     def undecided(self) -> Bool[Tensor, " rows"]:
-        """Where rounding would decide what counts as the same: on the border of classes, or without any effect."""
+        """Where rounding errors would decide what counts as the same: at a tie of classes, or without any effect."""
         if self.effect is None:
             return on_boundary(self.logits, self.multi_label)
         equal = self.logits[:, 0].abs() < LEAST
@@ -79,14 +79,14 @@ class Predicted:
 
 
 def predicted(batch: Batch) -> Predicted:
-    """Of a batch of texts; one pass more for each text of a model of one number."""
+    """The predictions of a batch of texts; a model with one number needs one more pass per text."""
     full, number = batch.full.double(), _is_number(batch.model)
     ranks = number and all(is_ranked(text) for text in batch.encoding.texts)
     return Predicted(full, batch.target.index, batch.model.multi_label, _effects(batch) if number else None, ranks)
 
 
 def explained_values(batch: Batch) -> Rows:
-    """Of each text the probability of the explained class, or the number in its own units."""
+    """For each text, the probability of the explained class, or the number in its own units."""
     model = batch.model
     return _values(batch.full.double(), batch.target.index, model.multi_label, _is_number(model))
 

@@ -16,7 +16,7 @@ from raison.data.dataset import Dataset
 
 
 def fitting(model: LanguageModel, texts: Iterable[Given]) -> LanguageModel:
-    """The model, or its ranker where the texts are queries with two documents. Raises InputError for a mixture."""
+    """The model, or its ranker if the texts are queries with two documents. Raises InputError for a mixture."""
     ranked = [is_ranked(plain(text)) for text in texts]
     if not any(ranked) or model.strings == 3:
         return model
@@ -29,7 +29,7 @@ def fitting(model: LanguageModel, texts: Iterable[Given]) -> LanguageModel:
 
 
 def read_ranked(given: Any) -> tuple[list[Ranked], bool] | None:
-    """Queries, each with several documents, and whether it was one; None for other texts."""
+    """Queries, each with several documents, and whether a single one was given; None for other texts."""
     if _is_one(given):
         return [_ranked(*given)], True
     if isinstance(given, str | Dataset) or not isinstance(given, Sequence) or not any(map(_is_one, given)):
@@ -46,18 +46,18 @@ def read_ranked(given: Any) -> tuple[list[Ranked], bool] | None:
 def pairs_of(
     model: LanguageModel, ranked: Sequence[Ranked], target: object, truncate: bool
 ) -> list[tuple[tuple[int, int], tuple[float, ...]]]:
-    """Of each ranking the two documents to compare, and the numbers of all documents: one pass for each."""
+    """For each ranking, the two documents to compare, and the numbers of all documents, with one pass each."""
     model.ranker  # noqa: B018 - refuses a model that does not rank
     texts: list[Text] = [(one.query, document) for one in ranked for document in one.documents]
     encoding = model.encode(texts, "word", truncate)
     whole = [torch.ones(1, count, dtype=torch.bool) for count in encoding.unit_counts]
     numbers = torch.cat(model.masked_logits(encoding, whole, model.removals[0]))[:, 0].tolist()
-    found = []
+    pairs = []
     for one in ranked:
         scores = tuple(numbers[: len(one.documents)])
         del numbers[: len(one.documents)]
-        found.append((settled(target, scores), scores))
-    return found
+        pairs.append((settled(target, scores), scores))
+    return pairs
 
 
 def named(e: Explanation, first: int, second: int, scores: Sequence[float]) -> Explanation:
@@ -68,7 +68,7 @@ def named(e: Explanation, first: int, second: int, scores: Sequence[float]) -> E
 
 
 def unnamed(e: Explanation) -> Explanation:
-    """The explanation in the ranker's terms, which knows of two documents only; others as they are."""
+    """The explanation in the ranker's terms, which only knows two documents; other explanations are unchanged."""
     return replace(e, target=before(0, 1), classes=(before(0, 1),)) if is_ranked(e.text) else e
 
 

@@ -22,7 +22,9 @@ Offer = Sequence[Sequence[Explanation]]
 
 
 def check_selection(choosers: Sequence[AnyMetric], methods: Sequence[Method]) -> None:
-    """Raise UnsupportedError, with every reason, for metrics that cannot choose; InputError if there is no choice."""
+    """Raise UnsupportedError, with every reason, for metrics that cannot select maps; InputError if there is only one
+    map.
+    """
     reasons = [f"{label_of(metric)} {reason}" for metric in choosers for reason in _reasons_against(metric)]
     if reasons:
         raise UnsupportedError("these metrics cannot select a map", reasons)
@@ -37,7 +39,7 @@ def check_selection(choosers: Sequence[AnyMetric], methods: Sequence[Method]) ->
 def best_maps(
     batch: Batch, offers: Sequence[Offer], metrics: Sequence[Metric], rationales: Annotations = ()
 ) -> list[list[list[Explanation]]]:
-    """For each offer and metric, the map with the best value for each text; the first among equals.
+    """For each offer and metric, the best map for each text; the first one if values are equal.
 
     The maps of all offers are measured together, so that shared work is done once. The explanations' notes say how they
     were selected: by which metric, among how many, with which values. The cost of choosing is added to their

@@ -1,4 +1,4 @@
-"""What is explained and how a model is loaded, as calls, study files and the command line all say it."""
+"""Settings of explanations and of loading, shared by calls, study files and the command line."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from raison.core.targets.choices import Dtype, TargetSpec
 
 
 def target_of(typed: str) -> TargetSpec:
-    """A label, a class number, a pair of these with a comma between; or start, end and tag of an entity."""
+    """A label, a class number, a comma-separated pair of these, or start, end and tag of an entity."""
     parts = [int(part) if part.strip().isdigit() else part.strip() for part in typed.split(",")]
     if len(parts) == 3 and isinstance(parts[0], int) and isinstance(parts[1], int):
         return parts[0], parts[1], str(parts[2])
@@ -61,7 +61,7 @@ class Settings:
     ] = "float32"
 
     def of_texts(self, numbers: Sequence[int]) -> "Settings":
-        """The settings for some of the texts, where a list has a target for each."""
+        """The settings for some of the texts, if a list has a target for each."""
         target = self.target
         return replace(self, target=[target[number] for number in numbers]) if isinstance(target, list) else self
 
@@ -71,7 +71,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonSettings:
-    """Methods beside each other, and what judges them. `metrics` None are the usual ones for the model's outputs."""
+    """Methods to compare, and metrics to evaluate them. `metrics` None are the default ones for the model's outputs."""
 
     methods: Annotated[
         tuple[str, ...], Setting('Comma-separated names or calls, such as "lime,kernel_shap(samples=64)"; or all.')

@@ -1,4 +1,6 @@
-"""Whether a statement needs a source: what removing it does, beside what removing random text of its length does."""
+"""Whether a statement needs a source: compares the effect of removing it with that of removing random text of the same
+length.
+"""
 
 import math
 from collections.abc import Sequence
@@ -29,7 +31,7 @@ Keeps = Bool[np.ndarray, "masks pieces"]
 
 @dataclass(frozen=True, slots=True)
 class Lit:
-    """The lights of all statements, and what each rests on."""
+    """The lights of all statements, and what each depends on."""
 
     checks: tuple[tuple[Check, ...], ...]
     origins: tuple[Origin | None, ...]
@@ -58,19 +60,19 @@ def lit(answer: ForcedAnswer, statements: Sequence[range], removal: str, draws: 
     source = answer.answered.source
     groups, owns, random = _removed(source, draws)
     homes, count = np.array(source.of_source), len(source.sources)
-    asked = np.concatenate([np.ones((1, len(homes)), bool), np.zeros((1, len(homes)), bool), ~owns, random])
-    values = answer.log_probabilities(asked, statements, removal)
+    keeps = np.concatenate([np.ones((1, len(homes)), bool), np.zeros((1, len(homes)), bool), ~owns, random])
+    values = answer.log_probabilities(keeps, statements, removal)
     drops = values[0] - values[1:]
-    whole, own, noise = drops[0], drops[1 : 1 + count], drops[1 + count :]
+    whole, by_source, noise = drops[0], drops[1 : 1 + count], drops[1 + count :]
     serves = np.stack([_serves(random, one) for one in owns])
     alike = [tuple(source.sources[n].name for n in group if n != number) for number, group in enumerate(groups)]
     checks, origins = [], []
     for statement in range(len(statements)):
         heard = [noise[serves[number], statement] for number in range(count)]
-        lights = _checks(own[:, statement], heard)
-        found = tuple(replace(check, alike=names) for check, names in zip(lights, alike, strict=True))
-        checks.append(found)
-        origins.append(_origin(found, heard, float(whole[statement])))
+        lights = _checks(by_source[:, statement], heard)
+        named_checks = tuple(replace(check, alike=names) for check, names in zip(lights, alike, strict=True))
+        checks.append(named_checks)
+        origins.append(_origin(named_checks, heard, float(whole[statement])))
     return Lit(tuple(checks), tuple(origins))
 
 
@@ -91,12 +93,12 @@ def _removed(source: Sourced, draws: RandomRemovals) -> tuple[tuple[tuple[int, .
 def _random_keeps(owns: Keeps, draws: int, rng: np.random.Generator) -> Keeps:
     """Runs of pieces, at random places, until every source has so many of its length among the others."""
     keeps: list[np.ndarray] = []
-    for own in owns:
-        others = np.flatnonzero(~own)
-        length = int(own.sum())
+    for source in owns:
+        others = np.flatnonzero(~source)
+        length = int(source.sum())
         if (1 - SIMILAR) * length > len(others):
             continue
-        served = sum(bool(_serves(keep[None], own)[0]) for keep in keeps)
+        served = sum(bool(_serves(keep[None], source)[0]) for keep in keeps)
         for start in rng.permutation(len(others))[: max(0, draws - served)]:
             keep = np.ones(owns.shape[1], dtype=bool)
             keep[others[(start + np.arange(min(length, len(others)))) % len(others)]] = False
@@ -104,19 +106,19 @@ def _random_keeps(owns: Keeps, draws: int, rng: np.random.Generator) -> Keeps:
     return np.stack(keeps) if keeps else np.ones((0, owns.shape[1]), dtype=bool)
 
 
-def _serves(keeps: Keeps, own: Bool[np.ndarray, " pieces"]) -> Bool[np.ndarray, " masks"]:
+def _serves(keeps: Keeps, source: Bool[np.ndarray, " pieces"]) -> Bool[np.ndarray, " masks"]:
     """Which draws are random text for a source: nothing of its own, and about as long."""
     gone = (~keeps).sum(1)
-    return keeps[:, own].all(1) & (np.abs(gone - own.sum()) <= SIMILAR * own.sum())
+    return keeps[:, source].all(1) & (np.abs(gone - source.sum()) <= SIMILAR * source.sum())
 
 
 def _checks(drops: Float[np.ndarray, " sources"], heard: Sequence[np.ndarray]) -> tuple[Check, ...]:
     largest = float(drops.max())
-    found = []
+    checks = []
     for drop, noise in zip(drops.tolist(), heard, strict=True):
         bar = None if len(noise) < ENOUGH else max(LEAST, _middle(noise) + BEYOND * _spread(noise))
-        found.append(Check(drop, bar, _light(drop, bar, largest)))
-    return tuple(found)
+        checks.append(Check(drop, bar, _light(drop, bar, largest)))
+    return tuple(checks)
 
 
 def _light(drop: float, bar: float | None, largest: float) -> Light:

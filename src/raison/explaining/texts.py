@@ -1,4 +1,4 @@
-"""What callers give as texts and as names: one text or any sequence, of whatever library, read to plain values."""
+"""Reads texts and names as callers give them, one or any sequence from any library, into plain values."""
 
 import re
 import sys
@@ -48,14 +48,14 @@ class InputOptions:
         return self._settled(texts)
 
     def any(self, given: Any) -> tuple[list[Given], Granularity, bool]:
-        """One text or any sequence of them, what receives a score, and whether it was one."""
+        """One text or any sequence of them, what receives a score, and whether a single one was given."""
         if not is_one(given) or self.column is not None:
             return (*self._settled(read_texts(given, self.column, self._spans)), False)
         text = text_of(given, "the text")
         return (*self._settled([text if self._spans is None else with_parts(text, self._spans)]), True)
 
     def prompts(self, given: Any) -> tuple[list[Asks], Granularity, bool]:
-        """The same for what a language model is asked."""
+        """The same for prompts of a language model."""
         if self.units in SIDES:
             raise InputError(
                 f"units='{self.units}' applies to texts of several strings, and a prompt is a single string: leave it "
@@ -131,11 +131,11 @@ def _all_parted(texts: Sequence[Given], units: Any) -> Iterable[PartedText]:
     spans = list(units) if isinstance(units, Iterable) and not isinstance(units, str | bytes | Mapping) else None
     if spans is None or len(spans) != len(texts):
         raise InputError(f"{len(texts)} texts need a list of units of the same length, with the spans of each text.")
-    return (with_parts(text, own) for text, own in zip(texts, spans, strict=True))
+    return (with_parts(text, parts) for text, parts in zip(texts, spans, strict=True))
 
 
 def read_prompts(given: Any, column: str | None = None, units: Any = None) -> tuple[list[Asks], bool]:
-    """One prompt, chat or parted text, or any sequence of these, as a list; and whether it was one.
+    """One prompt, chat or parted text, or any sequence of these, as a list; and whether a single one was given.
 
     A list of messages (mappings) is one chat. Raises InputError.
     """
@@ -185,7 +185,7 @@ def text_of(item: Any, place: str) -> Given:
 
 
 def with_parts(text: Given, spans: Spans) -> PartedText:
-    """The text with the parts that the caller names. Raises InputError."""
+    """The text with the caller's parts. Raises InputError."""
     if isinstance(text, PartedText):
         raise InputError("the text already has its own parts: leave units= out.")
     return parted(text, spans)
@@ -202,7 +202,7 @@ def is_one(given: object) -> bool:
 
 
 def unit_of(unit: Granularity | None, texts: Sequence[Asks], units: object = None) -> Granularity:
-    """What receives a score: unless the caller says it, the parts of texts that have them, else words.
+    """What receives a score: by default the parts of texts that have them, otherwise words.
 
     Raises InputError for texts some of which have parts and others not, and for `units` beside `unit`.
     """
@@ -261,17 +261,17 @@ def _column(given: Any, column: str) -> Iterable[Any]:
     if isinstance(given, Dataset):
         raise InputError("text= names a column of rows, and this data set already knows its texts: leave text out.")
     if _is_table(given):
-        names, found = list(map(str, given)), given.get(column)
+        names, values = list(map(str, given)), given.get(column)
     else:
         rows = list(_entries(cast("Iterable[Any]", given)))
         wrong = next((place for place, row in enumerate(rows) if not isinstance(row, Mapping)), None)
         if wrong is not None:
             raise InputError(f"texts[{wrong}] is {rows[wrong]!r:.60}: text= names a column, and this is not a row.")
         names = [] if not rows else list(map(str, rows[0]))
-        found = None if rows and any(column not in row for row in rows) else [row[column] for row in rows]
-    if found is None:
+        values = None if rows and any(column not in row for row in rows) else [row[column] for row in rows]
+    if values is None:
         raise InputError(f"there is no column '{column}' in all rows; the first has {', '.join(names) or 'none'}.")
-    return cast("Iterable[Any]", found)
+    return cast("Iterable[Any]", values)
 
 
 def against(model: LanguageModel, target: object, contrast: Contrast) -> One:

@@ -16,16 +16,16 @@ GAP = "completeness_gap"
 
 
 def looks_inside(model: LanguageModel, method: Method) -> bool:
-    """Whether a method asks a model of statements for what only the predictions of their tokens have."""
+    """Whether a method needs capabilities that only the single-token predictions of a statement have."""
     return bool(method.lacking(model)) and model.offers(TokenPredictions)
 
 
 def by_tokens(problem: Problem, method: Method, function: Callable[[Problem, Rngs], Tensor]) -> Tensor:
-    """What a method says of the log-probability of each text's prediction: the sum of what it says of its tokens'.
+    """Scores for the log-probability of each text's prediction: the sum of the scores for its tokens.
 
     (maps, batch, scored). Tokens share their forward passes; each has backward passes of its own.
     """
-    ledger, found = problem.ledger, []
+    ledger, parts = problem.ledger, []
     for rows in problem.model.ask(TokenPredictions).token_rows(problem.encoding):
         part = Problem(
             rows.model,
@@ -36,21 +36,21 @@ def by_tokens(problem: Problem, method: Method, function: Callable[[Problem, Rng
             Evaluations(),
             seed=problem.seed,
         )
-        found.append((rows, function(part, part.generators(name_of(method))).detach().cpu()))
+        parts.append((rows, function(part, part.generators(name_of(method))).detach().cpu()))
         for text in dict.fromkeys(rows.owners):
-            own = [row for row, owner in enumerate(rows.owners) if owner == text]
-            ledger.evaluations[text] += max(part.ledger.evaluations[row] for row in own)
-            ledger.gradients[text] += sum(part.ledger.gradients[row] for row in own)
-            ledger.notes[text] |= _noted([part.ledger.notes[row] for row in own])
+            rows_of_text = [row for row, owner in enumerate(rows.owners) if owner == text]
+            ledger.evaluations[text] += max(part.ledger.evaluations[row] for row in rows_of_text)
+            ledger.gradients[text] += sum(part.ledger.gradients[row] for row in rows_of_text)
+            ledger.notes[text] |= _noted([part.ledger.notes[row] for row in rows_of_text])
     tokenwise = Property.TOKENWISE in method.properties
     width = problem.encoding.input_ids.shape[1] if tokenwise else max(problem.encoding.unit_counts)
-    return _summed(found, len(problem.encoding), width, tokenwise)
+    return _summed(parts, len(problem.encoding), width, tokenwise)
 
 
-def _summed(found: Sequence[tuple[TokenRows, Tensor]], texts: int, width: int, tokenwise: bool) -> Tensor:
+def _summed(parts: Sequence[tuple[TokenRows, Tensor]], texts: int, width: int, tokenwise: bool) -> Tensor:
     """The sums of the rows of each owner; entries past a row's own tokens or units are undefined, and left out."""
-    total = torch.zeros(found[0][1].shape[0], texts, width, dtype=torch.float64)
-    for rows, scores in found:
+    total = torch.zeros(parts[0][1].shape[0], texts, width, dtype=torch.float64)
+    for rows, scores in parts:
         counts = rows.encoding.lengths if tokenwise else rows.encoding.unit_counts
         for row, owner in enumerate(rows.owners):
             total[:, owner, : counts[row]] += scores[:, row, : counts[row]].double()

@@ -1,4 +1,6 @@
-"""The different texts of a problem: with several targets in a text, what no target changes is computed once for it."""
+"""The different texts of a problem: with several targets per text, work that is independent of the target is done once
+per text.
+"""
 
 from collections.abc import Callable, Iterator
 from typing import TypeVar

@@ -1,7 +1,8 @@
 """Jobs in Ray: Ray Data hands them to actors, each of which holds the model and writes into the folder itself.
 
 Ray places the actors, holds jobs back until one is free, replaces an actor that dies, and gives its job to another.
-What a job has written by then is on the disk; it goes on from there. The records are those of any other engine.
+Whatever a job has written by then is on disk, and the job resumes from there. The records are those of any other
+engine.
 """
 
 import logging
@@ -31,7 +32,7 @@ _QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0"}
 
 
 def in_actors(work: Work, jobs: Sequence[Job], sharing: Sharing, progress: bool | Advance = True) -> None:
-    """Do the missing of some jobs, the most expensive first, by as many actors as there are workers.
+    """Do the missing jobs, the most expensive first, with one actor per worker.
 
     Raises DataError without Ray, and with the first job's reason where one fails: what is finished stays.
     """

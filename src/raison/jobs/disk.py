@@ -93,7 +93,7 @@ def sweep(folder: Path) -> None:
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Raise DataError with one line for a full disk or a place without write permission."""
+    """Raise DataError with one line for a full disk or missing write permission."""
     try:
         yield
     except OSError as error:

@@ -1,11 +1,11 @@
 """Long work as a list of jobs, done by this process, by this process's share, or by several processes.
 
     a job       one idempotent piece with a key: stopped anywhere and run again, it gives the same records
-    a shard     one of several processes that share the work; each takes jobs of about the same cost together
+    a shard     one of several processes that share the work, each with jobs of about the same total cost
     workers     processes of this machine that this one starts, a shard each, with threads that do not fight
 
-What needs all jobs before it, such as a metric of all texts together, is a job that comes `last`: where several share
-the work, one process does it when everything else is done.
+A job that needs all others, such as a metric of all texts together, comes `last`: if several processes share the work,
+one of them does it when everything else is done.
 """
 
 import re
@@ -24,7 +24,7 @@ _SHARD = re.compile(r"([1-9]\d*)/([1-9]\d*)")
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """`cost` is about what all of it takes, in any unit, done or not; `run` tells of `size` finished parts.
+    """`cost` is its approximate total cost in any unit, done or not; `run` reports `size` finished parts.
 
     Jobs of one `title` that follow each other have one progress bar.
     """
@@ -42,7 +42,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One of `count` processes that share some work, by its `number` from 1 on."""
+    """One of `count` processes that share some work, numbered from 1 (`number`)."""
 
     number: int = 1
     count: int = 1
@@ -67,7 +67,7 @@ def shard_of(text: str) -> Shard:
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """How the work is shared: this process's `shard` of it, or all of it by so many `workers` that this one starts.
+    """How the work is shared: this process's `shard` of it, or all of it by `workers` processes that this one starts.
 
     Workers are processes of this machine, or actors of Ray: of the cluster at `address`, else of a Ray of their own.
     """
@@ -95,7 +95,7 @@ class Sharing:
 
     @property
     def is_here(self) -> bool:
-        """Whether this process does it itself."""
+        """Whether this process does the work itself."""
         return self.workers == 1 and self.engine == "local"
 
 
@@ -103,7 +103,7 @@ ALONE = Sharing()
 
 
 def do(jobs: Sequence[Job], progress: bool | Advance = True) -> None:
-    """Do the missing jobs in order, a last one as soon as what it needs is there, so that nothing is loaded twice.
+    """Do the missing jobs in order, and a last one as soon as its inputs exist, so that nothing is loaded twice.
 
     A function in place of `progress` hears of the parts of all jobs but the last ones.
     """

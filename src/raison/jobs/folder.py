@@ -98,7 +98,7 @@ def refuse_others(folder: Path, kind: WorkKind) -> None:
 
 @contextmanager
 def working_in(folder: Path, kind: WorkKind, shard: int | None = None) -> Iterator[None]:
-    """Inside, the folder belongs to this process; what a kill has left half written is removed first.
+    """Inside, the folder belongs to this process; partly written files of a killed process are removed first.
 
     With `shard`, the number of this process's share, only that share does: others may work on theirs.
     Raises DataError for another kind's folder, and where another process is at work; an interrupt becomes
@@ -139,7 +139,7 @@ def beginning(folder: Path, shard: int | None) -> Iterator[None]:
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Inside `working_in` with a share: an exclusive lock to do what needs all shares. Waits as long as it takes."""
+    """Inside `working_in` with a share: an exclusive lock to do what needs all shares. Waits without a limit."""
     with _held(folder, LOCK, seconds=-1):
         yield
 

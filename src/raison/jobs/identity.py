@@ -72,7 +72,7 @@ def _begun(place: Path, kind: WorkKind, requested: Identity) -> bool:
 
 @contextmanager
 def training_in(place: Path, kind: WorkKind, requested: Identity) -> Iterator[None]:
-    """Inside, the folder is this training's alone. What is trained is written down first; DataError for another one.
+    """Inside, the folder belongs to this training. Its identity is written first; DataError for a different one.
 
     If a mistake is found before training starts, the folder is left clean for the next try.
     """

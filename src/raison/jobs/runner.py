@@ -1,7 +1,7 @@
 """Long work that can be done by this process, a share of it, several processes here, or actors of Ray.
 
-Every engine does the same jobs and writes the same records into the same folder. What needs all others, and whatever an
-engine has left, is done here at the end.
+Every engine does the same jobs and writes the same records into the same folder. Jobs that need all others, and
+whatever an engine has left, are done here at the end.
 """
 
 import time
@@ -21,17 +21,18 @@ class Work(Protocol):
 
     @property
     def folder(self) -> Path:
-        """Where its records go; every process has to see it."""
+        """Where its records go; every process must have access to it."""
 
     def opened(self, shard: Shard) -> AbstractContextManager[Callable[[], Sequence[Job]]]:
-        """Inside, the folder is this process's, or its share of it; the function lists all jobs as they stand.
+        """Inside, the folder, or a share of it, belongs to this process; the function lists all jobs in their current
+        state.
 
         Raises DataError for a folder of other work, BusyError where another process has this share.
         """
 
 
 def perform(work: Work, sharing: Sharing, progress: bool | Advance = True) -> None:
-    """Do what is missing, or this process's share of it, by the engine that was asked for. Raises RaisonError."""
+    """Do the missing work, or this process's share of it, with the requested engine. Raises RaisonError."""
     if sharing.is_here:
         with work.opened(sharing.shard) as jobs:
             if sharing.shard == WHOLE:

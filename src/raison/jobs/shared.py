@@ -10,13 +10,13 @@ FOLDER = "RAISON_SHARED"
 
 
 def folder() -> Path:
-    """The folder. The first process makes it, and removes it when it ends; what outlives it has one of its own."""
+    """The folder. The first process creates it and removes it at exit; a process that outlives it creates its own."""
     given = os.environ.get(FOLDER)
     return Path(given) if given and Path(given).is_dir() else Path(_own().name)
 
 
 def for_started() -> dict[str, str]:
-    """What the environment of a process has to say for it to have the same folder."""
+    """The environment variables that give another process the same folder."""
     return {FOLDER: str(folder())}
 
 

@@ -29,7 +29,7 @@ ADAPTIVE = ("coarse_to_fine", "partition_shap", "hierarchical_occlusion")
 
 @dataclass(frozen=True, slots=True)
 class CiteEstimate:
-    """What citing takes, at most: prompts that several statements or the lights share are run once.
+    """Upper bounds of the cost of citing: prompts shared by several statements or the lights are run once.
 
     `passes` are masked prompts with the whole answer after them, of `tokens` tokens at most; `backwards` those with
     gradients. `seconds` includes the time that the model took to write its answer, which is not counted among passes.
@@ -90,9 +90,9 @@ def estimate_cite(
         raise InputError(f"an estimate sends no request to {writer.name}, so its answer is unknown: pass answer=.")
     how = ScoringOptions(method_of(method, within, draws), within, removal, seed, draws)
     telling = Telling(answer, statements, max_new_tokens)
-    found = asked(writer, question, sources, template)
+    prompt = asked(writer, question, sources, template)
     started = time.perf_counter()
-    answered = told(writer, found, telling).answered
+    answered = told(writer, prompt, telling).answered
     writing = time.perf_counter() - started
     model = Statements(writer, [answered])
     check(model, how.method)

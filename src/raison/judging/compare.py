@@ -65,7 +65,7 @@ def compare(
     threshold: float | None = None,
     template: SourceTemplate | str | Path | None = None,
 ) -> Comparison:
-    """Explain every text with every method and judge the explanations by every metric.
+    """Explain every text with every method and evaluate the explanations with every metric.
 
     A row of `random` scores is always included. Every perturbed text is computed once for all methods and metrics.
 
@@ -89,13 +89,13 @@ def compare(
     another run, or where no space is left (what was written stays usable).
     """
     given, seeds = judged(model, texts, InputOptions(unit, units, text, language), template), _seeds(seed)
-    asked = given.model
-    settings = Settings(given.unit, target, asked_of(asked, of), removal, seeds[0], truncate, precision)
+    reader = given.model
+    settings = Settings(given.unit, target, asked_of(reader, of), removal, seeds[0], truncate, precision)
     choosers = create_metrics(select)
-    rows = plan_rows(_created(asked, methods), choosers, seeds)
-    chosen = tuple(create_metrics(default_metrics(asked) if metrics is None else metrics))
+    rows = plan_rows(_created(reader, methods), choosers, seeds)
+    chosen = tuple(create_metrics(default_metrics(reader) if metrics is None else metrics))
     marks = given.gold if rationales is None else tuple(tuple(one) for one in rationales)
-    plan = _of_labels(Plan(asked, given.texts, marks, rows, chosen, settings, data), threshold)
+    plan = _of_labels(Plan(reader, given.texts, marks, rows, chosen, settings, data), threshold)
     if out is not None:
         return _compared(plan, choosers, Path(out), _Team(sharing, given.loading(load)), progress)
     return _compared_in_memory(plan, choosers, sharing, progress)
@@ -108,10 +108,10 @@ def _of_labels(plan: Plan, given: float | None) -> Plan:
         return plan
     for method in dict.fromkeys(row.method for row in plan.rows):
         check(plan.model, method)
-    settings, found = plan.settings, []
+    settings, targets = plan.settings, []
     for start in range(0, len(plan.texts), BATCH):
-        found += each_target(plan.model, plan.texts[start : start + BATCH], settings, threshold)
-    texts = [text for text, labels in enumerate(found) for _ in labels]
+        targets += each_target(plan.model, plan.texts[start : start + BATCH], settings, threshold)
+    texts = [text for text, labels in enumerate(targets) for _ in labels]
     if not texts:
         raise InputError(f"no prediction reaches {100 * threshold:g} % in any text: lower the threshold.")
     _check_annotations(plan)
@@ -119,7 +119,7 @@ def _of_labels(plan: Plan, given: float | None) -> Plan:
         plan,
         texts=tuple(plan.texts[text] for text in texts),
         rationales=tuple(plan.rationales[text] for text in texts) if plan.rationales else (),
-        settings=replace(settings, target=[label for labels in found for label in labels]),
+        settings=replace(settings, target=[label for labels in targets for label in labels]),
         threshold=threshold,
     )
 
@@ -197,12 +197,12 @@ class _ComparisonWork:
 
 
 def noted_header(plan: Plan) -> RunHead:
-    """The header of a plan within larger work, with the cautions to report beside its results."""
+    """The header of a plan within larger work, with the cautions to report with its results."""
     return header_of(plan, caution_of_texts(_unknown_shares(plan)))
 
 
 def check_plan(plan: Plan, choosers: Sequence[AnyMetric] = ()) -> tuple[str, ...]:
-    """Refuse whatever cannot be done, before hours of work and before a folder is touched.
+    """Refuse whatever is impossible, before hours of work and before a folder is touched.
 
     Returns what can be done but must be reported with the results.
     """

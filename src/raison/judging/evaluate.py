@@ -57,7 +57,7 @@ def evaluate(
     rationales: Annotations | None = None,
     progress: bool | Advance = True,
 ) -> Scores:
-    """Judge the explanations of one method.
+    """Evaluate the explanations of one method.
 
     Args:
         model: the model that was explained.
@@ -127,10 +127,10 @@ def _listed(given: Explanation | Iterable[Explanation] | Iterable[Iterable[Expla
     """All explanations one after the other; what is none stays as it is."""
     if isinstance(given, Explanation):
         return [given]
-    found: list[Explanation] = []
+    listed: list[Explanation] = []
     for one in given:
-        found += [one] if isinstance(one, Explanation) or not isinstance(one, Iterable) else list(one)
-    return found
+        listed += [one] if isinstance(one, Explanation) or not isinstance(one, Iterable) else list(one)
+    return listed
 
 
 def _of_target(
@@ -138,18 +138,18 @@ def _of_target(
 ) -> Scores:
     """The scores of the explanations of one label, by the metrics of single texts."""
     places = [place for place, e in enumerate(given) if e.target == name]
-    own = {
+    of_target = {
         info_of(metric): [column[place] for place in places]
         for metric, column in columns.items()
         if isinstance(metric, Metric)
     }
-    return _scores_of(label, own, [given[place] for place in places])
+    return _scores_of(label, of_target, [given[place] for place in places])
 
 
 def _scores_of(label: str, columns: Mapping[MetricInfo, Sequence[Value]], given: Sequence[Explanation]) -> Scores:
     scores = [metric_scores(info, [column]) for info, column in columns.items()]
-    found = method_scores(label, scores, [costs_of(e) for e in given])
-    return replace(found, cautions=caution_of_texts([share_in(e.notes) for e in given]))
+    row = method_scores(label, scores, [costs_of(e) for e in given])
+    return replace(row, cautions=caution_of_texts([share_in(e.notes) for e in given]))
 
 
 def default_metrics(model: LanguageModel) -> list[str]:
@@ -179,8 +179,8 @@ def check_metrics(
         Need.METHOD: Need.METHOD not in unmet,
         Need.VALUES: Need.VALUES not in unmet,
     }
-    asked = {Need.EMBEDDINGS: WordEmbeddings, Need.HIDDEN_STATES: HiddenStates}
-    why = {need: model.lacks(kind) for need, kind in asked.items() if not given[need]}
+    capabilities = {Need.EMBEDDINGS: WordEmbeddings, Need.HIDDEN_STATES: HiddenStates}
+    why = {need: model.lacks(kind) for need, kind in capabilities.items() if not given[need]}
     unsaid = lacking_of(model.outputs)
     given |= {need: need not in unsaid for need in (Need.CLASSES, Need.PROBABILITIES)}
     why |= unsaid
@@ -242,8 +242,8 @@ def _stated(model: LanguageModel, e: Explanation) -> One:
             f"{model.name}."
         )
     if e.place.tokens:
-        own, *against = e.place.tokens
-        return e.place.start, e.place.end, (own, against[0]) if against else own
+        token, *against = e.place.tokens
+        return e.place.start, e.place.end, (token, against[0]) if against else token
     return e.place.start, e.place.end, e.target if e.against is None else (e.target, e.against)
 
 

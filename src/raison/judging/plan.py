@@ -82,7 +82,7 @@ def plan_rows(methods: list[Method], choosers: Sequence[AnyMetric], seeds: tuple
 
 
 def header_of(plan: Plan, cautions: Sequence[str] | None = None) -> RunHead:
-    """The settings that identify a run, with the cautions to report beside its results."""
+    """The settings that identify a run, with the cautions to report with its results."""
     header: dict[str, object] = {
         "schema": SCHEMA,
         "raison": __version__,

@@ -28,14 +28,14 @@ def execute(plan: Plan, comparison: Run, progress: bool | Advance = True) -> Non
 
 
 def listed(plan: Plan, comparison: Run, shard: Shard = WHOLE) -> list[Job]:
-    """A run's jobs as they stand; where others have shares of them, the folder is read again."""
+    """A run's jobs in their current state; if other processes have shares, the folder is read again."""
     if shard != WHOLE:
         comparison.refresh()
     return jobs_of(lambda: plan, comparison)
 
 
 def jobs_of(plan: Callable[[], Plan], comparison: Run, name: str = "") -> list[Job]:
-    """What a run consists of: a chunk of texts at a time, then the metrics that judge all texts together.
+    """The jobs of a run: chunks of texts, then the metrics of all texts together.
 
     `plan` is called only if something is missing, so that finished work needs no model. `name` distinguishes the runs
     of one piece of work.
@@ -64,18 +64,18 @@ def jobs_of(plan: Callable[[], Plan], comparison: Run, name: str = "") -> list[J
     return jobs
 
 
-def _do_chunk(plan: Callable[[], Plan], comparison: Run, labels: Sequence[str], numbers: range, told: Told) -> None:
+def _do_chunk(plan: Callable[[], Plan], comparison: Run, labels: Sequence[str], numbers: range, advance: Told) -> None:
     whole = plan()
     comparison.add(_chunk(replace(whole, rows=tuple(row for row in whole.rows if row.label in labels)), numbers))
-    told(len(numbers))
+    advance(len(numbers))
 
 
-def _do_groups(plan: Callable[[], Plan], comparison: Run, row: str, seed: int, metric: str, told: Told) -> None:
+def _do_groups(plan: Callable[[], Plan], comparison: Run, row: str, seed: int, metric: str, advance: Told) -> None:
     whole = plan()
     judge = next(one for one in whole.metrics if label_of(one) == metric)
     assert isinstance(judge, GroupMetric)
     comparison.add_groups(row, seed, metric, measure_groups(whole.model, comparison.explanations(row, seed), judge))
-    told(1)
+    advance(1)
 
 
 def _are_done(keys: Sequence[tuple[str, int]], comparison: Run, numbers: range) -> bool:

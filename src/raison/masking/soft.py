@@ -23,7 +23,7 @@ from raison.numerics.losses.attributive_masking import (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prediction:
-    """What the masks of some texts are made for: the probabilities to keep, and the class to lose if inverted."""
+    """The goal of the masks of some texts: the probabilities to keep, and the class to lose if inverted."""
 
     probabilities: Float[Tensor, "batch classes"]
     classes: Int[Tensor, " batch"]

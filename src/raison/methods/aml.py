@@ -23,7 +23,7 @@ from raison.models.derived.explainers import files_of
 
 @dataclass(frozen=True)
 class Aml(Method):
-    """The share of each unit that a trained attribution model keeps when it masks what the prediction does not need.
+    """The share of each unit that a trained attribution model keeps when it masks what is irrelevant to the prediction.
 
     a = G(x, y) in [0, 1] (Barkan et al. 2024, AML, equation 1). G was trained (`raison train aml`) to minimise lambda_p
     L_p(F(x'), y) + lambda_a L_a(a) + lambda_inv L_inv(F(x''), y) (equations 4 to 7), with x' = a x + (1 - a) m, x'' the

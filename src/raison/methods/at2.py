@@ -1,4 +1,4 @@
-"""AT2: the attention of an answer to its sources, with weights of heads that were learned from ablations."""
+"""AT2: the attention of an answer to its sources, with head weights learned from ablations."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ from raison.models.derived.trained_heads import KIND, find
 
 @dataclass(frozen=True)
 class At2(Method):
-    """Attention of a statement to each source, in a mix of heads that predicts the effects of ablations.
+    """Attention of a statement to each source, with heads weighted to predict the effects of ablations.
 
     score_j = sum_l sum_h theta_lh 1/|S| sum_(i in S) A_lh(i, j) for a token j, with A_lh(i, j) the attention of head h
     of layer l to j in the row that predicts token i of the statement S, and theta the trained weights (Cohen-Wang et

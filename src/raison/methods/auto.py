@@ -1,4 +1,4 @@
-"""auto: another method, chosen for each text by what is known of methods, and the budget."""
+"""auto: another method, chosen for each text from evidence about methods and the budget."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -31,7 +31,7 @@ ROUNDING = 0.01
 
 @dataclass(frozen=True)
 class Auto(Method):
-    """Runs the method that is known to explain a text best within a budget of passes, and says which and why.
+    """Runs the method that is known to explain a text best within a budget of passes, and reports which one and why.
 
     For each text of n units the first of these that works:
 

@@ -1,4 +1,4 @@
-"""Parts of a text are taken away and put in alone, from coarse to fine."""
+"""Effects of parts of a text, removed and alone, from coarse to fine."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -21,7 +21,8 @@ EACH = 4
 
 @dataclass(frozen=True)
 class CoarseToFine(Method):
-    """What parts of a text do, halved where that is much: for texts with more units than there are passes.
+    """Effects of parts of a text, split in half where the effect is large; for texts with more units than the budget
+    has passes.
 
     A part C has the effect e(C) = 1/2 (v(all) - v(all but C)) + 1/2 (v(C) - v(none)), the mean of what it takes away
     from the whole text (Li et al. 2016) and what it adds to the empty one, with v the target and removal the problem's

@@ -1,4 +1,4 @@
-"""ContextCite: a sparse linear model of what the target becomes when random units are removed."""
+"""ContextCite: a sparse linear model of the target under random removals of units."""
 
 from dataclasses import dataclass
 from math import isfinite, sqrt

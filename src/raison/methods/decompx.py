@@ -72,7 +72,7 @@ class Decompx(Method):
             raise UnknownNameError("gate of decompx", self.gate, get_args(Gate))
 
     def check(self, model: LanguageModel) -> None:
-        """Raises UnsupportedError where no chain of layers ends in the logits, as where an answer is a span."""
+        """Raises UnsupportedError if the logits are not the end of a chain of layers, as for answer spans."""
         model.ask(Anatomy).head()
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:

@@ -79,7 +79,7 @@ class IntegratedGradients(Method):
         return scores
 
     def attribute_from(self, problem: Problem, start: Embeddings) -> Float[Tensor, "batch scored"]:
-        """See Method.attribute_from. `steps` forward and backward passes; notes nothing, for v(start) is not known."""
+        """See Method.attribute_from. `steps` forward and backward passes; no notes, because v(start) is unknown."""
         ends = own_embeddings(problem)
         return integrate(problem, start.to(ends), ends, *gauss_legendre(self.steps))[0]
 

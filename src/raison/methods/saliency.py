@@ -72,7 +72,7 @@ class Saliency(Method):
         return scores
 
     def scores_at(self, problem: Problem, embeds: Embeddings) -> Float[Tensor, "batch scored"]:
-        """See Method.scores_at. A norm has no derivative where the gradient is zero; zero stands for it there."""
+        """See Method.scores_at. A norm has no derivative where the gradient is zero; zero is used there."""
         return self._reduced(gradients_at(problem, embeds).double())
 
     def cost(self, units: int) -> Cost:

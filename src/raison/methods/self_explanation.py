@@ -22,7 +22,7 @@ Unreadable = Literal["error", "zeros"]
 
 @dataclass(frozen=True)
 class SelfExplanation(Method):
-    """What a language model answers when it is asked which units led to its prediction.
+    """The answer of a language model to the question which units led to its prediction.
 
     For causal language models that classify through a prompt (`load(name, prompt=...)`). The model is shown an example,
     the classes, the text, its units and the class in question. It writes an answer by greedy decoding, as a turn of its

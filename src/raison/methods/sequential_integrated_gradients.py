@@ -68,7 +68,7 @@ class SequentialIntegratedGradients(Method):
         return self._scores(problem, baseline_embeddings(problem, ends, name), ends)
 
     def attribute_from(self, problem: Problem, start: Embeddings) -> Float[Tensor, "batch scored"]:
-        """See Method.attribute_from: each unit in its turn begins at `start`."""
+        """See Method.attribute_from: each unit in turn starts from `start`."""
         ends = own_embeddings(problem)
         return self._scores(problem, start.to(ends), ends)
 

@@ -1,4 +1,4 @@
-"""Shapley values from all keeps of a text."""
+"""Shapley values from all subsets of units."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -18,7 +18,7 @@ MOST = 24
 
 @dataclass(frozen=True)
 class ShapleyExact(Method):
-    """The exact Shapley values: what each unit adds to every set of the others, with Shapley's weights.
+    """The exact Shapley values: the effect of adding each unit to every set of the others, with Shapley's weights.
 
     phi_i = sum over S without i of |S|! (n - |S| - 1)! / n! (v(S with i) - v(S)) (Shapley 1953). Returns (batch,
     units), signed, in units of the target.

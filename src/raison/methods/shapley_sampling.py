@@ -30,7 +30,7 @@ ROUND = 8
 
 @dataclass(frozen=True)
 class ShapleySampling(Method):
-    """What each unit adds when it joins, averaged over random orders of adding the units.
+    """The effect of adding each unit, averaged over random orders of adding the units.
 
     phi_i = 1/m sum over orders of v(units up to i) - v(units before i) (Castro et al. 2009, ApproShapley), with each
     order followed by its reverse (antithetic pairs, Mitchell et al. 2022). Returns (batch, units), signed, in units of

@@ -1,4 +1,4 @@
-"""SMaT: a mix of attention heads that was trained with the model."""
+"""SMaT: a weighting of attention heads that was trained with the model."""
 
 from dataclasses import dataclass
 from pathlib import Path

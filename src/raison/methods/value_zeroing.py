@@ -60,5 +60,5 @@ class ValueZeroing(Method):
         return scores
 
     def cost(self, units: int) -> Cost:
-        """For a text whose units are exactly its tokens; each token beyond the number of units takes one more pass."""
+        """For a text whose units are exactly its tokens; each token beyond the number of units needs one more pass."""
         return Cost(forwards=units + 1)

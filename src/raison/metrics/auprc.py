@@ -10,7 +10,7 @@ from raison.numerics.measures.plausibility import against_rationales, check_anno
 
 @dataclass(frozen=True)
 class Auprc(Metric):
-    """Area under the precision-recall curve of the scores against the units that people marked.
+    """Area under the precision-recall curve of the scores against the units in the human rationale.
 
     Trapezoids over recall, one point per distinct score, from (recall 0, precision 1): per text as in ERASER's code,
     then the mean over texts. `annotators` says how several annotators count (see

@@ -1,4 +1,4 @@
-"""Linear datamodeling score: do sums of scores predict how likely the output is after random removals?"""
+"""Linear datamodeling score: do sums of scores predict the likelihood of the output after random removals?"""
 
 import hashlib
 import math

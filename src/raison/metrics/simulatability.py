@@ -112,7 +112,7 @@ class Simulatability(GroupMetric):
         return [float(alike) for alike in answers_alike(student, [lessons[i] for i in held])]
 
     def split(self, texts: int) -> tuple[list[int], list[int]]:
-        """Numbers of the texts that the student learns from, and of those that it is asked about, each in order."""
+        """Numbers of the training texts of the student, and of its test texts, each in order."""
         shown = min(max(round(self.train_share * texts), 1), texts - 1)
         order = np.random.default_rng(self.seed).permutation(texts)
         return sorted(order[:shown].tolist()), sorted(order[shown:].tolist())

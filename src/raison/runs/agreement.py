@@ -1,4 +1,4 @@
-"""How alike the methods of a run explain the same texts: agreement.json, or agreement.json.gz, in the run's folder."""
+"""Agreement of a run's methods on the same texts: agreement.json, or agreement.json.gz, in the run's folder."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +36,7 @@ class AgreementPair(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class PairAgreement:
-    """How alike two rows of a run are: mean over texts of each measure, with its 95 % interval.
+    """Agreement of two rows of a run: mean over texts of each measure, with its 95 % interval.
 
     The mean is NaN, of zero texts, where there was nothing to compare. `cosines` has the texts' own values where there
     is one.
@@ -69,7 +69,8 @@ def agreement(explanations: Mapping[str, Sequence[Explanation]]) -> dict[str, li
 
 
 def rows_of(run: Run) -> dict[str, Sequence[Explanation]]:
-    """The explanations of the rows as the methods give them, under their first seed: a selected map is no method's own.
+    """The explanations of the rows as the methods give them, under their first seed; selected maps are excluded,
+    because they are not the method's own.
 
     Rows without the explanations of all texts are left out.
     """
@@ -78,12 +79,12 @@ def rows_of(run: Run) -> dict[str, Sequence[Explanation]]:
 
 
 def agreement_of(run: Run) -> tuple[PairAgreement, ...]:
-    """Means over the texts of a run; () where it holds no explanations."""
+    """Means over the texts of a run; () if it has no explanations."""
     return tuple(_means(pair) for pair in agreement(rows_of(run))["pairs"])
 
 
 def read_agreement(folder: Path) -> tuple[PairAgreement, ...]:
-    """Means of what a run's folder holds; () where nothing was written. Raises DataError if it cannot be read."""
+    """Means from a run's folder; () if nothing was written. Raises DataError if it cannot be read."""
     try:
         return tuple(_means(pair) for pair in pairs_in(folder))
     except (KeyError, TypeError, ValueError) as error:
@@ -91,7 +92,7 @@ def read_agreement(folder: Path) -> tuple[PairAgreement, ...]:
 
 
 def pairs_in(folder: Path) -> list[AgreementPair]:
-    """The pairs that a run's folder holds, text by text; [] where nothing was written. Raises DataError."""
+    """The pairs in a run's folder, text by text; [] if nothing was written. Raises DataError."""
     record = read_record(folder / FILE)
     pairs = [] if record is None else record.get("pairs")
     if not isinstance(pairs, list):

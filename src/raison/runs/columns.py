@@ -71,7 +71,7 @@ class Columns(Mapping[RecordKey, Record]):
         return self._columns[row, seed].costs[texts]
 
     def targets(self, row: str, seed: int, texts: np.ndarray) -> list[str]:
-        """What was explained of some texts."""
+        """The targets of some texts."""
         return [self._names.names[number] for number in self._columns[row, seed].words[texts, 0].tolist()]
 
     def __contains__(self, key: object) -> bool:

@@ -1,6 +1,6 @@
-"""What the first file of a run says, as records; `raw` is the file's whole content, which names the run.
+"""The first file of a run, as records; `raw` is the file's whole content, which names the run.
 
-What a study's says of its models is here as well: tables and figures of runs show it.
+A study's facts about its models are here as well, because tables and figures of runs show them.
 """
 
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ class SettingsHead:
 
 @dataclass(frozen=True, slots=True)
 class RunHead:
-    """What a run was asked. `cautions` are to be reported beside the results; `outputs` "" is classes."""
+    """The request of a run. `cautions` are reported with the results; `outputs` "" is classes."""
 
     raison: str
     model: str
@@ -80,7 +80,7 @@ class RunHead:
 
 @dataclass(frozen=True, slots=True)
 class ModelHead:
-    """What a study knows of a model: accuracies by the data that they are of, and numbers of parameters."""
+    """A study's facts about a model: accuracies by data set, and numbers of parameters."""
 
     name: str = ""
     parameters: int | None = None
@@ -89,6 +89,6 @@ class ModelHead:
 
 
 def check_folder(name: str) -> None:
-    """DataError for a run's name that is no folder's within the study's folder."""
+    """DataError for a run's name that is not a folder name within the study's folder."""
     if not name or name in (".", "..") or set(name) & set("/\\:") or not name.isprintable():
         raise DataError(f"the run name {name!r:.40} cannot be used as a folder name.")

@@ -1,16 +1,16 @@
-"""When a claim holds: the one rule for studies of scores, of trust and of trainings, and for audits.
+"""The rule for deciding claims, shared by studies of scores, of trust and of trainings, and for audits.
 
-    too few     fewer than 8 paired values: an interval of so few decides half of the cases by chance
-    not judged  the model did not learn its task: it is right on at most 10 points more than the largest class has
-    holds       the 95 % interval of the difference lies wholly on the claimed side of zero
+    too few     fewer than 8 paired values: with so few, an interval decides half of the cases by chance
+    not judged  the model did not learn its task: its accuracy exceeds the share of the largest class by at most 10
+    points holds       the 95 % interval of the difference lies wholly on the claimed side of zero
     fails       it lies wholly on the other side
     undecided   else
 
 From 8 to 29 values a second test has to agree (p < 0.05), or the claim is undecided; benchmarks/claim_rules has the
 simulation behind these numbers. It is the studentised bootstrap; for hits and misses, whose differences are -1, 0 and
-1, the permutation test, which is exact for them (numerics.statistics.paired). Where all values are alike, the chance of
+1, the permutation test, which is exact for them (numerics.statistics.paired). If all values are equal, the chance of
 not having seen others takes its place (numerics.statistics.studentised). Holm's correction over all judged claims of a
-study stands beside it.
+study is reported as well.
 """
 
 import math
@@ -48,7 +48,7 @@ RULE = (
 
 @dataclass(frozen=True, slots=True)
 class Border:
-    """A value, and the side of it on which a mean is looked for."""
+    """A value, and the side of it on which a mean is expected."""
 
     side: Side
     at: float
@@ -116,7 +116,7 @@ class Verdict:
 
     @property
     def survives(self) -> bool | None:
-        """Whether a verdict stands after Holm's correction; None for a claim that neither holds nor fails."""
+        """Whether a verdict survives Holm's correction; None for a claim that neither holds nor fails."""
         return self.adjusted < LEVEL if self.finding in ("holds", "fails") else None
 
     def to_dict(self) -> dict[str, Any]:

@@ -11,16 +11,16 @@ AXES: tuple[Axis, ...] = get_args(Axis)
 
 @dataclass(frozen=True, slots=True)
 class FiguredModel:
-    """A model in a figure; `parameters` is None where its size is not known."""
+    """A model in a figure; `parameters` is None if its size is unknown."""
 
     name: str
     parameters: int | None = None
 
 
 def axis_of(file: Mapping[str, Any]) -> Axis | None:
-    """What a parsed study file asks for; None where it has no [figure]."""
-    asked = file.get("figure", {})
-    x = asked.get("x") if isinstance(asked, dict) else None
+    """The request of a parsed study file; None if it has no [figure]."""
+    figure = file.get("figure", {})
+    x = figure.get("x") if isinstance(figure, dict) else None
     return x if x in AXES else None
 
 

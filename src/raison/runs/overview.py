@@ -1,4 +1,4 @@
-"""A data set of explanations at a glance: for each class its words, sequences and places; and the words that decide."""
+"""Overview of a data set of explanations: for each class its words, sequences and positions, and the deciding words."""
 
 import math
 from collections import Counter
@@ -23,7 +23,7 @@ PARTS = 5
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """What was said of a word: its mean score over so many texts, with a 95 % interval."""
+    """A word's mean score over a number of texts, with a 95 % interval."""
 
     word: str
     mean: float
@@ -34,7 +34,7 @@ class Mean:
 
 @dataclass(frozen=True, slots=True)
 class PositionShare:
-    """The mean share of the scores' sizes that a part of the texts has, with a 95 % interval."""
+    """The mean share of the scores' magnitudes in one part of the texts, with a 95 % interval."""
 
     mean: float
     low: float
@@ -43,7 +43,7 @@ class PositionShare:
 
 @dataclass(frozen=True, slots=True)
 class OfClass:
-    """What matters for one explained class. `parts` is empty where too few texts have as many units as parts."""
+    """What matters for one explained class. `parts` is empty if too few texts have at least one unit per part."""
 
     target: str
     texts: int
@@ -65,7 +65,7 @@ class Shortcut:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """`found` words decide more often than by chance at this level; `shortcuts` are the surest of them."""
+    """`found` words decide more often than by chance at this level; `shortcuts` are the most significant of them."""
 
     texts: int
     targets: int
@@ -76,7 +76,7 @@ class Overview:
 
 
 def overview(explanations: Sequence[Explanation]) -> Overview:
-    """Of all of these."""
+    """The overview of all given explanations."""
     counts = Counter(e.target for e in explanations)
     decisive_words = decisive(explanations)
     return Overview(
@@ -90,7 +90,7 @@ def overview(explanations: Sequence[Explanation]) -> Overview:
 
 
 def parts_of(explanations: Sequence[Explanation], target: str) -> tuple[PositionShare, ...]:
-    """Where the scores are: of the sum of their sizes, the share of each fifth of a text, on average.
+    """Where the scores are: the average share of each fifth of a text in the sum of their magnitudes.
 
     Unit i of n belongs to part floor(5 i / n). Texts with fewer units than parts, of two strings, or whose scores are
     all zero are left out; of fewer than five texts nothing is said.

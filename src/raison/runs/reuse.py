@@ -1,6 +1,6 @@
 """Reuse rows of other runs: the same methods on the same texts, models and settings.
 
-A row is taken over whole, with all its seeds and texts, or not at all. Which rows, and from which run, is written to
+A row is reused completely, with all its seeds and texts, or not at all. Which rows, and from which run, is written to
 `reused.json` beside the records.
 """
 
@@ -24,7 +24,7 @@ _OWN = ("rows", "metrics")
 
 
 def runs_in(folders: Sequence[Path]) -> list[Path]:
-    """The runs' folders in these: each is a run's own or a study's. Raises DataError for one that is neither."""
+    """The runs' folders in these: each contains a run or a study. Raises DataError for one that contains neither."""
     runs = []
     for folder in folders:
         inside = [folder] if (folder / HEADER).exists() else sorted(path.parent for path in folder.glob(f"*/{HEADER}"))

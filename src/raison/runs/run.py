@@ -1,12 +1,12 @@
-"""A run: what was asked, and the records of every text, in memory or in a folder that survives kills.
+"""A run: the request and the records of every text, in memory or in a folder that survives kills.
 
     run.json            what was asked, with the schema's version and those of the libraries
     records.jsonl       one line per row, seed and text: scores and costs, no text
-    explanations.jsonl  the same keys with the whole explanations, texts included
-    groups.jsonl        the values of metrics that judge many texts together
+    explanations.jsonl  the same keys with the complete explanations, including texts
+    groups.jsonl        the values of metrics of many texts together
 
-Records are enough for every table; they hold nothing of the texts, so that they can be published where the texts
-cannot. Each file may also be there as .jsonl.gz, to read from.
+Records are enough for every table; they contain no texts, so they can be published even if the texts cannot. Each file
+may also be stored as .jsonl.gz, for reading only.
 """
 
 import hashlib
@@ -45,7 +45,7 @@ UNCOMPARED = ("versions", identity.IDENTITY, CAUTIONS, OUTPUTS)
 
 @dataclass
 class Run:
-    """`dropped` counts broken lines that were left out when the folder was read; their work is done again.
+    """`dropped` counts broken lines that were left out when the folder was read; their work is repeated.
 
     `shard` is the number of the process that writes, where several share the work.
     """
@@ -63,7 +63,7 @@ class Run:
         self.records = Columns(self.header.texts)
 
     def add(self, rows: Sequence[tuple[Record, Explanation]]) -> None:
-        """Keep these; in a folder they are on the disk when this returns. Raises DataError when it is full.
+        """Store these; in a folder, they are on disk when this returns. Raises DataError when it is full.
 
         Without a folder, explanations are kept where a metric of many texts will ask for them.
         """
@@ -94,7 +94,7 @@ class Run:
         self.groups[row, seed, metric] = list(values)
 
     def explanations(self, row: str, seed: int) -> Sequence[Explanation]:
-        """Those of all texts, read when they are asked for. Raises DataError where the folder holds records only."""
+        """The explanations of all texts, read on demand. Raises DataError if the folder contains only records."""
         there = self._there(row, seed)
         if not there.all():
             raise DataError(
@@ -106,7 +106,7 @@ class Run:
         return [self._kept[row, seed, text] for text in range(self.header.texts)]
 
     def explains(self, row: str, seed: int) -> bool:
-        """Whether the explanations of one row are there, of all texts."""
+        """Whether the explanations of one row exist for all texts."""
         return bool(self._there(row, seed).all())
 
     def is_done(self, row: str, seed: int, texts: range) -> bool:
@@ -129,18 +129,18 @@ class Run:
         return RecordStore(self.folder / f"{name}.jsonl", self.shard)
 
     def refresh(self) -> None:
-        """Read the folder again, where others may have written."""
+        """Read the folder again, since other processes may have written."""
         assert self.folder is not None, "a run in memory is its own"
         there = read_run(self.folder, self.shard)
         self.records, self.groups, self.dropped, self._stored = there.records, there.groups, there.dropped, None
 
     def has_groups(self, row: str, seed: int, metric: str) -> bool:
-        """Whether the values of a metric of many texts are there."""
+        """Whether the values of a metric of many texts exist."""
         return (row, seed, metric) in self.groups
 
 
 def open_run(header: RunHead, folder: Path, shard: int | None = None) -> Run:
-    """A run to go on with. Raises DataError for a folder that holds another one."""
+    """Open a run to continue. Raises DataError for a folder that contains another one."""
     refuse_others(folder, COMPARISON)
     if not (folder / HEADER).exists():
         write_marker(folder, COMPARISON, header.raw)
@@ -158,7 +158,7 @@ def check_same(folder: Path, header: RunHead) -> None:
 
 
 def read_run(folder: Path, shard: int | None = None) -> Run:
-    """What a folder holds. Raises DataError if it is no run's or was written by a newer version."""
+    """The run in a folder. Raises DataError if there is none or it was written by a newer version."""
     run = Run(read_header(folder / HEADER), folder, shard)
     store, parts = RecordStore(folder / "records.jsonl"), [metric.parts for metric in run.header.single]
     for line in store.lines():
@@ -189,7 +189,7 @@ def settings_hash(header: RunHead) -> str:
 
 
 def read_header(path: Path) -> RunHead:
-    """A run's run.json. Raises DataError if it is none or was written by a newer version."""
+    """A run's run.json. Raises DataError if it is invalid or was written by a newer version."""
     header = read_head(path)
     if header is None:
         raise DataError(f"{path.parent} is not a run: it has no {path.name}.")
@@ -198,6 +198,6 @@ def read_header(path: Path) -> RunHead:
 
 
 def head_of(values: Mapping[str, Any]) -> RunHead:
-    """The header of a new run, which says this."""
+    """The header of a new run with this content."""
     # Through JSON, so that tuples equal the lists read from a file.
     return read_written(RunHead, json.loads(json.dumps(values)), "the head of a run", Path(HEADER))

@@ -32,7 +32,7 @@ class Contrast:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What it costs to choose each text's map by a metric: `values[i][j]` is chosen by i, judged by j.
+    """The cost of selecting each text's map by a metric: `values[i][j]` is selected by i, evaluated by j.
 
     A chooser of None is the method without a choice, where the table has it. `differences[i][j]` is that value minus
     the one of choosing by the judge itself; None on this diagonal, and where nothing was chosen by that judge. `judges`
@@ -48,7 +48,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A method's mean value at its cost; `best` where no other one is cheaper and as good, or better at the cost."""
+    """A method's mean value at its cost; `best` if no other is cheaper and as good, or better at the same cost."""
 
     row: Scores
     scores: MetricScores
@@ -87,7 +87,7 @@ def contrasts(comparison: Comparison) -> dict[str, list[Contrast]]:
 
 
 def mean_ranks(comparison: Comparison) -> dict[str, float]:
-    """Each method's mean rank over the metrics with a direction, 1 = best; NaN where it has no value at all."""
+    """Each method's mean rank over the metrics with a direction, 1 = best; NaN if it has no value at all."""
     directions = directed(comparison)
     if not directions:
         return {}
@@ -97,7 +97,7 @@ def mean_ranks(comparison: Comparison) -> dict[str, float]:
 
 
 def selection(comparison: Comparison) -> list[Selection]:
-    """The matrix *chosen by i, judged by j* of each method that chose its maps, controls among them."""
+    """The matrix *selected by i, evaluated by j* of each method with selected maps, including controls."""
     chosen: dict[str, list[Scores]] = {}
     for row in comparison.rows:
         if row.selected_by is not None:
@@ -106,7 +106,7 @@ def selection(comparison: Comparison) -> list[Selection]:
 
 
 def base_label(row: Scores) -> str:
-    """The method's label without what chose its maps."""
+    """The method's label without the metric that selected its maps."""
     return row.method if row.selected_by is None else row.method.removesuffix(f" by {row.selected_by}")
 
 
@@ -119,7 +119,7 @@ def cost(row: Scores) -> float:
 
 
 def pareto(comparison: Comparison, metric: str) -> list[Point]:
-    """A metric against cost. Rows that another metric chose are left out: here they would only be noise."""
+    """A metric against cost. Rows selected by another metric are left out, because here they would only be noise."""
     higher = directed(comparison)[metric]
     rows = [row for row in _having(comparison, metric) if row.selected_by in (None, metric)]
     costs, values = [cost(row) for row in rows], [_mean(row, metric) for row in rows]
@@ -128,7 +128,7 @@ def pareto(comparison: Comparison, metric: str) -> list[Point]:
 
 
 def subtract(first: MetricScores, second: MetricScores) -> Difference:
-    """First minus second on the texts (or groups) that both have; NaN throughout where they are not the same ones."""
+    """First minus second on the texts (or groups) that both have; NaN throughout if they do not have the same texts."""
     one, other = parts_of(first), parts_of(second)
     if one.shape != other.shape or first.pool != second.pool:
         return Difference(math.nan, math.nan, math.nan, math.nan, 0)

@@ -14,7 +14,7 @@ from raison.runs.summary import MetricInfo, method_scores, metric_scores, table_
 
 
 def comparison(run: Run) -> Comparison:
-    """Methods side by side on the texts that all of them have been judged on, and so for each label of several.
+    """Methods side by side on the texts that all of them have results for, and the same for each of several labels.
 
     Raises DataError where there is no such text yet.
     """
@@ -30,7 +30,8 @@ def comparison(run: Run) -> Comparison:
     return replace(
         whole,
         by_target={
-            name: _table(run, header.single, texts[[target == name for target in targets]]) for name in dict.fromkeys(targets)
+            name: _table(run, header.single, texts[[target == name for target in targets]])
+            for name in dict.fromkeys(targets)
         },
     )
 

@@ -2,9 +2,9 @@
 
     labels.json   {"majorities": {DATA: share of the largest class}, "accuracies": {RUN: share of right predictions}}
 
-The shares are of the study's own texts and need their labels, which the records do not have: whoever runs a study
-writes them (raison.studies.labels). Where nothing says what was predicted of these texts, as in studies of trust, the
-model's accuracy on held-out texts of its training stands for it, which the study's header has where it is known.
+The shares are of the study's own texts and need their labels, which the records do not have: running a study writes
+them (raison.studies.labels). If the predictions for these texts are not recorded, as in studies of trust, the model's
+accuracy on held-out texts of its training is used instead, which is in the study's header if known.
 """
 
 import math
@@ -29,7 +29,7 @@ class Labels:
     accuracies: Mapping[str, float] = field(default_factory=dict)
 
     def of_run(self, name: str, model: ModelHead | None, data: str) -> Learned:
-        """A run's model, of which the study's header says `model`, on data of this key."""
+        """A run's model, described by `model` in the study's header, on data of this key."""
         majority = self.majorities.get(data, math.nan)
         if name in self.accuracies:
             return Learned(self.accuracies[name], majority)
@@ -39,7 +39,7 @@ class Labels:
 
 
 def read_labels(folder: Path) -> Labels:
-    """What a study's folder has of its labels; nothing where no file was written. Raises DataError for a broken one."""
+    """The label statistics in a study's folder; empty if no file was written. Raises DataError for a broken one."""
     labels = read_record(folder / FILE)
     if labels is None:
         return Labels()

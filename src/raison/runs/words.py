@@ -2,8 +2,8 @@
 
 A word decides a text if its score is the highest one there, above zero. By chance, that would be any unit of the text:
 a word that stands k times among n units decides with probability k / n. The number of texts that it decides is compared
-with that, exactly, and Holm's correction over all words bounds the chance of any false finding. What is found decides
-often; whether it should, as "wonderful" may and a reviewer's name may not, is for people to say.
+with that, exactly, and Holm's correction over all words bounds the chance of any false finding. A found word decides
+often; whether it should (like "wonderful") or should not (like a reviewer's name) is for people to judge.
 """
 
 import math
@@ -83,7 +83,8 @@ def words_of(
 
 
 def decisive(explanations: Iterable[Explanation], least: int = LEAST, level: float = LEVEL) -> tuple[Decisive, ...]:
-    """The words that decide more texts than by chance, the surest first; every word in `least` texts is tested.
+    """The words that decide more texts than by chance, the most significant first; every word in at least `least` texts
+    is tested.
 
     Left out are texts of one unit, texts whose highest score several units share or is not above zero, and texts with
     a score that is no number: nothing decides these. Words are compared without case. Raises InputError.
@@ -115,7 +116,7 @@ def _chances(explanations: Iterable[Explanation]) -> Mapping[str, _Chances]:
 
 
 def deciding(e: Explanation) -> int | None:
-    """The unit that decides a text; None where none does."""
+    """The unit that decides a text; None if none does."""
     scores = np.array(e.scores)
     if len(scores) < 2 or not np.isfinite(scores).all():
         return None

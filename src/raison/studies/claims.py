@@ -12,7 +12,7 @@ from raison.studies.kind import Kind, kind_of
 
 @dataclass(frozen=True, slots=True)
 class PairedSample:
-    """Paired values, one row for each text (or group), of what a claim compares: `second` may be a number.
+    """The paired values that a claim compares, one row for each text (or group); `second` may be a number.
 
     `metric`, `row` and `than` are what is compared, in words. The means are those of the tables. `interval` is that of
     the difference from a number, where the table has its own.
@@ -33,7 +33,7 @@ class PairedSample:
 
     @property
     def gap(self) -> Difference:
-        """The first minus the second; unknown where they are not of the same texts."""
+        """The first minus the second; unknown if they have different texts."""
         if isinstance(self.second, np.ndarray):
             # A group metric that is undefined on some groups leaves them out: what is left cannot be paired.
             same = self.first.shape == self.second.shape
@@ -43,7 +43,7 @@ class PairedSample:
 
 
 def verdicts(results: WrittenStudy, kind: Kind | None = None) -> list[Verdict]:
-    """Every claim of a study in every place (a run, a task) that it is about. Raises DataError."""
+    """The verdict on every claim of a study in every place (a run, a task) that it covers. Raises DataError."""
     known = (kind or kind_of(results.folder)).results
     return corrected(
         [

@@ -1,4 +1,4 @@
-"""The rows that a study asks for."""
+"""Loads the rows that a study uses."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -40,7 +40,7 @@ def load_rows(entry: StudyData, limit: int | None) -> Dataset:
 
 
 def with_features(data: Dataset, words: KnownFeatures) -> Dataset:
-    """The data with known features. Raises InputError where they cannot be."""
+    """The data with known features. Raises InputError if that is impossible."""
     return known_features(data, words.words, position=words.position, correlation=words.correlation, seed=words.seed)
 
 

@@ -1,4 +1,4 @@
-"""Models, data and settings as study files and the command line give them; without torch."""
+"""Entries of models, data and settings in study files and on the command line; without torch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ PREDICTED = {
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What every study file says."""
+    """The keys of every study file."""
 
     schema: int
     title: str
@@ -72,7 +72,7 @@ class StudySettings:
 
 @dataclass(frozen=True, slots=True)
 class KnownFeatures:
-    """What raison.data.known_features takes."""
+    """The arguments of raison.data.known_features."""
 
     words: tuple[str, ...] = DEFAULT_WORDS
     position: Annotated[Position, Setting(words='"end", "start", "random" or a whole number')] = "end"
@@ -85,7 +85,7 @@ _NO_CONTRAST = {"contrast": "studies explain predictions without a contrast: lea
 
 @dataclass(frozen=True, slots=True)
 class StudyData:
-    """`source` is what raison.data.load takes, a file beside the study file first; `unit` is that of this data's runs.
+    """`source` is as for raison.data.load, with files beside the study file first; `unit` is that of this data's runs.
 
     `sample` is the seed of a random draw of `limit` rows. `first_words` cuts texts, `longest` leaves out texts of more
     words, before a limit or a draw. `answer_window` cuts the contexts of questions to so many words around the answer,
@@ -119,7 +119,7 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class StudyModel:
-    """What raison.load takes; `labels` are the data's names for the classes, in the model's order.
+    """The arguments of raison.load; `labels` are the data's names for the classes, in the model's order.
 
     `removal` overrides the study's for this model, since models of one study may have different tokens.
 
@@ -171,7 +171,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The models and data of a study, and the runs of one on the other; all of them where none are named."""
+    """The models and data of a study, and the runs of one on the other; all of them if none are named."""
 
     models: Mapping[str, StudyModel]
     data: Mapping[str, StudyData]

@@ -47,7 +47,7 @@ class StudyError(DataError):
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """A study file without mistakes: `spec` is what its kind has read, `tools` the work that it calls."""
+    """A study file without mistakes: `spec` is its kind's record, `tools` the functions that it calls."""
 
     path: Path
     text: str
@@ -58,12 +58,12 @@ class Study:
 
     @property
     def digest(self) -> str:
-        """The hash of the file's content, without the key that only lets it continue."""
+        """The hash of the file's content, without the key that only allows resuming."""
         return digest_of(_GOES_ON.sub("", self.text))
 
     @property
     def name(self) -> str:
-        """The file's name, with its folder's where files of all studies are called the same."""
+        """The file's name, with the folder's name if all study files have the same name."""
         stem, folder = self.path.stem, self.path.resolve().parent.name
         if stem == _PLAIN:
             return folder or stem
@@ -71,7 +71,7 @@ class Study:
 
 
 def read(path: str | Path, tools: object = None) -> Study:
-    """Read a study file. Raises DataError for one that is missing or no TOML, StudyError with all other mistakes."""
+    """Read a study file. Raises DataError for one that is missing or not TOML, StudyError with all other mistakes."""
     path = Path(path)
     text = _text_of(path)
     try:

@@ -1,8 +1,8 @@
-"""A study's folder: what every kind writes there and how it is checked; without torch.
+"""A study's folder: files common to all kinds and their checks; without torch.
 
     study.toml    the study file as it was run
     a header      a JSON file by which the kind is known: schema, name, digest, limit, versions, claims, what was asked
-    labels.json   what labels tell of the models (raison.runs.task_accuracy)
+    labels.json   label statistics of the models (raison.runs.task_accuracy)
 
 The rest is the kind's own, in its results.py.
 """
@@ -36,7 +36,7 @@ _LIBRARIES = ("torch", "transformers", "numpy")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim(ABC):
-    """What a study states before it is run, in its file and its header: the row `above` or `below` another.
+    """A claim that a study makes before it is run, in its file and its header: the row `above` or `below` another.
 
     What else a claim says, such as by which metric, is its kind's.
     """
@@ -48,7 +48,7 @@ class Claim(ABC):
 
     @property
     def side(self) -> Side:
-        """On which side of the other the row is said to be."""
+        """The claimed side of the row relative to the other."""
         return "above" if self.above is not None else "below"
 
     @property
@@ -63,7 +63,7 @@ class Claim(ABC):
 
     @property
     def measured(self) -> str:
-        """By what rows are compared, as the claim names it; "" where there is only one way."""
+        """The measure by which rows are compared, as the claim names it; "" if there is only one."""
         return ""
 
     def mistakes(self, where: str) -> list[str]:
@@ -71,13 +71,13 @@ class Claim(ABC):
         return [f"{where}: give either above or below."] if (self.above is None) == (self.below is None) else []
 
     def to_dict(self) -> dict[str, object]:
-        """What it says, as plain JSON values."""
+        """The claim as plain JSON values."""
         return {name: value for name, value in asdict(self).items() if value not in (None, "")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyHead(ABC):
-    """What the headers of all kinds say; the rest is the kind's. `limit` is the --limit of the run."""
+    """The part of the header that all kinds share. `limit` is the --limit of the run."""
 
     name: str
     digest: str
@@ -95,7 +95,7 @@ H = TypeVar("H", bound=StudyHead)
 
 @dataclass(frozen=True, slots=True)
 class WrittenStudy(ABC):
-    """What has been written so far; `text` is the study file, "" where there was none."""
+    """What has been written so far; `text` is the study file, "" if there was none."""
 
     folder: Path
     header: StudyHead
@@ -108,7 +108,7 @@ class WrittenStudy(ABC):
 
     @property
     def title(self) -> str:
-        """What the study is called."""
+        """The title of the study."""
         return str(self.file.get("title", self.header.name))
 
     @property
@@ -123,11 +123,11 @@ class WrittenStudy(ABC):
 
     @property
     def progress(self) -> tuple[int, int]:
-        """How many records there are, of how many."""
+        """The number of records so far, and of all."""
         return 0, 0
 
     def to_dict(self) -> dict[str, Any]:
-        """The results for programs, besides the claims, as plain JSON values."""
+        """The results except the claims as plain JSON values."""
         done, wanted = self.progress
         return {"records": done, "wanted": wanted}
 
@@ -138,7 +138,7 @@ def digest_of(text: str) -> str:
 
 
 def read_header(folder: Path, kind: WorkKind, head: type[H]) -> tuple[H, str]:
-    """A study's header, and its file. Raises DataError where the folder holds none."""
+    """A study's header, and its file. Raises DataError if the folder contains none."""
     path, header = folder / kind.marker, read_marker(folder, kind)
     if header is None or not (folder / FILE).exists():
         what = kind.name.partition(" ")[2]
@@ -151,7 +151,7 @@ def read_header(folder: Path, kind: WorkKind, head: type[H]) -> tuple[H, str]:
 
 
 def study_text(folder: Path) -> str:
-    """A folder's study file, "" where there is none. Raises DataError."""
+    """A folder's study file, "" if there is none. Raises DataError."""
     try:
         return (folder / FILE).read_text(encoding="utf-8") if (folder / FILE).exists() else ""
     except (OSError, ValueError) as error:
@@ -159,7 +159,7 @@ def study_text(folder: Path) -> str:
 
 
 def header_of(study: Any, limit: int | None) -> dict[str, Any]:
-    """What the headers of all kinds say; `study` is a raison.studies.file.Study."""
+    """The header that all kinds share; `study` is a raison.studies.file.Study."""
     return {
         "schema": SCHEMA,
         "kind": study.kind.name,
@@ -171,13 +171,13 @@ def header_of(study: Any, limit: int | None) -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Of this library, Python and what decides the numbers."""
+    """Versions of this library, Python and the packages that determine the numbers."""
     of_libraries = {name: version(name) for name in _LIBRARIES}
     return {"raison": __version__, "python": platform.python_version(), **of_libraries}
 
 
 def check_folder(folder: Path, study: Any, limit: int | None, resume: bool) -> None:
-    """DataError unless the study may write here: the folder holds no study, or with `resume` this one.
+    """DataError unless the study may write here: the folder must contain no study or, with `resume`, this one.
 
     Asked before models and data are loaded; `check_header` asks the rest.
     """
@@ -202,7 +202,7 @@ def check_folder(folder: Path, study: Any, limit: int | None, resume: bool) -> N
 def check_header(
     folder: Path, kind: WorkKind, header: Mapping[str, Any], parts: Mapping[str, RunHead] | None = None
 ) -> None:
-    """DataError, naming what differs, where the folder holds other work of this kind. Touches nothing.
+    """DataError that names the differences if the folder contains other work of this kind. Touches nothing.
 
     `parts` are headers of comparisons in it: a model or data that have changed are found before the first one starts.
     """

@@ -1,12 +1,12 @@
-"""What a kind of study is: a folder in raison.studies.kinds with four files, found by its name.
+"""Kinds of studies: a kind is a folder in raison.studies.kinds with these four files, found by its name.
 
     spec.py       `parse`: a typed record of a file, or every mistake in it
     work.py       `examine` with models and data, `jobs`, `estimate`
     results.py    FOLDERS that it writes, `read` them without torch, `sample`: the values that a claim compares
-    sections.py   `sections`: what results say, as the neutral records of raison.report.tables.records
+    sections.py   `sections`: the results as neutral records of raison.report.tables.records
 
-Everything else, from the command line to the page, is the same for all kinds and asks for these by name. Files are
-imported when they are asked for: reading and reporting never load torch.
+Everything else, from the command line to the page, is the same for all kinds and uses these by name. Files are imported
+on demand: reading and reporting never load torch.
 """
 
 import importlib
@@ -36,7 +36,7 @@ DEFAULT = "comparison"
 
 @dataclass(frozen=True, slots=True)
 class EstimateTable:
-    """The estimated cost of a study as a table; `lines` stand below it, `values` are for programs."""
+    """The estimated cost of a study as a table; `lines` are shown below it, `values` are for programs."""
 
     table: "Table"
     lines: tuple[str, ...]
@@ -45,7 +45,7 @@ class EstimateTable:
 
 @dataclass(frozen=True, kw_only=True)
 class Examined(ABC):
-    """A study that can be run, with its models and data looked at: the header that its folder begins with.
+    """A study that can be run, after its models and data were checked: the header of its folder.
 
     `parts` are headers of comparisons inside the folder, by their own. `labels` has the data whose largest class claims
     are judged beside.
@@ -58,7 +58,7 @@ class Examined(ABC):
 
 
 class Spec(Protocol):
-    """spec.py. `tools` is the work that a study calls, so that tests can put something in its place."""
+    """spec.py. `tools` are the functions that a study calls, so that tests can replace them."""
 
     def tools(self) -> object: ...
     def parse(self, table: Mapping[str, Any], place: Path, tools: Any) -> Any:
@@ -69,7 +69,7 @@ class KindWork(Protocol):
     """work.py."""
 
     def examine(self, study: "Study", limit: int | None, sources: Sequence[Path]) -> Examined:
-        """Look at every model and all data. Raises StudyError with all that stands in the way."""
+        """Check every model and data set. Raises StudyError with every problem found."""
 
     def jobs(self, examined: Any, folder: Path, shard: int | None) -> list[Job]:
         """All jobs, done or not; records go to the files of a shard."""
@@ -81,7 +81,7 @@ class KindWork(Protocol):
 
 
 class Results(Protocol):
-    """results.py. The first of FOLDERS is what a study file's folder is known by."""
+    """results.py. The first of FOLDERS identifies the folder of a study file."""
 
     FOLDERS: tuple[folders.WorkKind, ...]
 
@@ -89,10 +89,10 @@ class Results(Protocol):
         """What has been written so far. Raises DataError."""
 
     def places(self, results: Any, claim: "Claim") -> list[str]:
-        """The runs, or tasks, that a claim is about."""
+        """The runs, or tasks, that a claim covers."""
 
     def sample(self, results: Any, claim: "Claim", place: str) -> "PairedSample | None":
-        """The values that a claim compares in one place; None where there are none."""
+        """The values that a claim compares in one place; None if there are none."""
 
 
 class Sections(Protocol):
@@ -137,7 +137,7 @@ def every() -> list[Kind]:
 
 
 def kind_of(folder: Path) -> Kind:
-    """The kind of the study, comparison or audit that a folder holds. Raises DataError where it holds none."""
+    """The kind of the study, comparison or audit in a folder. Raises DataError if it contains none."""
     for kind in every():
         if any((folder / known.marker).is_file() for known in kind.results.FOLDERS):
             return kind

@@ -9,7 +9,7 @@
     heads = 4
     train = { source = "sst2", split = "train", limit = 6000, known_features = { words = ["negative", "positive"] } }
 
-What the settings mean is in raison.training.recipes.scratch_settings. Without `held_out`, a table of the same kind as
+The settings are documented in raison.training.recipes.scratch_settings. Without `held_out`, a table of the same kind as
 `train`, a tenth of the training texts chooses the best epoch and gives the accuracy.
 """
 
@@ -80,7 +80,7 @@ def card_of(entry: StudyModel) -> dict[str, Any]:
 
 
 def described(entry: StudyModel, model: LanguageModel | Writer) -> dict[str, Any]:
-    """What figures and tables say of a model: name, accuracies where they are known, numbers of parameters."""
+    """The description of a model in figures and tables: name, known accuracies, numbers of parameters."""
     counts: dict[str, int] = {}
     reader = model.reader if isinstance(model, Statements) else model
     if isinstance(reader, Classifier):

@@ -1,6 +1,6 @@
 """Parts shared by several kinds of study files, checked: models, data, settings, runs, claims.
 
-Each function takes a part of the file and where it stands, and gives what is wrong with it, a line each.
+Each function takes a part of the file and its location, and returns its mistakes, one line each.
 """
 
 import re
@@ -53,7 +53,7 @@ def attempt(where: str, work: Callable[[], object]) -> list[str]:
 
 
 def unknown(where: str, kind: str, name: str | None, known: Iterable[str] | None) -> list[str]:
-    """The mistake of a name that is not among the known ones; none where these cannot be told, or it is empty."""
+    """The mistake of a name that is not among the known ones; none if these are unknown, or it is empty."""
     return [] if known is None or not name or name in known else [f"{where}: {UnknownNameError(kind, name, known)}"]
 
 
@@ -63,7 +63,7 @@ def twice(where: str, names: Sequence[str]) -> list[str]:
 
 
 def settings_mistakes(settings: StudySettings | Settings) -> list[str]:
-    """What is wrong with the values of [settings]."""
+    """The mistakes in the values of [settings]."""
     return unknown("[settings]", "of", settings.of, get_args(Of)) + unknown(
         "[settings]", "removal", settings.removal, REMOVALS
     )
@@ -72,7 +72,7 @@ def settings_mistakes(settings: StudySettings | Settings) -> list[str]:
 def labels_in(
     specs: Sequence[str], where: str, catalogue: Catalogue[Any], empty: bool = False
 ) -> tuple[set[str] | None, list[str]]:
-    """The labels of methods or metrics, None where they cannot be told, and what is wrong with them."""
+    """The labels of methods or metrics (None if unknown), and their mistakes."""
     labels, mistakes = [], []
     for spec in specs:
         try:
@@ -86,7 +86,7 @@ def labels_in(
 
 
 def grid_mistakes(grid: Grid, methods: Sequence[str]) -> list[str]:
-    """What is wrong with models, data and runs; `methods` are the study's, which a run may leave out."""
+    """The mistakes in models, data and runs; `methods` are the study's, which a run may leave out."""
     mistakes = _named("models", grid.models, model_mistakes) + _named("data", grid.data, data_mistakes)
     for number, run in enumerate(grid.runs or (), start=1):
         where = f"[[runs]] number {number}"
@@ -103,7 +103,7 @@ def grid_mistakes(grid: Grid, methods: Sequence[str]) -> list[str]:
 
 
 def _named(name: str, entries: Mapping[str, E], further: Callable[[E, str], list[str]]) -> list[str]:
-    """What is wrong with the tables [models.x], or [data.x]."""
+    """The mistakes in the tables [models.x], or [data.x]."""
     mistakes = []
     for key, entry in entries.items():
         where = f"[{name}.{key}]"
@@ -116,7 +116,7 @@ def _named(name: str, entries: Mapping[str, E], further: Callable[[E, str], list
 
 
 def model_mistakes(model: StudyModel, where: str) -> list[str]:
-    """What is wrong with the values of a model's table."""
+    """The mistakes in the values of a model's table."""
     mistakes = unknown(where, "removal", model.removal, REMOVALS)
     if model.prompt is not None:
         mistakes += attempt(where, lambda: find_prompt(str(model.prompt)))
@@ -139,7 +139,7 @@ def model_mistakes(model: StudyModel, where: str) -> list[str]:
 
 
 def data_mistakes(data: StudyData, where: str) -> list[str]:
-    """What is wrong with the values of a table of data."""
+    """The mistakes in the values of a table of data."""
     mistakes = []
     if data.wanted.text is not None and data.wanted.pair is not None:
         mistakes.append(f"{where}: text and pair exclude each other; give text, or the two columns of a pair.")
@@ -153,7 +153,7 @@ def data_mistakes(data: StudyData, where: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class ClaimNames:
-    """What the claims of a study may name, each by the word for it; None where mistakes elsewhere leave it unknown.
+    """The names that claims of a study may use, by kind of name; None if mistakes elsewhere leave them unknown.
 
     `canonical` writes a name as the records do, or raises InputError.
     """
@@ -162,7 +162,7 @@ class ClaimNames:
     canonical: Mapping[str, Callable[[str], str]]
 
     def rows(self, claim: Claim, where: str, kind: str) -> list[str]:
-        """What is wrong with the two sides of a claim; a row is a `kind` of name."""
+        """The mistakes in the two sides of a claim; a row is a `kind` of name."""
         rows = claim.labels
         mistakes = claim.mistakes(where) + [line for label in rows for line in self.name(where, kind, label)]
         if not mistakes and len({self.canonical[kind](label) for label in rows}) < len(rows):
@@ -170,7 +170,7 @@ class ClaimNames:
         return mistakes
 
     def name(self, where: str, kind: str, name: str | None) -> list[str]:
-        """What is wrong with a name, if there is one."""
+        """The mistakes in a name, if there is one."""
         if name is None:
             return []
         try:
@@ -189,7 +189,7 @@ def claim_of(claim: C, canonical: Callable[[str], str]) -> C:
 
 
 def beside(folder: Path, data: StudyData) -> StudyData:
-    """Data whose file lies beside the study's, from wherever the study is run."""
+    """Data with its file relative to the study's folder, wherever the study is run."""
     there = folder / data.source
     return replace(data, source=str(there)) if there.is_file() else data
 

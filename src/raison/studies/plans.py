@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from raison.core.errors import DataError, InputError, RaisonError, UnsupportedError
 from raison.core.inputs.unit import PART, Granularity
@@ -29,7 +28,7 @@ from raison.studies.made import card_of, made_folder
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """What is asked of one model, which the study calls `key`, on one data set."""
+    """The request for one model, which the study calls `key`, on one data set."""
 
     key: str
     model: StudyModel
@@ -40,8 +39,8 @@ class RunRequest:
     template: str | None = None
 
 
-def load_entry(entry: StudyModel) -> LanguageModel | Any:
-    """A model as an entry says; one that a study makes itself is trained now if need be. Raises RaisonError."""
+def load_entry(entry: StudyModel) -> LanguageModel | Writer:
+    """The model of an entry; one that a study trains itself is trained now if necessary. Raises RaisonError."""
     folder = None if entry.made is None else made_folder(entry)
     return load_model(
         entry.name if folder is None else folder,
@@ -68,8 +67,8 @@ def _served(entry: StudyModel) -> Served | None:
 
 
 def load_judged(entry: StudyModel) -> LanguageModel | Writer:
-    """The same of a model whose explanations are judged: one that classifies or gives a number, or that writes."""
-    loaded: LanguageModel | Writer = load_entry(entry)
+    """The same of a model whose explanations are judged: one that classifies, outputs a number, or generates text."""
+    loaded = load_entry(entry)
     # A record should not name the location of the cache.
     loaded.name = loaded.name if entry.made is None else entry.name
     return loaded
@@ -99,7 +98,7 @@ class Models:
 
 
 def judged_on(request: RunRequest, model: LanguageModel | Writer, data: Dataset) -> Judged:
-    """What a model explains of the data; a language model that writes answers its questions. Raises RaisonError."""
+    """The texts that a model explains; a generative language model answers the data's questions. Raises RaisonError."""
     unit = request.settings.unit
     if isinstance(model, Writer):
         return judged(model, data, InputOptions(unit), request.template)
@@ -109,7 +108,7 @@ def judged_on(request: RunRequest, model: LanguageModel | Writer, data: Dataset)
 
 
 def plan_of(request: RunRequest, model: LanguageModel | Writer, data: Dataset) -> Plan:
-    """A comparison. Raises InputError where labels are asked for that are not the model's."""
+    """A comparison. Raises InputError if requested labels are not the model's."""
     stated, explained = request.settings, judged_on(request, model, data)
     target = _target(request, explained.model, data)
     removal = request.model.removal or stated.removal
@@ -126,7 +125,7 @@ def plan_of(request: RunRequest, model: LanguageModel | Writer, data: Dataset) -
 
 
 def reasons_against(request: RunRequest, model: LanguageModel | Writer, data: Dataset) -> list[str]:
-    """Why a comparison cannot be: every reason, one line each."""
+    """Why a comparison is impossible: every reason, one line each."""
     if isinstance(model, Writer) or data.questions:
         try:
             plan = plan_of(request, model, data)
@@ -157,7 +156,7 @@ def reasons_against(request: RunRequest, model: LanguageModel | Writer, data: Da
 
 
 def learned_from(entry: StudyModel, data: Dataset) -> list[str]:
-    """Why a model may not be tested on data: it was trained on some of the texts, according to its card."""
+    """Why a model must not be tested on data: its card says that it was trained on some of the texts."""
     trained = card_of(entry).get("data", {}).get("train", {}).get("name", "")
     reason = shared(trained, data.name)
     return [] if reason is None else [reason]
@@ -175,7 +174,7 @@ def unable(model: LanguageModel, methods: Sequence[Method]) -> list[str]:
 
 
 def to_compute(request: RunRequest, known: set[str]) -> list[Method]:
-    """The methods that have a row beside the known ones."""
+    """The methods without a known row."""
     methods = _created(request.methods)
     rows = plan_rows(methods, create_metrics(request.select), request.settings.seeds)
     return [method for method in methods if any(row.method is method for row in rows if row.label not in known)]

@@ -1,4 +1,4 @@
-"""The report of what a folder of any kind holds: its page, Markdown, LaTeX, and pages beside it."""
+"""The report on a folder of any kind: its page, Markdown, LaTeX, and pages beside it."""
 
 from functools import partial
 from pathlib import Path
@@ -9,14 +9,14 @@ from raison.studies.kind import kind_of
 
 
 def write(folder: Path, out: Path | None = None, draw: bool = True) -> Path:
-    """Write the report of what a folder holds so far, by default into its folder `report`; the page's path.
+    """Write the report on a folder's contents so far, by default into its folder `report`; the page's path.
 
     Reads records only; where explanations are beside them, single texts get their pages. `draw` plots, which needs
     matplotlib. Raises DataError where the folder holds nothing of any kind, or matplotlib is missing.
     """
     if is_folder(folder):
-        told = partial(explained_files.sections, read(folder))
-        return writing.write(told, folder / "report" if out is None else out, draw)
+        document = partial(explained_files.sections, read(folder))
+        return writing.write(document, folder / "report" if out is None else out, draw)
     kind = kind_of(folder)
-    told = partial(kind.sections.sections, kind.results.read(folder))
-    return writing.write(told, folder / "report" if out is None else out, draw)
+    document = partial(kind.sections.sections, kind.results.read(folder))
+    return writing.write(document, folder / "report" if out is None else out, draw)

@@ -1,4 +1,4 @@
-"""Runs a study of any kind: reads it, checks everything, does what its folder lacks; resumable, by shares."""
+"""Runs a study of any kind: reads it, checks everything, does the missing work; resumable and divisible into shares."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -55,7 +55,7 @@ def run(
 
 
 def folder_of(study: Study, out: str | Path | None) -> Path:
-    """Where a study is written."""
+    """The folder of a study."""
     return FOLDER / study.name if out is None else Path(out)
 
 
@@ -72,7 +72,7 @@ def execute(
     sources: Sequence[Path] = (),
     sharing: Sharing = ALONE,
 ) -> Path:
-    """Do what the folder lacks, or a share of it.
+    """Do the missing work, or a share of it.
 
     Raises DataError where another process is at work, and where the work was begun with another model or other data.
     """

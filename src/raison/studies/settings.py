@@ -9,19 +9,19 @@ OWN = ("seed", "progress")
 
 
 def make(settings: type, values: Mapping[str, Any], seed: int = 0, progress: bool = False) -> Any:
-    """Settings from a file's values, lists as tuples. Raises RaisonError where they cannot be."""
+    """Settings from a file's values, lists as tuples. Raises RaisonError for invalid values."""
     plain = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
     return decided(settings(**plain), seed, progress)
 
 
 def decided(settings: Any, seed: int, progress: bool = False) -> Any:
-    """The settings with what the study decides, where they have it."""
+    """The settings with the values that the study decides, if they have these fields."""
     names = {field.name for field in dataclasses.fields(settings)}
     study = {"seed": seed, "progress": progress}
     return dataclasses.replace(settings, **{name: value for name, value in study.items() if name in names})
 
 
 def as_values(settings: Any) -> dict[str, Any]:
-    """What was set, as plain JSON values, without what the study decides."""
+    """The given settings as plain JSON values, without those that the study decides."""
     known = dataclasses.asdict(settings)
     return {key: list(value) if isinstance(value, tuple) else value for key, value in known.items() if key not in OWN}

@@ -1,4 +1,4 @@
-"""What attacks in embedding space will take, from one explanation and one step of each method."""
+"""The cost of attacks in embedding space, estimated from one explanation and one step of each method."""
 
 import time
 from collections.abc import Sequence

@@ -27,7 +27,7 @@ Rows = Float[Tensor, " rows"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Start:
-    """Rows that are attacked together, as they are before anything is changed. Numbers of rows are on the CPU."""
+    """Rows that are attacked together, before any change. Numbers of rows are on the CPU."""
 
     problem: Problem
     method: Method
@@ -80,7 +80,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChangedOutput:
-    """What model and method give at changed embeddings."""
+    """The outputs of model and method at changed embeddings."""
 
     loss: Rows
     scores: Float[Tensor, "rows units"]
@@ -102,7 +102,7 @@ class BestChange:
 
     @classmethod
     def unchanged(cls, start: Start, seen: ChangedOutput) -> "BestChange":
-        """Before anything was tried: the text itself."""
+        """The initial state: the text itself."""
         rows = len(start.embeds)
         return cls(
             seen.loss.detach().clone(),
@@ -114,7 +114,7 @@ class BestChange:
         )
 
     def update(self, rows: Sequence[int], change: Embeddings, seen: ChangedOutput) -> None:
-        """Keep what is better, of changes of some of the rows."""
+        """Keep better changes of some of the rows."""
         index = torch.as_tensor(list(rows))
         loss = seen.loss.detach()
         better = (seen.held & (loss < self.loss[index])).nonzero()[:, 0]
@@ -248,7 +248,7 @@ class _Walker:
 
 
 def slope(start: Start, change: Embeddings) -> tuple[ChangedOutput, Embeddings]:
-    """What is seen at a change, and the loss's gradient with respect to it; zero for tokens that stay."""
+    """The outputs at a change, and the loss's gradient with respect to it; zero for fixed tokens."""
     point = (start.embeds + change).requires_grad_()
     with torch.enable_grad():
         seen = look(start, point)

@@ -1,4 +1,4 @@
-"""Attacks in embedding space before their first step: the rows that are made together, and what the method says."""
+"""Attacks in embedding space before their first step: the rows that are attacked together, and the method's scores."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -75,7 +75,7 @@ def started(job: AlikeAttacks, counts: dict[AttackedText, int], radius: float) -
 
 
 def copies(encoding: Encoding) -> Int[Tensor, "rows tokens"]:
-    """Of each token the first one that is the same part of the text, which may be read several times."""
+    """For each token, the first token for the same part of the text, which may be read several times."""
     rows, width = encoding.input_ids.shape
     places = torch.arange(width).repeat(rows, 1)
     for row in range(rows):
@@ -116,7 +116,7 @@ def top_counts(batch: Batch, plans: Sequence[EmbeddingAttack]) -> dict[AttackedT
 
 
 def checked_count(text: Text, units: int, share: float, k: int | None) -> int:
-    """`top_count`; raises InputError that names the text where `k` is above its number of units."""
+    """`top_count`; raises InputError that names the text if `k` exceeds its number of units."""
     if k is not None and k > units:
         raise InputError(
             f"k is {k}, and the text {str(text)!r:.60} has {units} units: give a smaller k, or a share of the units "

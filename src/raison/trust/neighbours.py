@@ -91,7 +91,7 @@ class Neighbours:
 
 
 def replaced(given: Given, place: WordPlace, word: str) -> Given:
-    """The text with another word in a place, capitalised as the old one was."""
+    """The text with one word replaced, capitalised like the old one."""
     text = plain(given)
     strings = list(segments(text))
     old = strings[place.segment]
@@ -104,7 +104,7 @@ def replaced(given: Given, place: WordPlace, word: str) -> Given:
 
 
 def unchanged_shape(before: Encoding, after: Encoding, row: int) -> bool:
-    """Whether a changed text has the units that the single text `before` has, each of as many tokens."""
+    """Whether a changed text has the same units as the single text `before`, each with the same number of tokens."""
     width = before.lengths[0]
     return after.lengths[row] == width and bool((after.unit_ids[row, :width] == before.unit_ids[0, :width]).all())
 

@@ -120,7 +120,7 @@ def count_blocks(model: LanguageModel) -> int:
 
 
 def records(model: LanguageModel, texts: Sequence[Given], methods: Sequence[str | Method], plan: Randomisation) -> int:
-    """How many records `similarities` yields in all: what `advance` counts up to."""
+    """The number of records that `similarities` yields, up to which `advance` counts."""
     return len(texts) * len(methods) * len(plan.orders) * count_blocks(model) * plan.draws
 
 

@@ -1,4 +1,4 @@
-"""What randomised blocks and attacks have written of one model on one data set, in its folder; never torch.
+"""Records of randomised blocks and attacks for one model on one data set, in its folder; never torch.
 
     similarities.jsonl    one line per method, order, blocks, draw and text (raison.trust.records.Similarity)
     attacks.jsonl         one line per method, attack, objective and text (raison.trust.records.Attacked)
@@ -40,7 +40,7 @@ class Keyed(Protocol):
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What no other record has."""
+        """The unique key of the record."""
 
 
 R = TypeVar("R", bound=Keyed)
@@ -48,7 +48,7 @@ R = TypeVar("R", bound=Keyed)
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One way of attacking: what is changed, and towards what."""
+    """One kind of attack: what is changed, and with which objective."""
 
     attack: Attack
     objective: Objective
@@ -65,7 +65,7 @@ class VariantHead:
 
 @dataclass(frozen=True, slots=True)
 class RandomisedHead:
-    """What is randomised; `left_out` says of the methods that are not tested why."""
+    """The randomisation; `left_out` gives the reasons for excluded methods."""
 
     texts: Count
     methods: tuple[str, ...]
@@ -87,7 +87,7 @@ class AttackedHead:
 
 @dataclass(frozen=True, slots=True)
 class TrustHead:
-    """What a header says of one model on one data set, by the study's names of both; `source` is the data's own."""
+    """The header's entry for one model on one data set, by the study's names; `source` is the data's own name."""
 
     name: str
     model: str
@@ -194,7 +194,7 @@ def head_of(entry: Mapping[str, Any]) -> TrustHead:
 
 
 def read_run(folder: Path, entry: TrustHead) -> TrustRun:
-    """What one run of a study has written so far. Raises DataError if its files cannot be read."""
+    """The records of one run of a study so far. Raises DataError if its files cannot be read."""
     place = folder / entry.name
     similarities, first = _records(place / SIMILARITIES, _similarity)
     attacks, second = _records(place / ATTACKS, _attacked)

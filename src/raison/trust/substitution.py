@@ -1,6 +1,6 @@
 """Adversarial texts for explanations: words replaced by their neighbours, for any method.
 
-Not in the thesis, whose attack needs gradients of the explanation and leads to embeddings of no word.
+Not in the thesis, whose attack needs gradients of the explanation and yields embeddings that are not words.
 """
 
 import hashlib

@@ -27,7 +27,7 @@ UNCHANGED = 1.0
 
 
 def at_blocks(run: TrustRun, method: str, order: Order, blocks: int, measure: Measure) -> Values:
-    """Each text's similarity with so many blocks randomised (or only that block), averaged over draws."""
+    """Each text's similarity with this many blocks randomised (or only that block), averaged over draws."""
     draws: dict[int, list[float]] = {}
     table = run.header.randomisation
     for draw, text in product(range(table.draws), range(table.texts)) if table else ():
@@ -38,7 +38,7 @@ def at_blocks(run: TrustRun, method: str, order: Order, blocks: int, measure: Me
 
 
 def curve(run: TrustRun, method: str, order: Order, measure: Measure) -> tuple[Summary, ...]:
-    """Mean similarity over texts for each number of blocks from 1 on, with its 95 % bootstrap interval."""
+    """Mean similarity over texts for each number of blocks, with its 95 % bootstrap interval."""
     return tuple(
         summary(at_blocks(run, method, order, blocks, measure).values()) for blocks in range(1, run.blocks + 1)
     )
@@ -52,7 +52,7 @@ def areas(run: TrustRun, method: str, order: Order, measure: Measure) -> Values:
 
 
 def effects(run: TrustRun, method: str, variant: Variant, measure: Effect) -> Values:
-    """What an attack did to each text's explanation."""
+    """The effect of an attack on each text's explanation."""
     values = {}
     for text in range(run.header.attacks.texts if run.header.attacks else 0):
         record = run.attacks.get(AttackKey(method, variant.attack, variant.objective, text))

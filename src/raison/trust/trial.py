@@ -59,18 +59,18 @@ class TrustTrial:
 
     @property
     def texts(self) -> int:
-        """The most texts that anything here needs."""
+        """The maximum number of texts that is needed."""
         return max(part.texts for part in (self.randomisation, self.attacks) if part is not None)
 
     def request(self, model: LanguageModel, texts: Sequence[Given], work: Work) -> TrustRequest:
-        """The part of the texts that a kind of work takes, with all methods."""
+        """The texts that a kind of work uses, with all methods."""
         part = self.randomisation if work == "randomisation" else self.attacks
         some = texts[: part.texts if part is not None else 0]
         return TrustRequest(model, some, self.methods, self.settings.of_texts(range(len(some))))
 
 
 def refused(trial: TrustTrial, works: Works, model: LanguageModel, texts: Sequence[Given]) -> list[str]:
-    """What the attacks refuse before they begin: a k above a text's units, a model without word embeddings."""
+    """Reasons to refuse attacks before they begin: a k above a text's units, a model without word embeddings."""
     attacks, refusals = trial.attacks, []
     if attacks is None:
         return []
@@ -89,7 +89,7 @@ def refused(trial: TrustTrial, works: Works, model: LanguageModel, texts: Sequen
 
 
 def entry_of(trial: TrustTrial, works: Works, model: LanguageModel, texts: Sequence[Given]) -> dict[str, Any]:
-    """Its entry in a header: what is done with which methods, and what is left out and why."""
+    """Its entry in a header: the work with its methods, and exclusions with reasons."""
     return {
         "texts": hashlib.sha256("\n".join(str(written(text)) for text in texts).encode()).hexdigest()[:16],
         "randomisation": _randomisation(trial, works, model, texts),

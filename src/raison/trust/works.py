@@ -14,7 +14,7 @@ Work = Literal["randomisation", "embedding", "substitution"]
 
 @dataclass(frozen=True, slots=True)
 class TrustRequest:
-    """What is explained: texts by a model, with methods as the records call them."""
+    """The request: texts explained for a model, with methods as the records call them."""
 
     model: LanguageModel
     texts: Sequence[Given]

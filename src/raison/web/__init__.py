@@ -1,1 +1,1 @@
-"""The web face, beside the command line: `server/` answers over HTTP, the page's component shows."""
+"""The web interface: `server/` answers over HTTP, `component/` displays results."""

@@ -106,7 +106,7 @@ def test_a_column_of_other_answers_is_left_alone(tmp_path: Path) -> None:
 
 def test_no_answer_and_uneven_lists() -> None:
     assert parse_answers(None, CONTEXT) == parse_answers({"text": [], "answer_start": []}, CONTEXT) == ()
-    with pytest.raises(ValueError, match="as many texts as starts"):
+    with pytest.raises(ValueError, match="different numbers of texts and starts"):
         parse_answers({"text": ["a"], "answer_start": []}, CONTEXT)
 
 

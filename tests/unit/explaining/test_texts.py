@@ -86,7 +86,7 @@ def test_units_of_several_texts() -> None:
     assert all(isinstance(text, PartedText) for text in found)
     assert [text.parts[0].text for text in found] == ["good", "plot"]
     for units in ([[(0, 4)]], {"what": (0, 4)}, 3):
-        with pytest.raises(InputError, match="2 texts take a list of as many units"):
+        with pytest.raises(InputError, match="2 texts need a list of units of the same length"):
             read_texts(TEXTS[:2], units=units)
     with pytest.raises(InputError, match="has parts already"):
         read_texts(found, units=[[(0, 4)]] * 2)

@@ -43,27 +43,27 @@ class At2Inputs:
 @from_records
 def at2(
     context: typer.Context,
-    asked: At2Inputs,
+    inputs: At2Inputs,
     settings: At2Settings,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the weights; by default where --method at2 finds them.")
     ] = None,
 ) -> None:
-    """Learn how much each attention head tells of the sources of an answer (AT2). If killed, run it again to resume."""
+    """Learn how well attention heads indicate the sources of an answer (AT2). If killed, run it again to resume."""
     # Imported here: the help page must not wait for torch.
     from raison.models.adapters.writing.writer import Writer
     from raison.models.derived.explainers import own_folder
     from raison.studies.plans import load_entry
     from raison.training.recipes.at2 import SQUAD, train_at2
 
-    writer = load_entry(StudyModel(asked.name, dtype=asked.dtype, device=asked.device))
+    writer = load_entry(StudyModel(inputs.name, dtype=inputs.dtype, device=inputs.device))
     if not isinstance(writer, Writer):
-        raise InputError(f"{asked.name} is a classifier: at2 explains what a language model writes.")
+        raise InputError(f"{inputs.name} is a classifier: at2 explains what a language model writes.")
     folder = out or own_folder(writer.name, "at2")
-    named = SQUAD if asked.data is None else asked.data.name
-    card = train_at2(writer, asked.rows(settings), folder, settings, named, command_line(context, "at2"))
-    found = card.provenance["correlation"]
+    named = SQUAD if inputs.data is None else inputs.data.name
+    card = train_at2(writer, inputs.rows(settings), folder, settings, named, command_line(context, "at2"))
+    correlation = card.provenance["correlation"]
     typer.echo(
-        f"{folder}: correlation with ablations on held-out questions {found['held_out']:.2f} "
-        f"(equal weights {found['held_out_equal_weights']:.2f})"
+        f"{folder}: correlation with ablations on held-out questions {correlation['held_out']:.2f} "
+        f"(equal weights {correlation['held_out_equal_weights']:.2f})"
     )

@@ -1,4 +1,4 @@
-"""The attention of an answer to what stands before it."""
+"""The attention of an answer to the text before it."""
 
 from abc import abstractmethod
 from typing import ClassVar
@@ -14,8 +14,8 @@ class AnswerAttention(Capability):
     """Says how much each attention head looked at each token while the model wrote a statement, or a token."""
 
     name: ClassVar[str] = "answer_attention"
-    absence: ClassVar[str] = "writes no answer whose attention to the prompt can be read"
-    way_out: ClassVar[str] = "Use a causal language model that writes, or a method such as occlusion."
+    absence: ClassVar[str] = "does not generate answers whose attention to the prompt can be read"
+    way_out: ClassVar[str] = "Use a generative causal language model, or a method such as occlusion."
 
     @abstractmethod
     def answer_attention(self, encoding: Encoding) -> list[Float[Tensor, "layers heads _tokens"]]:

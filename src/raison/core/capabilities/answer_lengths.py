@@ -1,4 +1,4 @@
-"""How long what is explained is."""
+"""The length of the explained output in tokens."""
 
 from abc import abstractmethod
 from typing import ClassVar
@@ -8,10 +8,10 @@ from raison.core.inputs.encoding import Encoding
 
 
 class AnswerLengths(Capability):
-    """Says how many tokens the explained answer to each text has: statements that a language model wrote."""
+    """Gives the number of tokens of each text's explained answer: of statements that a language model wrote."""
 
     name: ClassVar[str] = "answer_lengths"
-    absence: ClassVar[str] = "predicts classes, and no answer of several tokens"
+    absence: ClassVar[str] = "predicts classes, not answers of several tokens"
 
     @abstractmethod
     def answer_lengths(self, encoding: Encoding) -> tuple[int, ...]:

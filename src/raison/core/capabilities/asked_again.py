@@ -1,4 +1,4 @@
-"""Answers that can be asked for again, because equal questions need not have equal answers."""
+"""Repeated requests, for models that may answer equal questions differently."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -29,28 +29,28 @@ class AskedAgain(Capability):
     """A model behind a server: its answers depend on what else the server works on, and on how it is asked."""
 
     name: ClassVar[str] = "asked_again"
-    absence: ClassVar[str] = "gives equal answers to equal questions"
+    absence: ClassVar[str] = "is deterministic, so asking again shows no noise"
 
     @property
     @abstractmethod
     def told(self) -> str:
-        """Where the answers come from and what they are made from, in one line."""
+        """The origin and the basis of the answers, in one line."""
 
     @property
     @abstractmethod
     def identity(self) -> list[str]:
-        """What makes its answers others: the server, the model's name there, the prompt."""
+        """Everything that determines its answers: the server, the model's name there, the prompt."""
 
     @abstractmethod
     def prices(self, encoding: Encoding) -> list[Price]:
-        """What one evaluation of each text takes at most, without asking for it."""
+        """The maximum price of one evaluation of each text, without a request."""
 
     @abstractmethod
     def again(
         self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str
     ) -> list[Float[Tensor, "_masks classes"]]:
-        """The logits of each text under each of its keeps, asked anew and in the opposite order."""
+        """The logits of each text under each of its keeps, requested again in the opposite order."""
 
     @abstractmethod
     def bounds(self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str) -> list[float]:
-        """For each text, by how much a probability under these keeps can be wrong for lack of numbers at most."""
+        """For each text, the maximum error of a probability under these keeps if the server omits some numbers."""

@@ -15,7 +15,7 @@ from raison.core.inputs.encoding import Encoding
 
 @runtime_checkable
 class TapRecord(Protocol):
-    """What an attention tap has seen, by layer, after a forward pass inside its context; only what was asked for."""
+    """What an attention tap has seen, by layer, after a forward pass inside its context; only the requested steps."""
 
     query: dict[int, HeadStates]
     key: dict[int, HeadStates]

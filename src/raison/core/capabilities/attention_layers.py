@@ -32,7 +32,7 @@ class Positions:
     """The first position of a decoder that reads an encoder; 0: there is one stack."""
 
     def of_texts(self, texts: Sequence[int]) -> "Positions":
-        """Those of some texts, as wide as before."""
+        """The positions of some texts, as wide as before."""
         rows = list(texts)
         return Positions(self.present[rows], self.tokens[rows], self.rows[rows], self.border)
 

@@ -1,4 +1,4 @@
-"""Texts that are edited by the model which was prepared for them."""
+"""Edited texts for models that were prepared for certain texts."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -12,18 +12,18 @@ from raison.core.model import LanguageModel
 
 @dataclass(frozen=True, slots=True)
 class Worded:
-    """A model that reads the edited texts, and these texts; None where an edit has no place."""
+    """A model that reads the edited texts, and these texts; None if an edit does not apply."""
 
     model: LanguageModel
     texts: tuple[Text | None, ...]
 
 
 class OtherWordings(Capability):
-    """Edits the texts that it was prepared for: answers after prompts whose sources are worded or ordered otherwise."""
+    """Edits the texts that it was prepared for: answers after prompts whose sources are reworded or reordered."""
 
     name: ClassVar[str] = "other_wordings"
-    absence: ClassVar[str] = "reads any text, and needs no help with another wording"
+    absence: ClassVar[str] = "accepts any text, so other wordings need no preparation"
 
     @abstractmethod
     def worded(self, edits: Sequence[tuple[Text, str]]) -> Worded:
-        """Texts after an edit each, given by its name (raison.text.edits). Answers and their statements stay."""
+        """Texts after one edit each, given by its name (raison.text.edits). Answers and their statements stay."""

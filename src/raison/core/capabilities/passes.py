@@ -1,4 +1,4 @@
-"""Forward passes of a caller's own."""
+"""Differentiable forward passes that a caller makes itself."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator

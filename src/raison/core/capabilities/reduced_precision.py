@@ -1,4 +1,4 @@
-"""A copy of 16 bits."""
+"""A 16-bit copy of the model."""
 
 from abc import abstractmethod
 from typing import ClassVar

@@ -1,4 +1,4 @@
-"""Other backward rules than the gradient's."""
+"""Backward rules other than the gradient."""
 
 from abc import abstractmethod
 from typing import ClassVar
@@ -14,10 +14,10 @@ from raison.core.targets.target import Target
 
 
 class BackwardRules(Capability):
-    """Its backward pass can follow other rules than the gradient's: attention goes through transformers' interface."""
+    """Its backward pass can follow other rules than the gradient, because attention uses transformers' interface."""
 
     name: ClassVar[str] = "rules"
-    absence: ClassVar[str] = "has no other backward rules than the gradient"
+    absence: ClassVar[str] = "has no backward rules besides the gradient"
     way_out: ClassVar[str] = "Use integrated_gradients."
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""Predictions that consist of predictions of single tokens."""
+"""Predictions composed of single-token predictions."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -29,12 +29,12 @@ class TokenPredictions(Capability):
     """Gives each prediction as those of its tokens, for methods that look inside a model, which reads one at a time."""
 
     name: ClassVar[str] = "token_predictions"
-    absence: ClassVar[str] = "makes each prediction at once"
+    absence: ClassVar[str] = "does not compose its predictions of single tokens"
 
     @property
     @abstractmethod
     def reader(self) -> LanguageModel:
-        """A model of single tokens, which says what can be asked of them all."""
+        """A model of single tokens, whose capabilities hold for all of them."""
 
     @abstractmethod
     def token_rows(self, encoding: Encoding) -> Sequence[TokenRows]:

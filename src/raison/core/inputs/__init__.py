@@ -1,1 +1,1 @@
-"""What is given: texts, units, parts, encodings."""
+"""Inputs: texts, units, parts, encodings."""

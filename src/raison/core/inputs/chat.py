@@ -1,4 +1,4 @@
-"""A chat as a language model reads it: messages, documents beside them, tools that the model may call."""
+"""A chat as a language model reads it: messages, documents, and tools that the model may call."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

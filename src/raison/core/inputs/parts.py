@@ -45,7 +45,7 @@ Given = Text | PartedText
 
 
 def parted(text: Text, spans: Any) -> PartedText:
-    """A text with the parts at `spans` (see Spans). Raises InputError for what is no span of the text."""
+    """A text with the parts at `spans` (see Spans). Raises InputError for invalid spans."""
     named = isinstance(spans, Mapping)
     if not named and (isinstance(spans, str | bytes) or not isinstance(spans, Sequence)):
         raise InputError(f"units are {spans!r:.60}: give [(start, end), ...] or {{name: (start, end), ...}}.")
@@ -55,7 +55,7 @@ def parted(text: Text, spans: Any) -> PartedText:
 
 
 def again(text: Text, units: tuple[Unit, ...], unit: str) -> Given:
-    """The text as it has to be given again for the same units, of kind `unit`."""
+    """The text in a form that gives the same units again, of kind `unit`."""
     return PartedText(text, units) if unit == PART else text
 
 
@@ -72,7 +72,7 @@ def written(given: Given) -> object:
 
 
 def spelled(part: Unit, number: int) -> str:
-    """What an error calls a part: by its name, or by its number and characters."""
+    """The name of a part in errors: its name, or its number and characters."""
     return f"the unit '{part.name}'" if part.name else f"unit {number} ({part.start} to {part.end})"
 
 

@@ -12,9 +12,9 @@ Text = str | tuple[str, str] | tuple[str, str, str]
 
 Granularity = Literal["token", "word", "sentence", "part"]
 Merge = Literal["max", "mean"]
-"""A unit's score of its tokens' scores, where these are shares that do not add up."""
+"""How a unit's score is made from its tokens' scores if these are not additive."""
 SPLITS: tuple[Granularity, ...] = ("token", "word", "sentence")
-"""What any text can be split into."""
+"""The units that every text can be split into."""
 PART: Granularity = "part"
 """Parts that the caller names; see raison.core.inputs.parts."""
 GRANULARITIES: tuple[Granularity, ...] = (*SPLITS, PART)
@@ -59,7 +59,7 @@ def segments(text: Text) -> tuple[str, ...]:
 
 
 def joined(like: Text, strings: Sequence[str]) -> Text:
-    """Strings as a text of as many as another one has; the inverse of `segments`."""
+    """Strings as a text with the same number of strings as another; the inverse of `segments`."""
     if isinstance(like, str):
         return strings[0]
     return (strings[0], strings[1]) if len(like) == 2 else (strings[0], strings[1], strings[2])

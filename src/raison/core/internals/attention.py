@@ -15,7 +15,8 @@ AttentionPath = Callable[[Sequence[int]], Float[Tensor, "points heads query key"
 
 @dataclass(frozen=True, slots=True)
 class AttentionSlopes:
-    """Some points of a path: the attention put in, the target's value, and its gradient with respect to the former.
+    """Some points of a path: the inserted attention, the target's value, and its gradient with respect to that
+    attention.
 
     Attention and gradients are those of the rows that `AttentionSite.read` names.
     """

@@ -19,7 +19,7 @@ class Layers:
 
     @classmethod
     def of(cls, spec: LayerSpec) -> "Layers":
-        """Raises InputError for what names no layers."""
+        """Raises InputError for an invalid specification."""
         numbers = _numbers(spec)
         if not numbers or len(set(numbers)) < len(numbers):
             raise InputError(f"layers cannot be {spec!r}: give {_FORMS}, or a tuple of different numbers.")
@@ -29,7 +29,9 @@ class Layers:
         return len(self.numbers)
 
     def among(self, total: int) -> tuple[int, ...]:
-        """The layers of a model with so many, counted from 0. Raises UnsupportedError if it has not all of them."""
+        """The layer numbers in a model with `total` layers, counted from 0. Raises UnsupportedError if it lacks some
+        of them.
+        """
         if any(not -total <= number < total for number in self.numbers):
             raise UnsupportedError(
                 f"the model has no layers {', '.join(map(str, self.numbers))}",

@@ -1,1 +1,1 @@
-"""What comes out: explanations and scores, in JSON and back."""
+"""Results: explanations and scores, in JSON and back."""

@@ -1,4 +1,4 @@
-"""Where a model's number stands among those of the other texts of one call: its rank, and their mean and spread."""
+"""The rank of a model's number among those of all texts of one call, with their mean and spread."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class Among:
 
 
 def check(data: Any, what: str) -> None:
-    """DataError for a note that is not one of these."""
+    """DataError for an invalid note."""
     notes = Fields({NOTE: data}, what)
     notes.mapping(NOTE)
     values = Fields(data, f"{what}: {NOTE}")

@@ -1,4 +1,4 @@
-"""Which sources a language model's answer rests on. Plain numbers: this file never needs torch."""
+"""Which sources a language model's answer depends on. Plain numbers: this file never needs torch."""
 
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
@@ -108,7 +108,7 @@ class Citations:
         return tuple(self.ids[j] for j in sorted(range(len(row)), key=lambda j: -row[j]))
 
     def ranked(self, statement: int) -> tuple[str, ...]:
-        """The same without the sources whose scores lie within the noise of a model behind a server."""
+        """The same without sources whose scores are within the noise of a model behind a server."""
         noise, row = noise_in(self.notes), self.scores[self._number(statement)]
         return tuple(name for name in self.order(statement) if not noise or abs(row[self.ids.index(name)]) > noise)
 
@@ -127,7 +127,7 @@ class Citations:
         return tuple(name for name in self.order(statement) if row[name].light == "used")
 
     def passages(self, statement: int) -> tuple[tuple[Unit, float], ...]:
-        """The sentences that the method looked at for a statement, the highest score first."""
+        """The sentences that the method scored for a statement, the highest score first."""
         row = self.within[self._number(statement)]
         scored = [(unit, score) for unit, score in zip(self.sentences, row, strict=True) if score is not None]
         return tuple(sorted(scored, key=lambda pair: -pair[1]))
@@ -205,7 +205,7 @@ class Citations:
         called("pages.showing.show", self)
 
     def save(self, path: "str | Path") -> "Path":
-        """Write it whole to a file, by its ending: .html or .json. Raises InputError for another ending."""
+        """Save it to a file whose ending selects the format: .html or .json. Raises InputError for another ending."""
         return cast("Path", called("pages.saving.save_citations", self, path))
 
     def _repr_html_(self) -> str:
@@ -313,7 +313,7 @@ def _checks(row: Fields, count: int) -> tuple[Check, ...]:
 
 
 def check_ids(ids: list[object]) -> None:
-    """DataError for ids of sources that are no names."""
+    """DataError for invalid ids of sources."""
     for one in ids:
         if not isinstance(one, str) or not one.strip() or len(one) > NAME:
             raise DataError(f"the source id {one!r:.60} is not valid: give a string of 1 to {NAME} characters.")

@@ -89,7 +89,7 @@ class Explanation:
 
     @property
     def threshold(self) -> float:
-        """The probability from which a label counts as predicted: one half, unless target="each" named another."""
+        """The minimum probability of a predicted label: one half, unless target="each" set another."""
         return float(self.notes.get(EACH_FROM, THRESHOLD))
 
     @property
@@ -111,7 +111,7 @@ class Explanation:
 
     @property
     def unranked(self) -> tuple[int, ...]:
-        """Units whose scores lie within the noise of a model behind a server; none for other models."""
+        """Units whose scores are within the noise of a model behind a server; none for other models."""
         noise = noise_in(self.notes)
         return tuple(unit for unit, score in enumerate(self.scores) if noise and abs(score) <= noise)
 
@@ -187,7 +187,8 @@ class Explanation:
         called("pages.showing.show", self)
 
     def save(self, path: "str | Path") -> "Path":
-        """Write it whole to a file, by its ending: .html, .json, .svg, .tex, or .png (needs the extra `report`).
+        """Save it to a file whose ending selects the format: .html, .json, .svg, .tex, or .png (needs the extra
+        `report`).
 
         Raises InputError for another ending.
         """
@@ -233,7 +234,7 @@ def _check_outputs(data: Mapping[str, Any]) -> None:
 
 
 def check_sign(signed: object, scores: Iterable[float]) -> None:
-    """DataError unless `signed` is true or false and the scores are no other."""
+    """DataError unless `signed` is true or false and the scores agree with it."""
     if not isinstance(signed, bool):
         raise DataError(f"not an explanation: signed is {signed!r:.40}; it must be true or false.")
     if not signed and any(score < 0 for score in scores):

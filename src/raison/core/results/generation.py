@@ -93,7 +93,7 @@ class GenerationExplanation:
 
     @property
     def gradients(self) -> int:
-        """Backward passes: one per output token and point, because each token has a gradient of its own."""
+        """Backward passes: one per output token and point, because each token has its own gradient."""
         return sum(token.gradients for token in self.tokens)
 
     @property
@@ -224,7 +224,8 @@ class GenerationExplanation:
         called("pages.showing.show", self)
 
     def save(self, path: "str | Path") -> "Path":
-        """Write it whole to a file, by its ending: .html, .json, .svg, .tex, or .png (needs the extra `report`).
+        """Save it to a file whose ending selects the format: .html, .json, .svg, .tex, or .png (needs the extra
+        `report`).
 
         Raises InputError for another ending.
         """

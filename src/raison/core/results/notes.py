@@ -26,7 +26,7 @@ _LISTED = ("trained_for", "caution")
 
 
 def check_notes(data: Mapping[str, Any], what: str, units: int) -> None:
-    """DataError for the `notes` of `what`, an explanation of so many units, that are not what they should be."""
+    """DataError for the `notes` of `what`, an explanation of so many units, that are invalid."""
     Fields(data, what).mapping("notes")
     notes = Fields(data["notes"], f"{what}: the notes")
     if any(len(name) > NAME for name in notes.data):
@@ -79,12 +79,12 @@ def _check_precision(notes: Fields) -> None:
 
 
 def noise_in(notes: Mapping[str, Any]) -> float:
-    """The value up to which scores are not ranked; 0 where nothing was measured."""
+    """The value up to which scores are not ranked; 0 if nothing was measured."""
     return float(notes[NOISE]["value"]) if NOISE in notes else 0.0
 
 
 def check_noise(notes: Fields) -> None:
-    """DataError for a noise that is not what it should be; `notes` are the notes."""
+    """DataError for an invalid noise; `notes` are the notes."""
     notes.mapping(NOISE)
     fields = Fields(notes.data[NOISE], f"{notes.what}: {NOISE}")
     for name in ("value", "mean", "bound"):

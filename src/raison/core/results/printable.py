@@ -1,13 +1,13 @@
-"""Text from outside on one line of a terminal: nothing in it moves the cursor, changes colours or turns the line."""
+"""Untrusted text on one line of a terminal: nothing in it can move the cursor, change colours or reverse the text."""
 
 import unicodedata
 
 _TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-"""Marks that change the direction of what follows them: with these a name can show another name."""
+"""Characters that change the text direction, with which one name can look like another."""
 
 
 def printable(text: str, keep: str = "") -> str:
-    """The text with control characters, marks of direction and halves of characters as escapes, such as \\x1b.
+    """The text with control characters, direction marks and lone surrogates as escapes, such as \\x1b.
 
     Characters in `keep`, such as line feeds, stay.
     """

@@ -1,4 +1,4 @@
-"""The views of explanations and results, by name: they lie in raison.report, far above, and load when asked for."""
+"""The views of explanations and results, by name: they live in raison.report and are loaded on demand."""
 
 from enum import StrEnum
 from importlib import import_module
@@ -23,7 +23,7 @@ class View(StrEnum):
 
 
 def called(place: str, *arguments: object) -> Any:
-    """What a function of raison.report gives, named like a view: one that shows, draws or writes."""
+    """Calls a function of raison.report, named like a view, that shows, draws or writes."""
     module, function = place.rsplit(".", 1)
     return vars(import_module(f"raison.report.{module}"))[function](*arguments)
 

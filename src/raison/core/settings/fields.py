@@ -1,4 +1,4 @@
-"""Records of settings by their fields: what each may hold, said once for calls, study files and the command line."""
+"""Fields of settings records: their allowed values, defined once for calls, study files and the command line."""
 
 import dataclasses
 import sys
@@ -42,7 +42,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a record. `hint` is its type without None and Annotated; `default` is REQUIRED where it has none."""
+    """A field of a record. `hint` is its type without None and Annotated; `default` is REQUIRED if it has none."""
 
     name: str
     hint: Any
@@ -68,7 +68,7 @@ class Field:
         return setting.words or _words(self.hint) + _range_words(setting)
 
     def mistake(self, value: object) -> InputError:
-        """What is wrong with a value that does not fit."""
+        """The error message for a value that does not fit."""
         if self.choices and isinstance(value, str):
             return UnknownNameError(self.name.replace("_", " "), value, self.choices)
         return InputError(f"{self.name} cannot be {value!r:.80}: give {self.words}.")
@@ -95,19 +95,19 @@ def fields_of(record: type) -> dict[str, Field]:
 
 
 def mistakes_in(record: type, values: Mapping[str, object]) -> list[InputError]:
-    """What is wrong with values for a record's fields, each by itself."""
+    """The errors in values of a record's fields, field by field."""
     known = fields_of(record)
     return [known[name].mistake(value) for name, value in values.items() if not known[name].fits(value)]
 
 
 def check(record: object) -> None:
-    """Raises InputError with every field that holds what it may not."""
+    """Raises InputError that names every field with an invalid value."""
     kind: type = type(record)
     refuse(mistakes_in(kind, {name: getattr(record, name) for name in fields_of(kind)}))
 
 
 def refuse(mistakes: Sequence[InputError]) -> None:
-    """Raises these as one error, a line each, if there are any."""
+    """Raises these as one error, one line each, if there are any."""
     if len(mistakes) == 1:
         raise mistakes[0]
     if mistakes:

@@ -1,4 +1,4 @@
-"""Values from outside, checked one by one: one line says which is wrong, and what it has to be."""
+"""Validation of external values, one by one: one line says which is wrong and what it must be."""
 
 import json
 import math
@@ -17,13 +17,13 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The fields of a JSON object that should be `what` ("an explanation"). Every question raises DataError."""
+    """The fields of a JSON object that should be `what` ("an explanation"). Every accessor raises DataError."""
 
     data: Mapping[str, Any]
     what: str
 
     def refuse(self, name: str, expected: str) -> NoReturn:
-        """DataError that shows the field and says what it has to be."""
+        """DataError that shows the field and says what it must be."""
         raise DataError(f"not {self.what}: {name} is {self.data.get(name)!r:.40}; it must be {expected}.")
 
     def need(self, names: Sequence[str]) -> None:
@@ -43,7 +43,7 @@ class Fields:
             )
 
     def string(self, name: str, most: int | None = None) -> None:
-        """A string, of at most so many characters."""
+        """A string with at most `most` characters."""
         value = self.data.get(name)
         if not isinstance(value, str) or (most is not None and len(value) > most):
             self.refuse(name, "a string" if most is None else f"a string of at most {most} characters")
@@ -67,7 +67,7 @@ class Fields:
         self._whole(name, self.data.get(name), least, most)
 
     def wholes(self, name: str, least: int | None = 0) -> tuple[int, ...]:
-        """A list of whole numbers, from `least` on."""
+        """A list of whole numbers of at least `least`."""
         values = self.items(name)
         for value in values:
             self._whole(name, value, least, 2**63 - 1)
@@ -76,7 +76,9 @@ class Fields:
     def _whole(self, name: str, value: object, least: int | None, most: int) -> None:
         if not _whole(value) or not (-most if least is None else least) <= value <= most:  # type: ignore[operator]
             bounds = f" of at least {least}" if most == 2**63 - 1 else f" from {least} to {most:,}"
-            raise DataError(f"not {self.what}: {name} is {value!r:.40}; it must be a whole number{'' if least is None else bounds}.")
+            raise DataError(
+                f"not {self.what}: {name} is {value!r:.40}; it must be a whole number{'' if least is None else bounds}."
+            )
 
     def choice(self, name: str, allowed: Sequence[str]) -> None:
         """One of these words."""
@@ -85,7 +87,7 @@ class Fields:
             self.refuse(name, f"one of {', '.join(allowed)}")
 
     def objects(self, name: str) -> Iterator["Fields"]:
-        """A list of objects, each to be asked in its turn."""
+        """A list of objects, each as Fields."""
         for place, item in enumerate(self.items(name)):
             if not isinstance(item, dict):
                 raise DataError(f"not {self.what}: {name}[{place}] is {item!r:.40}; it must be an object.")
@@ -103,7 +105,7 @@ class Fields:
             self.refuse(name, "an object")
 
     def strings(self, name: str, count: int | None = None) -> tuple[str, ...]:
-        """A list of strings, of so many where a number is given."""
+        """A list of strings, of length `count` if given."""
         values = self.items(name, count)
         if not all(isinstance(value, str) for value in values):
             self.refuse(name, "a list of strings")
@@ -112,7 +114,7 @@ class Fields:
     def numbers(
         self, name: str, count: int | None, least: float = -math.inf, most: float = math.inf
     ) -> tuple[float, ...]:
-        """A list of finite numbers between two others, of so many where a number is given."""
+        """A list of finite numbers between two others, of length `count` if given."""
         values = self.items(name, count)
         for place, value in enumerate(values):
             if not _within(value, least, most):
@@ -121,7 +123,7 @@ class Fields:
         return tuple(map(float, values))
 
     def items(self, name: str, count: int | None = None) -> tuple[Any, ...]:
-        """A list, of so many items where a number is given."""
+        """A list, of length `count` if given."""
         values = self.data.get(name)
         if not isinstance(values, list | tuple):
             self.refuse(name, "a list")
@@ -130,7 +132,7 @@ class Fields:
         return tuple(values)
 
     def units(self, texts: Sequence[str]) -> tuple[Unit, ...]:
-        """Character spans within the texts, in order, none over another."""
+        """Character spans within the texts, in order, without overlaps."""
         read: list[Unit] = []
         for place, item in enumerate(self.items("units")):
             fields = Fields(item, f"{self.what}: unit {place}") if isinstance(item, dict) else None

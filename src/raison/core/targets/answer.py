@@ -15,7 +15,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class ExplainedAnswer:
-    """The answer that an explanation is about, and how sure the model was of its first and its last token.
+    """The explained answer, and the model's probabilities of its first and last token.
 
     The answer's probability is the product of the two. `predicted` is the answer that the model itself gives, which
     is another one where the caller asked about a part of the context of his own choice.

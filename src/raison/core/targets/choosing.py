@@ -1,4 +1,4 @@
-"""Predictions at places of a text: which place is explained, and which of the model's outputs there."""
+"""Predictions at positions of a text: which position is explained, and which of the model's outputs there."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -9,36 +9,36 @@ from raison.core.targets.choices import TargetSpec
 from raison.core.targets.place import Place
 
 PlaceTarget = tuple[int, int, str | int]
-"""A place by its characters, and the tag or the token that is explained there; a target that a call may name."""
+"""A place by its characters and the tag or token that is explained there, as a call's target may name it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What is explained of each text of an encoding, whose `spans` and `reading` say where it is read."""
+    """The explained output of each text of an encoding, whose `spans` and `reading` say where it is read."""
 
     encoding: Encoding
     index: list[int]
     """The explained class."""
     against: list[int] | None
-    """The class that it is contrasted with; None where none is named."""
+    """The class that it is contrasted with, if any."""
     places: tuple[Place, ...]
     classes: tuple[tuple[str, ...], ...]
     """The classes' names."""
 
 
 class Choosing(ABC):
-    """What a model that predicts at places of a text finds there."""
+    """Finds and chooses the predictions of a model that predicts at positions of a text."""
 
     targets: ClassVar[tuple[str, ...]]
     """What a target may name, in words."""
 
     @abstractmethod
     def read(self, encoding: Encoding) -> Encoding:
-        """The encoding with a place of each text, so that it has logits, whatever a caller may ask for."""
+        """The encoding with one position per text, so that it has logits whatever the target."""
 
     @abstractmethod
     def settled(self, encoding: Encoding, spec: TargetSpec) -> Settled:
-        """What a target names in each text; None is the model's own surest prediction. Raises InputError."""
+        """The prediction that a target names in each text; None is the model's most probable one. Raises InputError."""
 
     @abstractmethod
     def each(self, encoding: Encoding, threshold: float) -> list[list[PlaceTarget]]:

@@ -1,4 +1,4 @@
-"""What an explanation of a prediction at a place of a text is about. Plain numbers: this file never needs torch."""
+"""The place in a text where an explained prediction is made. Plain numbers: this file never needs torch."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

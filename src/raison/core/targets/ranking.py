@@ -25,7 +25,7 @@ class Ranked:
             raise InputError("a ranking needs at least two documents: give (query, [document, document, ...]).")
 
     def pair(self, first: int, second: int) -> tuple[str, str, str]:
-        """The text that asks why the first document comes before the second; they are counted from 0."""
+        """The text for the question why the first document comes before the second; they are counted from 0."""
         return self.query, self.documents[first], self.documents[second]
 
 
@@ -35,18 +35,18 @@ def is_ranked(text: Text) -> bool:
 
 
 def before(first: int, second: int) -> str:
-    """What is explained, of documents counted from 0: "document 1 before document 2"."""
+    """The name of the target, for documents counted from 0: "document 1 before document 2"."""
     return f"document {first + 1}{_BEFORE}document {second + 1}"
 
 
 def documents_of(target: str) -> tuple[str, str]:
-    """The names of the two documents in what is explained."""
+    """The names of the two documents in the target's name."""
     first, _, second = target.partition(_BEFORE)
     return first, second
 
 
 def places_of(target: str) -> tuple[int, ...]:
-    """The two documents in what is explained, counted from 0; none where it names no documents."""
+    """The two documents in the target's name, counted from 0; none if it names no documents."""
     match = re.fullmatch(r"document (\d{1,9}) before document (\d{1,9})", target)
     return tuple(int(number) - 1 for number in match.groups()) if match else ()
 

@@ -96,7 +96,7 @@ def resolve_target(
     classes: tuple[str, ...],
     multi_label: bool,
 ) -> Target:
-    """The target of every text from what the user asked for; `logits` are those of the unperturbed texts.
+    """The target of every text from the user's specification; `logits` are those of the unperturbed texts.
 
     A margin without a second class is taken against the strongest other class of the unperturbed text, which
     then stays fixed. A model of one number has nothing but this number to name.

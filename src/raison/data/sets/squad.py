@@ -15,7 +15,7 @@ _HUB = "rajpurkar/squad"
 
 
 def read_articles(path: Path) -> list[dict[str, Any]]:
-    """The articles of a file in SQuAD's form, as they stand in it. Raises DataError for another file."""
+    """The articles of a file in SQuAD's form, unchanged. Raises DataError for another file."""
     try:
         articles: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["data"]
         _asked(articles)

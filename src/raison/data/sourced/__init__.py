@@ -1,4 +1,4 @@
-"""Questions whose sources are known: what an explanation of an answer by its sources can be judged by.
+"""Questions whose gold sources are known, for evaluating citations of answers.
 
 `known_sources(name)` makes them from SQuAD (CC BY-SA 4.0), or from made-up facts.
 """
@@ -29,7 +29,7 @@ def known_sources(
     seed: int = 0,
     folder: Path | None = None,
 ) -> list[KnownSources]:
-    """The first `limit` questions of a sort, fewer where there are not so many.
+    """The first `limit` questions of a sort, or fewer if there are fewer.
 
     - "squad": a question with the passage that answers it, among others of the same article.
     - "squad_exchanged": the answer is exchanged for another one in all sources, so that the source has to be read.

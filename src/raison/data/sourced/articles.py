@@ -1,4 +1,4 @@
-"""SQuAD's articles: paragraphs with their questions, in the parts that are learned from and tested on."""
+"""SQuAD's articles: paragraphs with their questions, in the parts for training and testing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The same questions with another answer in the sources, which no model can know from elsewhere."""
+"""The same questions with a different answer in the sources, which no model can know otherwise."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,7 +29,7 @@ def sort_of(question: str, answer: str) -> Sort | None:
 
 
 def exchanged(known: Iterable[KnownSources], articles: Sequence[Article], seed: int = 0) -> Iterator[KnownSources]:
-    """Questions whose answer is exchanged for another of its sort, everywhere in the sources that have it.
+    """Questions whose answer is replaced by another one of the same sort in all sources that contain it.
 
     The other answer is one to a question about another article; it has no word of the old one, does not occur in the
     sources, and has as many words where there is such a one. Questions whose answer is of no known sort, or stands in

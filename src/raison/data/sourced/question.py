@@ -1,4 +1,4 @@
-"""A question with its sources, of which it is known which ones answer it."""
+"""A question with its sources and the known ones that answer it."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -18,7 +18,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class KnownSources:
-    """A question, texts by id in the order of the prompt, the answer, and where the answer is known to stand.
+    """A question, texts by id in the order of the prompt, the answer, and where the answer is known to occur.
 
     `gold` are the sources that say it: each of them alone, or all of them together if `combined`. `sentences` are the
     sentences of these that matter. `against` are sources that say something else. `subject` is what all sources are

@@ -36,7 +36,7 @@ _LEADS = ("One account says: ", "As it is told: ", "A second text has it so: ", 
 
 
 def repeated(known: Iterable[KnownSources], how: How, seed: int = 0) -> Iterator[KnownSources]:
-    """Questions with a second source, at a drawn place, that says what the first gold source says.
+    """Questions with a second source, at a random position, that says the same as the first gold source.
 
     - "copy": the same text.
     - "near copy": a lead-in stands before it, and some frequent words are exchanged for others of the same meaning.

@@ -1,4 +1,4 @@
-"""What comes before any row is explained: mistakes in what is asked are found, and the rows are surveyed."""
+"""Preparation before any row is explained: invalid settings are found, and the rows are surveyed."""
 
 import time
 from pathlib import Path
@@ -19,7 +19,7 @@ TRIED = 5
 
 
 def begun(model: M, given: Input, how: RowExplainer[M], folder: Folder) -> FileWork[M]:
-    """The work, once it is known that it can be done. Raises RaisonError; touches nothing."""
+    """The work, after all checks. Raises RaisonError; touches nothing."""
     refuse_others(folder.path, EXPLANATIONS)
     _try_one(model, given, how)
     work = FileWork(model, survey(given), how, folder)
@@ -36,7 +36,7 @@ def folder_of(out: str | Path, form: shards.Format) -> Folder:
 
 
 def until(hours: float | None) -> float | None:
-    """The clock's time from which nothing more is begun. Raises InputError."""
+    """The clock time after which nothing more is started. Raises InputError."""
     if hours is not None and hours <= 0:
         raise InputError(f"budget_hours is {hours}: give a number above 0.")
     return None if hours is None else time.time() + 3600 * hours

@@ -1,4 +1,4 @@
-"""Rows as questions with their sources: which of these the statements of each answer rest on."""
+"""Rows as questions with their sources: which of these the statements of each answer depend on."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -42,37 +42,37 @@ class CitationRows(RowExplainer[Writer]):
         return standing_for(model)
 
     def check(self, model: Writer, row: Row) -> None:
-        found = _asked(row)
+        question = _asked(row)
         try:
-            asked(model, _question(found), found.sources, self.template)
+            asked(model, _question(question), question.sources, self.template)
         except DataError as error:
             # The template was read before: this is about the names of sources.
             raise InputError(str(error)) from None
-        self._telling(found)
+        self._telling(question)
 
     def try_one(self, model: Writer, row: Row) -> None:
-        """Without lights: they cost the most, and nothing about them can be asked wrongly."""
+        """Without lights: they cost the most, and no setting of theirs can be invalid."""
         replace(self, draws=0)._cited(model, row)
 
     def records(self, model: Writer, items: Sequence[Item]) -> list[Record]:
         return [record for item in items for record in records_of_citations(item, self._cited(model, row_of(item)))]
 
-    def _telling(self, found: QuestionRow) -> Telling:
-        return Telling(found.answer, None, self.max_new_tokens if found.answer is None else None)
+    def _telling(self, question: QuestionRow) -> Telling:
+        return Telling(question.answer, None, self.max_new_tokens if question.answer is None else None)
 
     def _cited(self, model: Writer, row: Row) -> Citations:
-        found = _asked(row)
+        question = _asked(row)
         return cite(
             model,
-            _question(found),
-            found.sources,
-            answer=found.answer,
+            _question(question),
+            question.sources,
+            answer=question.answer,
             template=self.template,
             method=self.method,
             within=self.within,
             removal=self.removal,
             seed=self.seed,
-            max_new_tokens=self._telling(found).max_new_tokens,
+            max_new_tokens=self._telling(question).max_new_tokens,
             draws=self.draws,
         )
 
@@ -82,5 +82,5 @@ def _asked(row: Row) -> QuestionRow:
     return row.asked
 
 
-def _question(found: QuestionRow) -> str | Chat:
-    return found.question if isinstance(found.question, str) else Chat(found.question)
+def _question(row: QuestionRow) -> str | Chat:
+    return row.question if isinstance(row.question, str) else Chat(row.question)

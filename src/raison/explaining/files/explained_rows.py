@@ -22,7 +22,7 @@ M = TypeVar("M", bound=LanguageModel | Writer)
 
 
 class RowExplainer(ABC, Generic[M]):
-    """How the rows of a file are explained: the settings of a front door, for models of one sort."""
+    """How the rows of a file are explained: the settings of an entry point, for one kind of models."""
 
     explains: ClassVar[Explains]
     method: Method
@@ -33,7 +33,7 @@ class RowExplainer(ABC, Generic[M]):
 
     @abstractmethod
     def standing(self, model: M) -> LanguageModel:
-        """The model that is the same in every process that works on the file."""
+        """The fixed part of the model, the same in every process that works on the file."""
 
     @abstractmethod
     def check(self, model: M, row: Row) -> None:
@@ -41,23 +41,23 @@ class RowExplainer(ABC, Generic[M]):
 
     @abstractmethod
     def try_one(self, model: M, row: Row) -> None:
-        """Explain a row, to find mistakes in what is asked. Raises RaisonError."""
+        """Explain a row, to find invalid settings. Raises RaisonError."""
 
     @abstractmethod
     def records(self, model: M, items: Sequence[Item]) -> list[Record]:
-        """The explanations of rows that were checked, together. Raises RaisonError."""
+        """The explanations of checked rows, computed together. Raises RaisonError."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowResults:
-    """What became of some rows."""
+    """The results of some rows."""
 
     records: list[Record]
     rejected: list[Rejected]
 
 
 def explain_rows(model: M, items: Sequence[Item], how: RowExplainer[M]) -> RowResults:
-    """Explain rows together; where that cannot be, one by one, so that one row does not keep the others from theirs.
+    """Explain rows together, or one by one if that fails, so that one bad row does not block the others.
 
     Raises RaisonError for what is no row's fault.
     """
@@ -81,7 +81,7 @@ def explain_rows(model: M, items: Sequence[Item], how: RowExplainer[M]) -> RowRe
 
 
 def row_of(item: Item) -> Row:
-    """The row of an item that can be used."""
+    """The row of a usable item."""
     assert isinstance(item.entry, Row)
     return item.entry
 

@@ -1,4 +1,4 @@
-"""Explain every row of files of any size: the front doors for texts and prompts, and for questions with sources."""
+"""Explain every row of files of any size: the entry points for texts and prompts, and for questions with sources."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -66,7 +66,7 @@ def explain_file(
     load: Callable[[], LanguageModel | Writer] | None = None,
     progress: bool | Advance = True,
 ) -> WrittenShards:
-    """Explain every row of files, in constant memory; started again, it goes on where it was stopped.
+    """Explain every row of files, in constant memory; when started again, it resumes where it stopped.
 
     Args:
         model: from `raison.load`. Of one that writes, a row is a prompt, and what it writes after it is explained.
@@ -145,8 +145,8 @@ def cite_file(
         max_new_tokens,
         draws,
     )
-    asked = Input(_sources(data), reading or Reading(), stream_questions, WRITTEN)
-    work = begun(writer, asked, rows, place)
+    questions = Input(_sources(data), reading or Reading(), stream_questions, WRITTEN)
+    work = begun(writer, questions, rows, place)
     perform(replace(work, until=ends, load=load), sharing, progress)
     return read(place.path)
 

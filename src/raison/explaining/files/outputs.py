@@ -1,4 +1,4 @@
-"""Rows as prompts: what a language model writes after each is explained."""
+"""Rows as prompts: the language model's output for each is explained."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -24,7 +24,7 @@ from raison.runs.files.flat_records import Record, record_of_output
 
 @dataclass(frozen=True)
 class OutputRows(RowExplainer[Writer]):
-    """The arguments of `explain` for a model that writes. With `chat`, a row is a message of the user."""
+    """The arguments of `explain` for a generative model. With `chat`, a row is a message of the user."""
 
     explains = "outputs"
     method: Method
@@ -74,7 +74,7 @@ class OutputRows(RowExplainer[Writer]):
     def _explained(self, model: Writer, row: Row) -> GenerationExplanation:
         settings = self.settings
         prompt: Any = [self._prompt(row)]
-        [found] = explain(
+        [explanation] = explain(
             model,
             prompt,
             self.method,
@@ -92,4 +92,4 @@ class OutputRows(RowExplainer[Writer]):
             earlier=self.writing.earlier,
             progress=False,
         )
-        return found
+        return explanation

@@ -1,4 +1,4 @@
-"""A first look at all rows: how many, in which parts they are explained, and digests that notice a change."""
+"""A first pass over all rows: their number, their division into parts, and digests that detect changes."""
 
 import hashlib
 import zlib
@@ -65,7 +65,7 @@ class Survey:
 
     @property
     def rows(self) -> int:
-        """How many there are, with those that cannot be used."""
+        """The number of rows, including unusable ones."""
         return sum(part.rows for part in self.parts)
 
     @cached_property
@@ -76,7 +76,7 @@ class Survey:
 
 
 def survey(given: Input) -> Survey:
-    """Read all rows once. Raises DataError where there is none that can be used."""
+    """Read all rows once. Raises DataError if none is usable."""
     parts, whole, usable = [], hashlib.sha256(), False
     for start, items in _parted(given.items(), given.together or ROWS):
         digest = _digest(items)
@@ -90,14 +90,14 @@ def survey(given: Input) -> Survey:
 
 @dataclass
 class Cursor:
-    """Reads parts of the rows in any order, without going back where they come in their own."""
+    """Reads parts of the rows in any order, without rereading if they come in file order."""
 
     survey: Survey
     _items: Iterator[Item] = field(default_factory=lambda: iter(()))
     _next: int | None = None
 
     def part(self, part: Part) -> list[Item]:
-        """Its rows. Raises DataError where they are not those of the survey any more."""
+        """Its rows. Raises DataError if they have changed since the survey."""
         if self._next is None or part.start < self._next:
             self._items, self._next = self.survey.input.items(), 0
         items = list(islice(self._items, part.start - self._next, part.start - self._next + part.rows))
@@ -127,14 +127,14 @@ def _size(item: Item) -> int:
     """Characters of a row; a line that cannot be used counts as one."""
     if not isinstance(item.entry, Row):
         return 1
-    text, asked = item.entry.text, item.entry.asked
-    sources = "" if asked is None else "".join((asked.sources or {}).values())
+    text, question = item.entry.text, item.entry.asked
+    sources = "" if question is None else "".join((question.sources or {}).values())
     return len(sources) + len(item.entry.output or "") + (len(text) if isinstance(text, str) else sum(map(len, text)))
 
 
 def _digest(items: Sequence[Item]) -> int:
-    said = [(item.id, item.label, item.line, _said(item.entry)) for item in items]
-    return zlib.crc32(repr(said).encode("utf-8", "surrogatepass"))
+    contents = [(item.id, item.label, item.line, _said(item.entry)) for item in items]
+    return zlib.crc32(repr(contents).encode("utf-8", "surrogatepass"))
 
 
 def _said(entry: Entry) -> object:
@@ -142,6 +142,6 @@ def _said(entry: Entry) -> object:
         return entry.reason
     if entry.asked is not None:
         return entry.asked
-    said = written(entry.given)
+    text = written(entry.given)
     others = [one for one in (entry.contrast, entry.output) if one is not None]
-    return (said, *others) if others else said
+    return (text, *others) if others else text

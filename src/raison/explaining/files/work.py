@@ -1,4 +1,4 @@
-"""The jobs of explaining a file: a shard of its rows each, and last what all of them come to."""
+"""The jobs of explaining a file: one per shard of its rows, and finally the summary."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -31,7 +31,7 @@ WHAT = "explanation of a file"
 
 @dataclass(frozen=True)
 class FileWork(Generic[M]):
-    """Explaining the rows of a survey, into a folder. `until` is the clock's time from which no part is begun.
+    """Explaining the rows of a survey, into a folder. `until` is the clock time after which no part is started.
 
     Sent to another process, it has no model if `load` says how to make one.
     """
@@ -54,7 +54,7 @@ class FileWork(Generic[M]):
 
     @contextmanager
     def opened(self, shard: Shard) -> Iterator[Callable[[], list[Job]]]:
-        """Inside, the folder is this process's, or its share of it. Raises DataError for one of other work."""
+        """Inside, the folder, or a share of it, belongs to this process. Raises DataError if it contains other work."""
         model = self._model()
         head = self.head(model)
         with working_in(self.folder, EXPLANATIONS, shard.file):
@@ -75,7 +75,7 @@ class FileWork(Generic[M]):
     def head(self, model: M) -> dict[str, Any]:
         """The manifest."""
         method, stated, standing = label_of(self.how.method), self.how.stated(), self.how.standing(model)
-        told = [method, stated, self.survey.input.reading.limit, self.shards.format]
+        stated_settings = [method, stated, self.survey.input.reading.limit, self.shards.format]
         return {
             "schema": SCHEMA,
             "raison": __version__,
@@ -94,7 +94,7 @@ class FileWork(Generic[M]):
                 **identity_of(standing),
                 **files_identity(standing, [self.how.method]),
                 DATA: digest_of([self.survey.sha256, self.survey.rows]),
-                SETTINGS: digest_of(told),
+                SETTINGS: digest_of(stated_settings),
             },
         }
 
@@ -116,11 +116,11 @@ class FileWork(Generic[M]):
         finish = partial(self._finish, len(jobs))
         return [*jobs, Job("summary", "summary", finish, (self.folder / SUMMARY).exists, last=True)]
 
-    def _do(self, desk: "_ProcessState[M]", number: int, told: Told) -> None:
+    def _do(self, desk: "_ProcessState[M]", number: int, advance: Told) -> None:
         """The missing parts of a shard, one after the other; then its file, its receipt, and the parts go."""
         if self.shards.receipt(number).exists():
             disk.remove(self.shards.work(number))
-            told(sum(part.rows for part in self.survey.shards[number]))
+            advance(sum(part.rows for part in self.survey.shards[number]))
             return
         store = RecordStore(self.shards.work(number))
         done = _places(store)
@@ -128,12 +128,12 @@ class FileWork(Generic[M]):
             if part.start not in done:
                 if self.until is not None and time.time() >= self.until:
                     return
-                found = explain_rows(desk.model, desk.cursor.part(part), self.how)
-                rejected = list(map(asdict, found.rejected))
-                store.append([{"part": part.start, "rows": found.records, "rejected": rejected}])
-                told(part.rows, desk.noted(part, found.records))
+                results = explain_rows(desk.model, desk.cursor.part(part), self.how)
+                rejected = list(map(asdict, results.rejected))
+                store.append([{"part": part.start, "rows": results.records, "rejected": rejected}])
+                advance(part.rows, desk.noted(part, results.records))
             else:
-                told(part.rows)
+                advance(part.rows)
         self._complete(number, store)
 
     def _is_done(self, number: int) -> bool:
@@ -153,10 +153,10 @@ class FileWork(Generic[M]):
         """The format of the shards."""
         return "parquet" if self.shards.format == "parquet" else "jsonl"
 
-    def _finish(self, count: int, told: Told) -> None:
+    def _finish(self, count: int, advance: Told) -> None:
         if all(self.shards.receipt(number).exists() for number in range(count)):
             summary.write(self.folder)
-        told(1)
+        advance(1)
 
 
 @dataclass
@@ -182,15 +182,15 @@ class _ShardCounts:
             yield row
 
     def receipt(self, path: Path) -> Receipt:
-        found = path.stat().st_size, written.sha256_of(path)
+        file = path.stat().st_size, written.sha256_of(path)
         counts = self.rows, self.explanations, tuple(self.rejected), self.evaluations, self.gradients, self.seconds
-        return Receipt(*counts, *found)
+        return Receipt(*counts, *file)
 
 
 def _places(store: RecordStore) -> dict[int, int]:
     """Where the parts are that were written whole, by their first rows."""
-    found = ((line, line.parsed()) for line in store.lines())
-    return {record["part"]: line.place for line, record in found if record is not None}
+    parts = ((line, line.parsed()) for line in store.lines())
+    return {record["part"]: line.place for line, record in parts if record is not None}
 
 
 @dataclass
@@ -209,7 +209,7 @@ class _ProcessState(Generic[M]):
 
 
 def refuse_other(work: FileWork[M]) -> None:
-    """DataError where the folder holds these explanations with another model, data or settings. Touches nothing."""
+    """DataError if the folder contains these explanations with another model, data or settings. Touches nothing."""
     known = read_marker(work.folder, EXPLANATIONS)
     if known is not None and work.model is not None:
         check(work.folder, WHAT, known, work.head(work.model)[IDENTITY])

@@ -1,1 +1,1 @@
-"""Backward passes: gradients along paths, other rules of the way back, embeddings that are given or shifted."""
+"""Backward passes: gradients along paths, other backward rules, given or shifted embeddings."""

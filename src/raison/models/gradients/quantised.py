@@ -1,4 +1,4 @@
-"""Linear layers whose gradient is not that of what they compute: most that are quantised to integers."""
+"""Linear layers whose gradient does not match their forward computation: most that are quantised to integers."""
 
 import copy
 

@@ -1,4 +1,6 @@
-"""Citations as HTML: the answer beside its sources. A statement colours what it rests on, a source what rests on it."""
+"""Citations as HTML: the answer beside its sources. A statement colours the sources that it depends on, a source the
+statements that depend on it.
+"""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -15,7 +17,7 @@ STYLES = ("explanation.css", "generation.css", "citations.css")
 
 @dataclass(frozen=True, slots=True)
 class SourcePiece:
-    """Characters of a source: a sentence with its number, or what stands between sentences (None)."""
+    """Characters of a source: a sentence with its number, or text between sentences (None)."""
 
     text: str
     sentence: int | None
@@ -23,7 +25,7 @@ class SourcePiece:
 
 @dataclass(frozen=True, slots=True)
 class EvidenceCell:
-    """What is said of a statement and a source."""
+    """The cell of a statement and a source."""
 
     score: str
     told: str
@@ -114,27 +116,27 @@ def _inner(c: Citations, statement: int, largest: float) -> list[int]:
 
 def _pieces(c: Citations, number: int) -> list[SourcePiece]:
     source = c.sources[number]
-    found, reached = [], source.start
+    pieces, reached = [], source.start
     for place, sentence in enumerate(c.sentences):
         if sentence.name == source.name:
             if sentence.start > reached:
-                found.append(SourcePiece(c.prompt[reached : sentence.start], None))
-            found.append(SourcePiece(sentence.text, place))
+                pieces.append(SourcePiece(c.prompt[reached : sentence.start], None))
+            pieces.append(SourcePiece(sentence.text, place))
             reached = sentence.end
-    return [*found, SourcePiece(c.prompt[reached : source.end], None)]
+    return [*pieces, SourcePiece(c.prompt[reached : source.end], None)]
 
 
 def _cell(c: Citations, statement: int, number: int, largest: float) -> EvidenceCell:
     value = c.scores[statement][number]
-    told = [score(c, value)]
+    details = [score(c, value)]
     if c.intervals:
         low, high = c.intervals[statement][number]
-        told.append(f"95 % interval {score(c, low)} to {score(c, high)}")
+        details.append(f"95 % interval {score(c, low)} to {score(c, high)}")
     if c.checks:
-        told.append(light(c, statement, number))
+        details.append(light(c, statement, number))
     if c.supported:
-        told.append(support(c, statement, number))
-    return EvidenceCell(score(c, value), ", ".join(told), SIGNED.css(level(value, largest)))
+        details.append(support(c, statement, number))
+    return EvidenceCell(score(c, value), ", ".join(details), SIGNED.css(level(value, largest)))
 
 
 def _facts(c: Citations) -> dict[str, object]:

@@ -24,7 +24,7 @@ ORIGINS = {
 
 
 def citations_text(c: Citations) -> RenderableType:
-    """The question, each statement with its sources, and what it took."""
+    """The question, each statement with its sources, and the cost."""
     facts = _grid()
     if c.question:
         facts.add_row("Question", Text(safe(phrases.shorten(c.question, 200))))
@@ -33,8 +33,8 @@ def citations_text(c: Citations) -> RenderableType:
     cost.add_row("Cost", Text(f"{phrases.count(c.evaluations, 'evaluation')}, {phrases.seconds(c.seconds)}"))
     cost.add_row("Model", Text(safe(f"{c.model}, template {c.template}, removal {c.removal}")))
     for name, value in c.notes.items():
-        said = phrases.noise(c.notes) if name == NOISE else str(value)
-        cost.add_row(Text(safe(name.replace("_", " "))), Text(safe(said or "")))
+        text = phrases.noise(c.notes) if name == NOISE else str(value)
+        cost.add_row(Text(safe(name.replace("_", " "))), Text(safe(text or "")))
     parts: list[RenderableType] = [facts]
     for number in range(len(c.statements)):
         parts += [Text(""), _heading(c, number), Padding(_sources(c, number), (0, 2))]
@@ -42,7 +42,7 @@ def citations_text(c: Citations) -> RenderableType:
 
 
 def citations_plain(c: Citations) -> str:
-    """What a terminal would show, without any escape code."""
+    """The terminal output without escape codes."""
     return plain(citations_text(c))
 
 
@@ -52,7 +52,7 @@ def goal(c: Citations) -> str:
 
 
 def score(c: Citations, value: float) -> str:
-    """A score with its sign, as exact as the largest asks for."""
+    """A score with its sign, as precise as the largest requires."""
     places = phrases.decimals(max(abs(one) for row in c.scores for one in row))
     return f"{value:+.{places}f}".replace("-", "\N{MINUS SIGN}")
 
@@ -65,15 +65,15 @@ def light(c: Citations, statement: int, source: int) -> str:
 
 
 def support(c: Citations, statement: int, source: int) -> str:
-    """What the caller's judge of entailment says."""
+    """The verdict of the caller's entailment judge."""
     return "supported" if c.supported[statement][source] >= SUPPORTED else "not supported"
 
 
 def _grid() -> Table:
-    found = Table.grid(padding=(0, 2))
-    found.add_column(style="dim", min_width=9)
-    found.add_column(overflow="fold")
-    return found
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", min_width=9)
+    grid.add_column(overflow="fold")
+    return grid
 
 
 def _heading(c: Citations, number: int) -> Text:
@@ -81,8 +81,8 @@ def _heading(c: Citations, number: int) -> Text:
     line = Text(f"{number + 1}  ", "dim")
     line.append(safe(statement.text), "bold")
     line.append(f"  log-probability {statement.log_probability:.2f}, without sources {statement.without:.2f}", "dim")
-    if said := ORIGINS.get(statement.origin or ""):
-        line.append(f"\n   {said}", "yellow")
+    if origin := ORIGINS.get(statement.origin or ""):
+        line.append(f"\n   {origin}", "yellow")
     return line
 
 
@@ -96,15 +96,15 @@ def _sources(c: Citations, number: int) -> Table:
     for name in [one for place, one in enumerate(c.ranked(number)) if place < TOP or one in lit]:
         j = c.ids.index(name)
         colour = scale_of(True).terminal_style(level(c.scores[number][j], scale))
-        told = light(c, number, j) if c.checks else ""
+        verdict = light(c, number, j) if c.checks else ""
         if c.supported:
-            told += f"{', ' * bool(told)}{support(c, number, j)}"
+            verdict += f"{', ' * bool(verdict)}{support(c, number, j)}"
         between = c.intervals[number][j] if c.intervals else None
         held = "" if between is None else f"{score(c, between[0])} to {score(c, between[1])}"
         grid.add_row(
             Text(score(c, c.scores[number][j])),
             held,
-            Text(safe(told)),
+            Text(safe(verdict)),
             Text(safe(name), colour),
             _best(c, number, name),
         )

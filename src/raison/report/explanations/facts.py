@@ -17,7 +17,7 @@ _TOLD = (*_SAID, NOTE, EXTENDED, SERVED, NOISE, AMONG)
 
 
 def facts(e: Explained) -> dict[str, object]:
-    """What is known of it, in order; nothing is None."""
+    """The known facts, in order; no value is None."""
     known = _of_output(e) if isinstance(e, GenerationExplanation) else _of_text(e)
     return {name: fact for name, fact in known.items() if fact is not None}
 

@@ -17,7 +17,7 @@ from raison.report.style.phrases import Explained
 
 @dataclass(frozen=True, slots=True)
 class ExplanationArticle:
-    """An explanation on a page of several: how the list of them tells it, and its layout."""
+    """An explanation on a page of several: its row in their list, and its layout."""
 
     told: ListEntry
     explanation: ExplanationLayout | None = None
@@ -57,7 +57,7 @@ def page(explanations: Explained | Sequence[Explained]) -> str:
         "articles": [_article(number, e) for number, e in enumerate(shown)],
         "targets": targets,
         "heads": heads_of(shown) if many else None,
-        "together": asdict(found) if many and (found := together(shown)) else None,
+        "together": asdict(on_one_scale) if many and (on_one_scale := together(shown)) else None,
         "alike": alike,
         "agreement": next(iter(alike.values()), None) if len(shown) == 2 else None,
         "versions": versions,
@@ -80,8 +80,8 @@ def beside(explanations: Sequence[Explanation]) -> str:
 def _fragment(explanations: Sequence[Explained], shared: float | None = None) -> str:
     articles = [_article(number, e, shared) for number, e in enumerate(explanations)]
     styles = assets((*_styles(explanations), "fragment.css"))
-    said = next(iter(agreements(explanations).values()), None) if len(explanations) == 2 else None
-    return str(rendered("fragment.html", {"styles": styles, "articles": articles, "agreement": said}))
+    agreement = next(iter(agreements(explanations).values()), None) if len(explanations) == 2 else None
+    return str(rendered("fragment.html", {"styles": styles, "articles": articles, "agreement": agreement}))
 
 
 def _has_output(shown: Sequence[Explained]) -> bool:
@@ -103,5 +103,5 @@ def _title(e: Explained) -> str:
     """The predicted class, or if there is none or several the model's output in words; or what was written."""
     if isinstance(e, GenerationExplanation):
         return f"Why “{phrases.shorten(e.output, 50)}”"
-    told = e.prediction if e.outputs == "classes" else phrases.verdict(e).line
-    return f"{told}: {excerpt(e)}"
+    prediction = e.prediction if e.outputs == "classes" else phrases.verdict(e).line
+    return f"{prediction}: {excerpt(e)}"

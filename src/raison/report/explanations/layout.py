@@ -1,4 +1,4 @@
-"""What every view of an explanation shows, computed once: spans of the text, levels, numbers, the strongest units."""
+"""The content of all views of an explanation, computed once: spans of the text, levels, numbers, strongest units."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -51,13 +51,13 @@ class ShownSpan:
 
     @property
     def is_unit(self) -> bool:
-        """Whether it has a score, even one that is no number."""
+        """Whether it has a score, even NaN."""
         return bool(self.piece.units)
 
 
 @dataclass(frozen=True, slots=True)
 class TextLayout:
-    """One of the one or two texts, with what stands over it."""
+    """One of the one or two texts, with its heading."""
 
     label: str
     spans: tuple[ShownSpan, ...]
@@ -65,7 +65,7 @@ class TextLayout:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A unit with its score; the level of a score that is no number is zero."""
+    """A unit with its score; the level of a NaN score is zero."""
 
     unit: int
     value: str
@@ -102,7 +102,7 @@ class ScaleEnds:
 
 @dataclass(frozen=True, slots=True)
 class ExplanationLayout:
-    """An explanation as it is shown; `rest` tells of the units without a bar."""
+    """An explanation as it is shown; `rest` summarises the units without a bar."""
 
     e: Explanation
     scale: Scale
@@ -127,7 +127,7 @@ class ExplanationLayout:
 
 
 def layout(e: Explanation, shared: float | None = None) -> ExplanationLayout:
-    """How the explanation is shown; `shared` is the end of the scale that it has in common with others."""
+    """How the explanation is shown; `shared` is the end of the scale if it is shared with others."""
     scale = largest(e) if shared is None else shared
     shown = strongest(e, TOP)
     others = sorted(set(range(len(e.scores))) - {*shown, *e.unranked})
@@ -141,9 +141,9 @@ def layout(e: Explanation, shared: float | None = None) -> ExplanationLayout:
 def bar(e: phrases.Explained, unit: int, score: float, scale: float) -> Bar:
     """A unit's score as a bar."""
     finite, unread = math.isfinite(score), unit in phrases.unknown_units(e)
-    said = phrases.score(e, score, phrases.decimals(scale))
+    value = phrases.score(e, score, phrases.decimals(scale))
     noise = noise_in(e.notes)
-    return Bar(unit, said, level(score, scale) if finite else 0.0, unread, finite, not noise or abs(score) > noise)
+    return Bar(unit, value, level(score, scale) if finite else 0.0, unread, finite, not noise or abs(score) > noise)
 
 
 def ends(e: phrases.Explained, scale: float, against: str, towards: str) -> ScaleEnds:

@@ -1,4 +1,4 @@
-"""A result as one row of a list: how its text begins, what the model says of it, and what is explained."""
+"""A result as one row of a list: the beginning of its text, the model's output, and the target."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ OTHER = ("said", "size")
 
 @dataclass(frozen=True, slots=True)
 class ListEntry:
-    """A result in a list: what the model says, and the number `sure` by which `share` is sorted."""
+    """A result in a list: the model's output, and the number `sure` by which `share` is sorted."""
 
     number: int
     said: str
@@ -49,7 +49,7 @@ class ListEntry:
 
 @dataclass(frozen=True, slots=True)
 class Strong:
-    """A unit or a source with its score, None for one that is no number, and how that is said."""
+    """A unit or a source with its score (None for NaN), and its text."""
 
     text: str
     score: float | None
@@ -57,20 +57,20 @@ class Strong:
 
 
 def listed(number: int, one: Listable) -> ListEntry:
-    """A result as a list tells it; the first has the number 0."""
+    """A result as a row of a list; the first has the number 0."""
     words, share, sure = _said(one)
     units = len(one.sources) if isinstance(one, Citations) else len(one.units)
     return ListEntry(number + 1, words, share, sure, _explained(one), one.method, units, excerpt(one, BEGINS))
 
 
 def heads_of(results: Sequence[Listable]) -> tuple[str, str]:
-    """The columns of what the model says."""
+    """The columns of the model's output."""
     kinds = {kind_of(one) for one in results}
     return HEADS[kinds.pop()] if len(kinds) == 1 else OTHER
 
 
 def kind_of(one: Listable) -> str:
-    """What the model gives: what a prediction is, an output, or an answer from sources."""
+    """The kind of the model's output: a kind of prediction, an output, or an answer from sources."""
     if isinstance(one, Explanation):
         return one.outputs
     return "output" if isinstance(one, GenerationExplanation) else "answer"
@@ -86,7 +86,7 @@ def excerpt(one: Listable, width: int = 60) -> str:
 
 
 def strongest_of(one: Listable) -> tuple[Strong, ...]:
-    """The units with the largest scores by size; of an answer the sources that its statements rest on most."""
+    """The units with the largest absolute scores; for an answer, the sources with the largest effect on its statements."""
     if isinstance(one, Citations):
         return _top_sources(one)
     e = one if isinstance(one, Explanation) else one.whole()

@@ -1,4 +1,6 @@
-"""What every view of an explained output shows, computed once: the prompt for the whole output, and a row per token."""
+"""The content of every view of an explained output, computed once: the prompt for the whole output, and a row per
+token.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -39,7 +41,7 @@ class OutputLayout:
 
 @dataclass(frozen=True, slots=True)
 class PromptColouring:
-    """The prompt coloured for some output tokens: for each unit its place in the palette, and what is said of it.
+    """The prompt coloured for some output tokens: for each unit its place in the palette, and its description.
 
     A unit that was written after the first of the tokens has no shade.
     """
@@ -68,11 +70,11 @@ def token_layout(shown: OutputLayout, number: int) -> ExplanationLayout:
 
 
 def states(shown: OutputLayout) -> dict[str, PromptColouring]:
-    """What a page's script shows: the whole output (ALL), and each token by its number."""
-    found = {ALL: _state(shown.whole, "Colours for the whole output", len(shown.e.units))}
+    """The states of a page's script: the whole output (ALL), and each token by its number."""
+    by_token = {ALL: _state(shown.whole, "Colours for the whole output", len(shown.e.units))}
     for number, row in enumerate(shown.rows):
-        found[str(number)] = _state(token_layout(shown, number), row.heading, len(row.cells))
-    return found
+        by_token[str(number)] = _state(token_layout(shown, number), row.heading, len(row.cells))
+    return by_token
 
 
 def span_state(shown: OutputLayout, first: int, last: int) -> PromptColouring:
@@ -86,7 +88,7 @@ def span_state(shown: OutputLayout, first: int, last: int) -> PromptColouring:
 
 
 def visible(text: str) -> str:
-    """A token on one line, its white space to be seen."""
+    """A token on one line, with visible white space."""
     return text.replace("\n", "⏎").replace("\t", "⇥") if text.strip() else text.replace("\n", "⏎").replace(" ", "␣")
 
 

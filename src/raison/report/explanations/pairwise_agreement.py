@@ -1,4 +1,4 @@
-"""How far two explanations of one text, or of a text and its edit, agree: in words and a number."""
+"""The agreement of two explanations of one text, or of a text and its edit, in words and a number."""
 
 from collections.abc import Sequence
 from itertools import combinations
@@ -17,17 +17,17 @@ MOST = 25
 
 
 def agreements(explanations: Sequence[phrases.Explained]) -> dict[str, str]:
-    """What is to be said of every two explanations of one text, by their places from 0 on, such as "0 2"."""
+    """The agreement of every two explanations of one text, by their positions counted from 0, such as "0 2"."""
     alike: dict[str, list[int]] = {}
     for place, e in enumerate(explanations):
         alike.setdefault(repr(e.text if isinstance(e, Explanation) else e.prompt), []).append(place)
     pairs = (pair for places in alike.values() for pair in combinations(places[:MOST], 2))
-    found = ((pair, [_whole(explanations[place]) for place in pair]) for pair in pairs)
-    return {f"{first} {second}": agreement(*pair) for (first, second), pair in found}
+    explained = ((pair, [_whole(explanations[place]) for place in pair]) for pair in pairs)
+    return {f"{first} {second}": agreement(*pair) for (first, second), pair in explained}
 
 
 def agreement(first: Explanation, second: Explanation) -> str:
-    """How far two explanations agree on the units that both texts have, in words and a number."""
+    """The agreement of two explanations on the units that both texts have, in words and a number."""
     common = _common(first, second)
     if len(common) < FEW:
         return f"Agreement: not measured, fewer than {FEW} common {first.unit}s"
@@ -35,8 +35,8 @@ def agreement(first: Explanation, second: Explanation) -> str:
     sizes = not (first.signed and second.signed)
     value = spearman(*(np.abs(scores) if sizes else scores for scores in (ours, theirs)))
     about = "sizes of the scores" if sizes else "scores"
-    told = minus(phrases.signed(value, 2))
-    return f"Agreement: rank correlation of the {about} {told}, over {phrases.count(len(common), first.unit)}"
+    correlation = minus(phrases.signed(value, 2))
+    return f"Agreement: rank correlation of the {about} {correlation}, over {phrases.count(len(common), first.unit)}"
 
 
 def _whole(e: phrases.Explained) -> Explanation:
@@ -61,10 +61,10 @@ def _common(first: Explanation, second: Explanation) -> list[tuple[float, float]
     for place in range(begin, len(ours) - end):
         if places.get(ours[place]):
             pairs.append((place, places[ours[place]].pop()))
-    return [(first.scores[own], second.scores[other]) for own, other in pairs]
+    return [(first.scores[one], second.scores[other]) for one, other in pairs]
 
 
 def _alike(ours: Sequence[tuple[int, str]], theirs: Sequence[tuple[int, str]]) -> int:
     """How many units they have in common from the beginning."""
     pairs = enumerate(zip(ours, theirs, strict=False))
-    return next((place for place, (own, other) in pairs if own != other), min(len(ours), len(theirs)))
+    return next((place for place, (one, other) in pairs if one != other), min(len(ours), len(theirs)))

@@ -15,7 +15,7 @@ TOP = 30
 
 @dataclass(frozen=True, slots=True)
 class TargetsLayout:
-    """Targets of one text as they are shown, all on one scale: a row for each, and the units above the columns."""
+    """Targets of one text on one scale: a row for each, and the units above the columns."""
 
     e: Explanation
     scale: Scale
@@ -39,23 +39,23 @@ class OnScale:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """What a page's script shows of explanations on one scale."""
+    """Explanations on one scale, for a page's script."""
 
     palette: list[str]
     shown: tuple[OnScale, ...]
 
 
 def together(explanations: Sequence[phrases.Explained]) -> Together | None:
-    """Explanations on the scale of the largest score among them; None where they have no common scale."""
-    own = [e for e in explanations if isinstance(e, Explanation)]
-    if len(own) < len(explanations) or len(own) < 2 or apart(own):
+    """Explanations on the scale of the largest score among them; None if they have no common scale."""
+    predictions = [e for e in explanations if isinstance(e, Explanation)]
+    if len(predictions) < len(explanations) or len(predictions) < 2 or apart(predictions):
         return None
-    scale = max(map(largest, own))
-    return Together(scale_of(own[0].signed).palette(), tuple(_on_scale(layout(e, scale)) for e in own))
+    scale = max(map(largest, predictions))
+    return Together(scale_of(predictions[0].signed).palette(), tuple(_on_scale(layout(e, scale)) for e in predictions))
 
 
 def apart(explanations: Sequence[Explanation]) -> str:
-    """Why explanations have no common scale; nothing where they have one."""
+    """Why explanations have no common scale; empty if they have one."""
     quantities = list(dict.fromkeys(phrases.quantity(e.of) for e in explanations))
     if len(quantities) > 1:
         return f"{' and '.join(quantities)} have no common scale, so each map has its own"
@@ -76,10 +76,10 @@ def _on_scale(shown: ExplanationLayout) -> OnScale:
 
 def are_targets(explanations: Sequence[phrases.Explained]) -> bool:
     """Whether these explain several targets of one text, by one method."""
-    own = [e for e in explanations if isinstance(e, Explanation)]
-    kinds = {(e.text, e.units, e.method, repr(e.config), e.of, e.signed) for e in own}
-    targets = {(phrases.goal(e), e.place) for e in own}
-    return len(kinds) == 1 and len(own) > 1 and len(targets) == len(explanations)
+    predictions = [e for e in explanations if isinstance(e, Explanation)]
+    kinds = {(e.text, e.units, e.method, repr(e.config), e.of, e.signed) for e in predictions}
+    targets = {(phrases.goal(e), e.place) for e in predictions}
+    return len(kinds) == 1 and len(predictions) > 1 and len(targets) == len(explanations)
 
 
 def targets_layout(explanations: Sequence[Explanation]) -> TargetsLayout:

@@ -1,4 +1,4 @@
-"""Explanations for the terminal. Colour is rich's decision: none with NO_COLOR or into a file."""
+"""Explanations for the terminal. rich decides about colour: none with NO_COLOR or into a file."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -75,18 +75,18 @@ class Beside:
 
 
 def explanation_text(e: Explained) -> RenderableType:
-    """What was predicted or written, the coloured text, its strongest units, what it cost."""
+    """The prediction or output, the coloured text, its strongest units, and the cost."""
     return _output(output_layout(e)) if isinstance(e, GenerationExplanation) else _explanation(layout(e))
 
 
 def beside_text(explanations: Sequence[Explanation]) -> RenderableType:
-    """Explanations side by side, their colours and bars on one scale; below each other where the terminal is narrow."""
+    """Explanations side by side, their colours and bars on one scale; one below the other if the terminal is narrow."""
     scale = max(map(largest, explanations))
     return Beside(tuple(_explanation(layout(e, scale)) for e in explanations))
 
 
 def targets_text(explanations: Sequence[Explanation]) -> RenderableType:
-    """Targets of one text: what was predicted, and the units in the text's order with a column for each target."""
+    """Targets of one text: the prediction, and the units in the text's order with a column for each target."""
     shown = targets_layout(explanations)
     e, starts = shown.e, range(0, len(shown.rows), ACROSS)
     grids = [part for start in starts for part in (Text(""), _targets(shown, shown.rows[start : start + ACROSS]))]
@@ -100,7 +100,7 @@ def targets_text(explanations: Sequence[Explanation]) -> RenderableType:
 
 
 def explanation_plain(e: Explained) -> str:
-    """What a terminal would show, without any escape code."""
+    """The terminal output without escape codes."""
     return plain(explanation_text(e))
 
 

@@ -1,1 +1,1 @@
-"""Figures: what they show, and the drawing."""
+"""Figures: their data and the drawing."""

@@ -1,4 +1,4 @@
-"""Bars of each model beside each other, as the thesis draws them."""
+"""Bars of each model side by side, as in the thesis."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING

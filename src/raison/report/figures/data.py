@@ -1,4 +1,4 @@
-"""What figures show, before anything is drawn: raison.report.figures.plots draws each of these."""
+"""The data of figures, before anything is drawn: raison.report.figures.plots draws each of these."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Curves over one axis. `label` tells it to those who do not see it; `ticks` are places with names."""
+    """Curves over one axis. `label` describes it for screen readers; `ticks` are places with names."""
 
     name: str
     title: str

@@ -1,4 +1,4 @@
-"""Figures of trust: similarity over randomised blocks, what attacks do over models."""
+"""Figures of trust: similarity over randomised blocks, effects of attacks over models."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ SUBSTITUTED = Variant("substitution", "constrained")
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """Models that were tried: their runs, what is known of each by its key, and over what figures go.
+    """Tested models: their runs, facts about each by its key, and the x axis of figures.
 
     A method's number in `methods` decides its colour in every figure. `scores` says that what is predicted is a score
     and has no probability.
@@ -37,7 +37,7 @@ class Tried:
     scores: bool = False
 
     def named(self, measure: Effect) -> str:
-        """What an attack's effect is called."""
+        """The name of an attack's effect."""
         return EFFECT_NAMES[measure].replace("probability", "score") if self.scores else EFFECT_NAMES[measure]
 
     @property

@@ -1,4 +1,4 @@
-"""A document as a standalone page, which links to nothing but the files beside it."""
+"""A document as a standalone page, which links only to files beside it."""
 
 from dataclasses import replace
 
@@ -13,16 +13,16 @@ from raison.runs.judging import RULE
 STYLES = ("explanation.css", "page.css", "study.css")
 
 
-def page(told: Document, draw: bool) -> str:
+def page(content: Document, draw: bool) -> str:
     """The whole page; `draw` puts plots in."""
-    sections = [section if draw else _without_plots(section) for section in told.shown]
+    sections = [section if draw else _without_plots(section) for section in content.shown]
     parts = [part for section in sections for part in section.parts]
     explained = any(isinstance(part, HeadedExplanation) for part in parts)
     values = {
-        "told": told,
+        "told": content,
         "sections": [section for section in sections if section.parts],
-        "about": [" ".join(part.split()) for part in str(told.file.get("about", "")).split("\n\n")],
-        "files": {"Tables": {"Markdown": "tables.md", "LaTeX": "tables.tex"}, **told.links},
+        "about": [" ".join(part.split()) for part in str(content.file.get("about", "")).split("\n\n")],
+        "files": {"Tables": {"Markdown": "tables.md", "LaTeX": "tables.tex"}, **content.links},
         "file": FILE,
         "rule": RULE,
         "explained": explained,
@@ -32,7 +32,7 @@ def page(told: Document, draw: bool) -> str:
     }
     lights = any(isinstance(part, Advice | AnsweredQuestions) for part in parts)
     styles = (*STYLES, "audit.css") if lights else STYLES
-    return document(told.title, rendered("study.html", values), styles, ("page.js",) if explained else ())
+    return document(content.title, rendered("study.html", values), styles, ("page.js",) if explained else ())
 
 
 def _without_plots(section: Section) -> Section:

@@ -1,4 +1,4 @@
-"""Texts with the units of the highest scores marked: what a study asks for, what is marked, and that as Markdown."""
+"""Texts with their highest-scored units marked: the study's request, the marks, and their Markdown."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -60,23 +60,23 @@ class Mark:
 
 
 def asked_in(file: Mapping[str, Any]) -> ExamplesAsked | None:
-    """What a parsed study file asks for; None where it wants no examples."""
+    """The request of a parsed study file; None if it has no examples."""
     if "examples" not in file:
         return None
     return read(ExamplesAsked, file["examples"], "[examples]")[0]
 
 
 def examples_of(
-    run: Run, texts: Mapping[int, Sequence[Shown]], asked: ExamplesAsked
+    run: Run, texts: Mapping[int, Sequence[Shown]], settings: ExamplesAsked
 ) -> tuple[tuple[Example, ...], ...]:
-    """The examples of each text, the rows in the order in which they were asked for."""
+    """The examples of each text, with rows in the requested order."""
     rows = {row.label: row for row in run.header.rows}
-    labels = _default_rows(rows) if asked.rows is None else asked.rows
+    labels = _default_rows(rows) if settings.rows is None else settings.rows
     listed = []
-    for number in [number for number in texts if number < asked.texts]:
+    for number in [number for number in texts if number < settings.texts]:
         by_row = {one.record.row: one.explanation for one in texts[number]}
-        told = [label for label in labels if label in by_row]
-        listed.append(tuple(Example(number, rows[row].method, rows[row].selected_by, by_row[row]) for row in told))
+        in_order = [label for label in labels if label in by_row]
+        listed.append(tuple(Example(number, rows[row].method, rows[row].selected_by, by_row[row]) for row in in_order))
     return tuple(examples for examples in listed if examples)
 
 
@@ -99,7 +99,7 @@ def marks(e: Explanation, top: int) -> tuple[tuple[Mark, ...], ...]:
 
 
 def reading(e: Explanation, top: int) -> str:
-    """How the marks are to be read."""
+    """The legend of the marks."""
     several = f"the {top} {e.unit}s with the highest scores; the highest one is underlined as well" if top > 1 else ""
     boxed = "" if e.answer is None else f" In a box ({OPEN} {CLOSE} in Markdown): the explained answer."
     one = several or f"the {e.unit} with the highest score"
@@ -107,7 +107,7 @@ def reading(e: Explanation, top: int) -> str:
 
 
 def beside(e: Explanation) -> str:
-    """What a reader must know where another class than the predicted one was explained; "" else."""
+    """A remark if a class other than the predicted one was explained; "" otherwise."""
     is_predicted = e.target == e.prediction if e.answer is None else e.answer.is_predicted and e.target != e.classes[1]
     return "" if e.against is None and is_predicted else f"explained: {phrases.goal(e)}"
 
@@ -124,8 +124,8 @@ def markdown(examples: Sequence[Sequence[Example]], data: str, top: int) -> str:
 
 
 def _default_rows(rows: Mapping[str, RowHead]) -> tuple[str, ...]:
-    told = tuple(label for label, row in rows.items() if row.method.partition("(")[0] != _CONTROL)
-    return told or tuple(rows)
+    methods = tuple(label for label, row in rows.items() if row.method.partition("(")[0] != _CONTROL)
+    return methods or tuple(rows)
 
 
 def _cut(piece: TextPiece, ranks: Mapping[int, int]) -> Iterator[Mark]:

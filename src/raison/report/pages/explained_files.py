@@ -1,4 +1,4 @@
-"""What the explanations of whole files tell: predictions, words that weigh most, rows that failed or took long."""
+"""The report on explanations of whole files: predictions, words with the largest effect, failed and slow rows."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,25 +22,25 @@ REJECTED = 10
 
 
 def sections(written: WrittenShards, target: Path | None = None) -> Document:
-    """The report of what a folder holds so far; nothing is written beside its page."""
-    found = summary.of(written)
+    """The report on a folder's contents so far; it has no further pages."""
+    counts = summary.of(written)
     left_out = list(islice(written.rejected, REJECTED))
     return Document(
         title=f"Explanations of {', '.join(Path(one).name for one in written.manifest.sources)}",
         sections=(
-            Section("", (Text(_said(written, found)),), "said"),
-            *_counted(written, found),
-            Section(_names(written).words, (_words(written, found),), "words"),
+            Section("", (Text(_said(written, counts)),), "said"),
+            *_counted(written, counts),
+            Section(_names(written).words, (_words(written, counts),), "words"),
             Section(
                 "Rows without an explanation",
                 (Reasons(tuple((_row(one.id, one.row), one.reason) for one in left_out)),),
                 "rejected",
             ),
-            Section("Rows that took longest", (_slowest(found),), "slowest"),
+            Section("Rows that took longest", (_slowest(counts),), "slowest"),
             Section("Some rows", tuple(_examples(written)), "rows", told=False),
-            Section("About these explanations", (Facts(_facts(written, found)),), "about"),
+            Section("About these explanations", (Facts(_facts(written, counts)),), "about"),
         ),
-        warnings=tuple(_warnings(found, left_out)),
+        warnings=tuple(_warnings(counts, left_out)),
     )
 
 
@@ -65,34 +65,34 @@ def _names(written: WrittenShards) -> _TableNames:
     return _NAMES[written.manifest.explains]
 
 
-def _counted(written: WrittenShards, found: FileSummary) -> Iterator[Section]:
+def _counted(written: WrittenShards, counts: FileSummary) -> Iterator[Section]:
     if _names(written).counts:
-        yield Section(_names(written).counts, (_predictions(written, found),), "predictions")
+        yield Section(_names(written).counts, (_predictions(written, counts),), "predictions")
 
 
-def _said(written: WrittenShards, found: FileSummary) -> str:
+def _said(written: WrittenShards, counts: FileSummary) -> str:
     manifest = written.manifest
     done = "" if written.is_complete else f" So far {written.done:,} of {manifest.rows:,} rows were read."
     return (
-        f"{found.explanations:,} explanations of {found.rows - found.rejected:,} rows by {manifest.method}, on "
-        f"{manifest.model}; {found.rejected:,} rows could not be explained.{done}"
+        f"{counts.explanations:,} explanations of {counts.rows - counts.rejected:,} rows by {manifest.method}, on "
+        f"{manifest.model}; {counts.rejected:,} rows could not be explained.{done}"
     )
 
 
-def _predictions(written: WrittenShards, found: FileSummary) -> Table:
+def _predictions(written: WrittenShards, counts: FileSummary) -> Table:
     names = _names(written)
-    total = max(1, found.explanations)
-    rows = [(name, (Cell(f"{count:,}"), Cell(f"{count / total:.1%}"))) for name, count in found.predictions.items()]
+    total = max(1, counts.explanations)
+    rows = [(name, (Cell(f"{count:,}"), Cell(f"{count / total:.1%}"))) for name, count in counts.predictions.items()]
     return Table(names.counts, (names.counted, "explanations", "share"), tuple(rows))
 
 
-def _words(written: WrittenShards, found: FileSummary) -> Table:
+def _words(written: WrittenShards, counts: FileSummary) -> Table:
     names = _names(written)
     rows = tuple(
         (word.text, (Cell(word.target), Cell(f"{word.count:,}"), *_scores(word.total, word.total / word.count)))
-        for word in found.words
+        for word in counts.words
     )
-    exact = "" if found.is_exact else " There were too many to count them all: sums are lower bounds."
+    exact = "" if counts.is_exact else " There were too many to count them all: sums are lower bounds."
     return Table(
         names.words,
         (names.unit, "for", "times", "sum of scores", "mean score"),
@@ -105,23 +105,23 @@ def _scores(total: float, mean: float) -> tuple[Cell, Cell]:
     return Cell(phrases.signed(total, 3)), Cell(phrases.signed(mean, 3))
 
 
-def _warnings(found: FileSummary, left_out: Sequence[Rejected]) -> Iterator[str]:
+def _warnings(counts: FileSummary, left_out: Sequence[Rejected]) -> Iterator[str]:
     if left_out:
         first = left_out[0]
         yield (
-            f"{found.rejected:,} rows could not be explained (rejected.jsonl); the first, {_row(first.id, first.row)}: "
-            f"{first.reason}"
+            f"{counts.rejected:,} rows could not be explained (rejected.jsonl); the first, "
+            f"{_row(first.id, first.row)}: {first.reason}"
         )
 
 
-def _row(own: str, number: int) -> str:
-    return f"{own} (row {number})"
+def _row(name: str, number: int) -> str:
+    return f"{name} (row {number})"
 
 
-def _slowest(found: FileSummary) -> Table:
-    cells = ((f"{one.units:,}", f"{one.passes:,}", f"{one.seconds:.3f}") for one in found.slowest)
-    names = (_row(one.id, one.row) for one in found.slowest)
-    rows = tuple((name, tuple(map(Cell, own))) for name, own in zip(names, cells, strict=True))
+def _slowest(counts: FileSummary) -> Table:
+    cells = ((f"{one.units:,}", f"{one.passes:,}", f"{one.seconds:.3f}") for one in counts.slowest)
+    names = (_row(one.id, one.row) for one in counts.slowest)
+    rows = tuple((name, tuple(map(Cell, texts))) for name, texts in zip(names, cells, strict=True))
     return Table(
         "Rows that took longest",
         ("row", "units", "passes", "seconds"),
@@ -142,17 +142,17 @@ def _examples(written: WrittenShards) -> Iterator[HeadedExplanation]:
         )
 
 
-def _facts(written: WrittenShards, found: FileSummary) -> dict[str, object]:
+def _facts(written: WrittenShards, counts: FileSummary) -> dict[str, object]:
     manifest, raw = written.manifest, written.manifest.raw
     return {
         "Sources": ", ".join(manifest.sources),
         "Model": manifest.model,
         "Method": manifest.method,
-        "Methods that ran": ", ".join(f"{name} ({count:,})" for name, count in found.methods.items()),
-        "Forward passes": f"{found.evaluations:,}",
-        "Backward passes": f"{found.gradients:,}",
-        "Time of the model": str(timedelta(seconds=round(found.seconds))),
-        "Size": f"{found.bytes / 1e6:,.1f} MB in {len(written.receipts)} files ({manifest.format})",
+        "Methods that ran": ", ".join(f"{name} ({count:,})" for name, count in counts.methods.items()),
+        "Forward passes": f"{counts.evaluations:,}",
+        "Backward passes": f"{counts.gradients:,}",
+        "Time of the model": str(timedelta(seconds=round(counts.seconds))),
+        "Size": f"{counts.bytes / 1e6:,.1f} MB in {len(written.receipts)} files ({manifest.format})",
         "Settings": ", ".join(f"{name}={value}" for name, value in raw["settings"].items() if value is not None),
         "Version": raw["raison"],
     }

@@ -12,15 +12,15 @@ _WORD = re.compile(r"\s*\S+")
 
 
 def latex(e: Explanation) -> str:
-    """The coloured text and a line that says what the colours mean; needs \\usepackage{xcolor}."""
+    """The coloured text and a line that explains the colours; needs \\usepackage{xcolor}."""
     shown = layout(e)
     texts = "\n\n".join("".join(_span(shown, span) for span in text.spans).strip() for text in shown.passages)
     ends = [(-1.0, shown.ends.low, shown.ends.lowest)] * e.signed + [(1.0, shown.ends.high, shown.ends.highest)]
-    told = "; ".join(
+    legend = "; ".join(
         f"{_box(number.replace('-', '$-$'), shown, level)} {escape_latex(name)}" for level, number, name in ends
     )
     head = comments([f"{phrases.verdict(e).line}; {phrases.goal(e)}; {phrases.made_by(e)}; {e.model}"])
-    return f"{head}{{\\setlength{{\\fboxsep}}{{1pt}}\\raggedright\n{texts}\n\n\\smallskip{{\\small {told}}}\\par}}\n"
+    return f"{head}{{\\setlength{{\\fboxsep}}{{1pt}}\\raggedright\n{texts}\n\n\\smallskip{{\\small {legend}}}\\par}}\n"
 
 
 def _span(shown: ExplanationLayout, span: ShownSpan) -> str:

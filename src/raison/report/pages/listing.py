@@ -1,4 +1,4 @@
-"""Many results as one table of their texts, whose maps are folded: what a notebook shows where no kernel runs."""
+"""Many results as one table of their texts with folded maps, for notebooks without a running kernel."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -50,9 +50,9 @@ def listing(results: Sequence[Listable], labels: Sequence[str | None]) -> str:
 
 
 def _entry(number: int, one: Listable, label: str | None) -> ListedText:
-    told, strongest = listed(number, one), strongest_of(one)
+    entry, strongest = listed(number, one), strongest_of(one)
     if isinstance(one, Citations):
-        return ListedText(told, strongest, label, False, cited=cited(one))
+        return ListedText(entry, strongest, label, False, cited=cited(one))
     if isinstance(one, GenerationExplanation):
-        return ListedText(told, strongest, label, False, output=output_layout(one))
-    return ListedText(told, strongest, label, label is not None and label != one.prediction, layout(one))
+        return ListedText(entry, strongest, label, False, output=output_layout(one))
+    return ListedText(entry, strongest, label, label is not None and label != one.prediction, layout(one))

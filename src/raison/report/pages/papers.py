@@ -27,15 +27,15 @@ def markdown_of(document: Document) -> str:
     parts += [f"**{escape_markdown(warning)}**" for warning in document.warnings]
     beside = [Section(page.title, section.parts) for page in document.pages.values() for section in page.shown]
     for section in (*document.shown, *beside):
-        told = [line for part in section.parts for line in _told(part)]
-        parts += [f"## {escape_markdown(section.title)}"] if told and section.title else []
-        parts += told
+        lines = [line for part in section.parts for line in _told(part)]
+        parts += [f"## {escape_markdown(section.title)}"] if lines and section.title else []
+        parts += lines
     parts += [escape_markdown(f"{document.title}, digest {document.digest}.")] if document.digest else []
     return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
 
 
 def latex_of(document: Document) -> str:
-    """The tables; warnings and where the numbers come from as comments."""
+    """The tables; warnings and the origin of the numbers as comments."""
     origin = [f"digest {document.digest}"] if document.digest else []
     lines = [document.title, *document.warnings, *origin, "The tables need the package booktabs."]
     tables = []
@@ -66,5 +66,5 @@ def _told(part: Part) -> Iterator[str]:
 
 
 def claim_line(verdict: Verdict) -> str:
-    """A claim with what was found, as an item of a list."""
+    """A claim with its result, as an item of a list."""
     return f"- **{verdict.finding}**: {escape_markdown(claim_text(verdict))}"

@@ -1,4 +1,4 @@
-"""Explanations as files, of the kind that the file's name says."""
+"""Explanations as files; the file's ending selects the format."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ _KINDS: Mapping[str, Callable[[Explanation], str | bytes]] = {".svg": svg, ".tex
 
 
 def save(e: Explained | Sequence[Explanation], path: str | Path) -> Path:
-    """Write an explanation whole to a file: .html, .json, .svg, .tex or .png (which needs matplotlib).
+    """Save an explanation to a file: .html, .json, .svg, .tex or .png (which needs matplotlib).
 
     Of an output, .svg, .tex and .png show the sum over its tokens. Several explanations, such as those of
     target="each", become one .html or .json. Raises InputError for another ending.
@@ -29,7 +29,7 @@ def save(e: Explained | Sequence[Explanation], path: str | Path) -> Path:
 
 
 def content_of(e: Explained | Sequence[Explanation], kind: str, name: str = "") -> str | bytes:
-    """What such a file holds; `name` is what errors call it."""
+    """The content of such a file; errors call it `name`."""
     if not isinstance(e, Explained):
         return _several(list(e), kind)
     if kind == ".html":
@@ -43,14 +43,14 @@ def content_of(e: Explained | Sequence[Explanation], kind: str, name: str = "") 
 
 
 def save_citations(c: Citations, path: str | Path) -> Path:
-    """Write citations whole to a file: .html or .json. Raises InputError for another ending."""
+    """Save citations to a file: .html or .json. Raises InputError for another ending."""
     file = Path(path)
     write_whole(file, content_of_citations(c, file.suffix.lower(), file.name))
     return file
 
 
 def content_of_citations(c: Citations, kind: str, name: str = "") -> str:
-    """What such a file holds; `name` is what errors call it."""
+    """The content of such a file; errors call it `name`."""
     if kind not in (".html", ".json"):
         raise InputError(f"cannot save citations as '{name or kind}': give a name that ends in .html or .json.")
     return c.to_html() if kind == ".html" else c.to_json(indent=1) + "\n"

@@ -1,4 +1,4 @@
-"""Shows results where the caller is: in a notebook as HTML, else in the terminal."""
+"""Shows results in the caller's environment: in a notebook as HTML, otherwise in the terminal."""
 
 import sys
 from collections.abc import Iterable
@@ -46,7 +46,7 @@ def show(result: Shown | Iterable[Shown]) -> None:
 
 
 def results(result: Shown | Iterable[Shown]) -> list[Shown]:
-    """What is to be shown. Raises InputError for what is no result, and for nothing."""
+    """The results to show. Raises InputError for anything else, and for an empty list."""
     if isinstance(result, Shown):
         return [result]
     shown = list(result) if isinstance(result, Iterable) and not isinstance(result, str) else [result]

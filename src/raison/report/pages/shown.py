@@ -1,4 +1,4 @@
-"""What the pages of texts show: the explanations of a run, text by text, beside their records."""
+"""The content of the pages of texts: the explanations of a run, text by text, with their records."""
 
 from dataclasses import dataclass
 
@@ -28,16 +28,16 @@ def shown_texts(run: Run) -> dict[int, list[Shown]]:
     by_text: dict[int, dict[int, Shown]] = {}
     store = RecordStore(run.folder / "explanations.jsonl")
     for line in store.lines():
-        told = line.parsed()
-        if told is None:
+        values = line.parsed()
+        if values is None:
             continue
         with store.telling(line):
-            fields = Fields(told, "an explanation's line")
+            fields = Fields(values, "an explanation's line")
             check_key(fields, run.header.texts)
             fields.mapping("explanation")
-            place, seed = rows.get(told["row"], (0, None))
-            record = run.records.get((told["row"], told["seed"], told["text"]))
-            if told["seed"] == seed and record is not None:
-                shown = Shown(record, Explanation.from_dict(told["explanation"]))
-                by_text.setdefault(told["text"], {})[place] = shown
+            place, seed = rows.get(values["row"], (0, None))
+            record = run.records.get((values["row"], values["seed"], values["text"]))
+            if values["seed"] == seed and record is not None:
+                shown = Shown(record, Explanation.from_dict(values["explanation"]))
+                by_text.setdefault(values["text"], {})[place] = shown
     return {text: [by_text[text][place] for place in sorted(by_text[text])] for text in sorted(by_text)}

@@ -21,7 +21,7 @@ STYLES = ("explanation.css", "page.css", "study.css")
 
 
 def write_texts(run: Run, texts: Mapping[int, Sequence[Shown]], title: str, folder: Path) -> bool:
-    """Write the pages of a run's texts, index.html the list; False, and nothing, where there is none."""
+    """Write the pages of a run's texts, index.html the list; returns False and writes nothing if there are none."""
     metrics = run.header.single
     files = ["", *map(file_of, texts), ""]
     for place, (number, shown) in enumerate(texts.items()):
@@ -37,7 +37,7 @@ def write_texts(run: Run, texts: Mapping[int, Sequence[Shown]], title: str, fold
 
 
 def value_of(info: MetricInfo, value: Value) -> float:
-    """What a metric says about one text, where it measured the parts of a pooled value too."""
+    """The value of a metric for one text, also if it measured the parts of a pooled value."""
     parts = np.array([value if isinstance(value, tuple) else (value,)], dtype=np.float64)
     return float(pool_of(info.pool)(parts)[0])
 
@@ -70,6 +70,6 @@ def _table(shown: Sequence[Shown], metrics: Sequence[MetricInfo], scores: Sequen
 
 
 def _scores(one: Shown, metrics: Sequence[MetricInfo]) -> Iterator[str]:
-    for metric, told in zip(metrics, one.record.scores, strict=True):
-        value = value_of(metric, told)
+    for metric, score in zip(metrics, one.record.scores, strict=True):
+        value = value_of(metric, score)
         yield phrases.number(value, 3 if math.isfinite(value) and abs(value) < 100 else 1)

@@ -1,4 +1,4 @@
-"""Explanations kept with a run of MLflow or Weights & Biases, by the call for files that both have."""
+"""Explanations logged to a run of MLflow or Weights & Biases, through the artifact call that both have."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ FORMS = (".html", ".json")
 
 @runtime_checkable
 class Tracker(Protocol):
-    """What keeps files with a run: the module `mlflow`, or what `wandb.init()` returns."""
+    """Logs files to a run: the module `mlflow`, or the return value of `wandb.init()`."""
 
     def log_artifact(self, path: str, /) -> object:
         """Keep a file."""

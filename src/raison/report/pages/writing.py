@@ -23,25 +23,25 @@ LATEX = "tables.tex"
 
 
 def write(make: Callable[[Path], Document], target: Path, draw: bool = True) -> Path:
-    """Write the report of what `make` tells, given the folder, where it may put further pages; the page's path.
+    """Write the report that `make` returns, given the folder for further pages; returns the page's path.
 
     Raises DataError where matplotlib is missing for plots, before anything is written.
     """
     if draw:
         canvas.require()
-    told = make(target)
-    write_whole(target / MARKDOWN, markdown_of(told))
-    write_whole(target / LATEX, latex_of(told))
-    for name, beside in told.pages.items():
+    document = make(target)
+    write_whole(target / MARKDOWN, markdown_of(document))
+    write_whole(target / LATEX, latex_of(document))
+    for name, beside in document.pages.items():
         write_whole(target / name, page(beside, draw))
-    write_whole(target / PAGE, page(told, draw))
+    write_whole(target / PAGE, page(document, draw))
     return target / PAGE
 
 
-def shown(told: Document) -> Iterator[RenderableType]:
-    """What a terminal shows of it: the main tables, and advice."""
-    yield from (RichText(f"{safe(warning)}\n") for warning in told.warnings)
-    for part in (part for section in told.shown if section.told for part in section.parts):
+def shown(document: Document) -> Iterator[RenderableType]:
+    """The terminal version: the main tables, and advice."""
+    yield from (RichText(f"{safe(warning)}\n") for warning in document.warnings)
+    for part in (part for section in document.shown if section.told for part in section.parts):
         if isinstance(part, Table) and not part.aside and part.rows:
             yield TerminalTable(part)
         elif isinstance(part, ScoresTable) and part.table is not None and not part.folded:
@@ -51,5 +51,5 @@ def shown(told: Document) -> Iterator[RenderableType]:
 
 
 def verdict_line(verdict: Verdict) -> RichText:
-    """A claim with what was found, for a terminal."""
+    """A claim with its result, for a terminal."""
     return RichText.assemble((verdict.finding, "bold"), f"  {safe(claim_text(verdict))}")

@@ -1,1 +1,1 @@
-"""What all views share: colours, numbers and phrases, templates of HTML, text that is safe in a terminal."""
+"""Shared by all views: colours, numbers and phrases, HTML templates, text that is safe in a terminal."""

@@ -1,9 +1,9 @@
 """The two colour scales of scores; white (or a dark page's ground) is zero on both.
 
 On the signed one red speaks for the target and blue against it, the convention of the field. The shades are
-ColorBrewer's RdBu, which people with any common colour vision deficiency can tell apart; numbers and signs always stand
-beside the colours. Scores that are never below zero say how much and not for what: they get one hue, purple, that is
-neither of the two.
+ColorBrewer's RdBu, which people with any common colour vision deficiency can distinguish; numbers and signs always
+accompany the colours. Scores that are never below zero show how much a unit matters but not in which direction: they
+get a third hue, purple.
 """
 
 import math
@@ -62,7 +62,7 @@ class Scale:
         return "#" + "".join(f"{round(a + (b - a) * (place - first)):02x}" for a, b in pairs)
 
     def css(self, value: float) -> str:
-        """Ground and ink of a level as variables of a style, first on a light page and then on a dark one."""
+        """Background and text colour of a level as CSS variables, first on a light page and then on a dark one."""
         light, dark = self.shade(value, WHITE), self.shade(value, DARK)
         return f"--l:{light};--m:{ink(light)};--d:{dark};--e:{ink(dark)}"
 

@@ -42,14 +42,14 @@ def places(*values: float) -> int:
 
 
 def interval(low: float, high: float, places: int) -> str:
-    """An interval in brackets; nothing where it is not known."""
+    """An interval in brackets; empty if it is unknown."""
     if not (math.isfinite(low) and math.isfinite(high)):
         return ""
     return f"[{number(low, places)}, {number(high, places)}]"
 
 
 def with_interval(value: Summary | Difference, spec: str) -> str:
-    """A mean in the given format, and its interval where it is known: one value has none."""
+    """A mean in the given format, with its interval if known: one value has none."""
     known = math.isfinite(value.low) and math.isfinite(value.high)
     return f"{value.mean:{spec}}" + (f" [{value.low:{spec}}, {value.high:{spec}}]" if known else "")
 
@@ -68,7 +68,9 @@ def signed(value: float, places: int) -> str:
 
 
 def power(gap: Difference, places: int) -> str:
-    """What so many texts could have shown, and how many would show what was found; nothing where it is not known."""
+    """The smallest difference that these texts could have shown, and how many texts the observed one needs; empty if
+    unknown.
+    """
     if not math.isfinite(gap.detectable):
         return ""
     return f"80 % power: differences from {number(gap.detectable, places)} on; for this one {texts_needed(gap.needed)}"
@@ -94,7 +96,7 @@ def percent(probability: float) -> str:
 
 
 def quantity(of: str) -> str:
-    """What of the outputs is explained, as it is written in a sentence."""
+    """The explained quantity of the outputs, as written in a sentence."""
     return _QUANTITIES.get(of, of)
 
 
@@ -159,7 +161,8 @@ FEW = 10
 
 
 def verdict(e: Explanation) -> OutputPhrase:
-    """The predicted class and its probability; labels from the threshold on, or that there is none; or a number.
+    """The predicted class and its probability; the labels that reach the threshold, or that there are none; or a
+    number.
 
     The probability is not known of an answer that is not the explained one.
     """
@@ -208,10 +211,10 @@ def _labels(e: Explanation) -> OutputPhrase:
         highest = f"({'highest: ' * (len(shares) > 1)}{e.prediction} {percent(shares[e.prediction])})"
         return OutputPhrase("Labels", f"no label reaches {100 * e.threshold:g} %", highest)
     ordered = sorted(e.decided, key=lambda name: -shares[name])
-    told = ", ".join(f"{name} {percent(shares[name])}" for name in ordered[:FEW])
+    parts = ", ".join(f"{name} {percent(shares[name])}" for name in ordered[:FEW])
     if len(ordered) > FEW:
-        told += f", and {len(ordered) - FEW} others"
-    return OutputPhrase("Labels", told, "")
+        parts += f", and {len(ordered) - FEW} others"
+    return OutputPhrase("Labels", parts, "")
 
 
 def shares(e: Explanation) -> str:
@@ -220,8 +223,8 @@ def shares(e: Explanation) -> str:
     if len(ranked) <= FEW:
         return ", ".join(f"{name} {percent(share)}" for name, share in zip(e.classes, e.probabilities, strict=False))
     shown = [*ranked[:FEW], *(pair for pair in ranked[FEW:] if pair[0] in (e.target, e.against))]
-    told = ", ".join(f"{name} {percent(share)}" for name, share in shown)
-    return f"{told}, and {len(ranked) - len(shown)} others"
+    parts = ", ".join(f"{name} {percent(share)}" for name, share in shown)
+    return f"{parts}, and {len(ranked) - len(shown)} others"
 
 
 def boxed(e: Explanation, segment: int) -> tuple[int, int]:
@@ -232,7 +235,7 @@ def boxed(e: Explanation, segment: int) -> tuple[int, int]:
 
 
 def certainty(e: Explanation) -> str | None:
-    """What is in the box; of an answer also how sure the model was of its two ends. None where there is none."""
+    """The meaning of the box; for an answer also the probabilities of its two ends. None without a box."""
     if e.place is not None:
         return f"the explained target, {target(e)}"
     if e.answer is None:
@@ -253,7 +256,7 @@ def ends(e: Explanation) -> tuple[str, str]:
 
 
 def text_labels(e: Explanation) -> tuple[str, ...]:
-    """What stands over each of the one or two texts."""
+    """The heading of each of the one or two texts."""
     if isinstance(e.text, str):
         return ("",)
     if is_ranked(e.text):
@@ -277,13 +280,13 @@ def effort(e: Explained) -> str:
 
 
 def gap(e: Explanation) -> str | None:
-    """How far the scores are from adding up, for methods whose scores should and therefore note it."""
+    """The gap between the sum of the scores and the change in value, for methods that note it."""
     noted = e.notes.get("completeness_gap")
     return None if noted is None else f"{noted:+.2g} between the sum of the scores and the change in value"
 
 
 def truncation(e: Explanation) -> str | None:
-    """A warning where the model did not read the whole text."""
+    """A warning if the model did not read the whole text."""
     if not e.truncated:
         return None
     verb = "was" if e.truncated == 1 else "were"
@@ -291,7 +294,7 @@ def truncation(e: Explanation) -> str | None:
 
 
 def made_by(e: Explanation) -> str:
-    """The method, why it was taken, what it was trained for, and what chose among its maps."""
+    """The method, why it was chosen, what it was trained for, and the metric that selected its map."""
     if AUTO in e.notes:
         taken, _, why = str(e.notes[AUTO]).partition(": ")
         return f"{taken} (auto: {why})"
@@ -314,8 +317,8 @@ def cautions(e: Explained) -> list[str]:
     """Cautions about the scores, one sentence each, without its full stop."""
     cut = truncation(e) if isinstance(e, Explanation) else None
     lost = unranked(e) if isinstance(e, Explanation) else None
-    told = (cut, lost, caution_of_text(e.notes), e.notes.get("unsteady"), e.notes.get("caution"))
-    return [sentence for sentence in told if isinstance(sentence, str)]
+    notes = (cut, lost, caution_of_text(e.notes), e.notes.get("unsteady"), e.notes.get("caution"))
+    return [sentence for sentence in notes if isinstance(sentence, str)]
 
 
 def unranked(e: Explanation) -> str | None:
@@ -331,14 +334,14 @@ def unranked(e: Explanation) -> str | None:
 
 
 def noise(notes: Mapping[str, Any]) -> str | None:
-    """How far a server's answers moved when they were asked for again, and what they lack."""
-    said = notes.get(NOISE)
-    if said is None:
+    """How much a server's answers changed when requests were repeated, and what they lack."""
+    note = notes.get(NOISE)
+    if note is None:
         return None
-    lack = f"; because the server omits some numbers, wrong by at most {said['bound']:.2g}" if said["bound"] else ""
+    lack = f"; because the server omits some numbers, wrong by at most {note['bound']:.2g}" if note["bound"] else ""
     return (
-        f"{said['value']:.2g}: {count(said['repeated'], 'masked text')} requested again in another order; values "
-        f"differ by {said['mean']:.2g} on average{lack}"
+        f"{note['value']:.2g}: {count(note['repeated'], 'masked text')} requested again in another order; values "
+        f"differ by {note['mean']:.2g} on average{lack}"
     )
 
 
@@ -379,8 +382,8 @@ def extended(e: Explanation) -> str | None:
     units = e.notes.get(EXTENDED)
     if not isinstance(units, list) or not units:
         return None
-    told = ", ".join(shorten(e.units[unit].label, 30) for unit in units if unit < len(e.units))
-    return f"to whole tokens, which the given spans cut: {told}"
+    labels = ", ".join(shorten(e.units[unit].label, 30) for unit in units if unit < len(e.units))
+    return f"to whole tokens, which the given spans cut: {labels}"
 
 
 def shorten(text: str, width: int) -> str:

@@ -1,4 +1,4 @@
-"""Matrices of how alike the methods of a run explain the same texts."""
+"""Matrices of the agreement of a run's methods on the same texts."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ _AGREEMENTS = "Means over texts; texts with an undefined measure are left out. C
 
 
 def agreements(pairs: Sequence[PairAgreement]) -> Iterator[Part]:
-    """Matrices of how alike the methods' scores are; nothing without pairs."""
+    """Matrices of the agreement of the methods' scores; none without pairs."""
     names = list(dict.fromkeys(name for pair in pairs for name in (pair.first, pair.second)))
     if pairs:
         yield Heading("How similar the methods' explanations are")

@@ -22,16 +22,16 @@ class Scored:
 
     @property
     def has_seeds(self) -> bool:
-        """Whether a cell says how far single seeds' values are apart."""
+        """Whether a cell gives the range of single seeds' values."""
         return any(cell.seeds for _, cells in self.table.rows for cell in cells)
 
 
 def scored(results: Results) -> Scored:
     """The results as the page shows them."""
     settings = results.settings if isinstance(results, Comparison) else {}
-    told = {name: json.dumps(value, ensure_ascii=False, default=str) for name, value in settings.items()}
-    each = {name: results_table(own) for name, own in by_target(results).items()}
-    return Scored(results_table(results), caption(results), warnings(results), each, told)
+    stated = {name: json.dumps(value, ensure_ascii=False, default=str) for name, value in settings.items()}
+    each = {name: results_table(scores) for name, scores in by_target(results).items()}
+    return Scored(results_table(results), caption(results), warnings(results), each, stated)
 
 
 def results_page(results: Results) -> str:

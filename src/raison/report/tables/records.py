@@ -1,6 +1,6 @@
 """The parts of a study's report, independent of the format: texts, tables with intervals, figures, claims.
 
-A kind of study gives a Document. raison.report.pages.document, .papers and .writing make everything of it, and know no
+A kind of study gives a Document. raison.report.pages.document, .papers and .writing do the rest, independent of the
 kind.
 """
 
@@ -40,7 +40,7 @@ class Cell:
 
     @property
     def marked(self) -> str:
-        """The mean, with a dagger where the judge is the chooser."""
+        """The mean, with a dagger if the evaluating metric also selected the map."""
         return f"{self.mean}†" if self.own else self.mean
 
 
@@ -82,7 +82,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What to do, first of all: in a box of the light's colour."""
+    """The recommendation, shown first, in a box of the light's colour."""
 
     words: str
     reason: str
@@ -103,7 +103,7 @@ class AnsweredQuestion:
 
 @dataclass(frozen=True, slots=True)
 class AnsweredQuestions:
-    """Questions with their answers. `rules` are on the page alone."""
+    """Questions with their answers. `rules` appear only on the page."""
 
     entries: tuple[AnsweredQuestion, ...]
     aside: bool = False
@@ -111,21 +111,21 @@ class AnsweredQuestions:
 
 @dataclass(frozen=True, slots=True)
 class Reasons:
-    """What is not in any table, and why."""
+    """What is missing from all tables, and why."""
 
     entries: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Names with their values, on the page alone; what is empty is left out."""
+    """Names with their values, on the page alone; empty values are left out."""
 
     entries: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
 class ScoresTable:
-    """Methods beside each other, or nothing yet. `note` ends the caption; on the page it may be `folded`."""
+    """Methods side by side, or nothing yet. `note` ends the caption; on the page it may be `folded`."""
 
     table: Comparison | None
     note: str = ""
@@ -143,7 +143,7 @@ class Plots:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What is stated, and what the records say."""
+    """Claims and their results."""
 
     verdicts: tuple[Verdict, ...]
 
@@ -154,11 +154,11 @@ class Claims:
 
     @property
     def by_run(self) -> dict[str, dict[str, Verdict]]:
-        """The verdicts on each statement, by run; a statement is not about every run."""
-        found: dict[str, dict[str, Verdict]] = {}
+        """The verdicts on each claim, by run; a claim need not cover every run."""
+        by_statement: dict[str, dict[str, Verdict]] = {}
         for verdict in self.verdicts:
-            found.setdefault(verdict.says, {})[verdict.run] = verdict
-        return found
+            by_statement.setdefault(verdict.says, {})[verdict.run] = verdict
+        return by_statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,7 @@ Part = (
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Parts under a heading; one without parts is left out. The terminal shows the tables of what is `told` there."""
+    """Parts under a heading; one without parts is left out. The terminal shows the tables of sections with `told`."""
 
     title: str
     parts: tuple[Part, ...]
@@ -211,7 +211,7 @@ class Section:
 
     @property
     def place(self) -> str:
-        """What links lead to."""
+        """The target of links."""
         return self.anchor or "".join(letter if letter.isalnum() else "-" for letter in self.title.lower())
 
 

@@ -31,12 +31,12 @@ def rows_of(results: Results) -> tuple[Scores, ...]:
 
 
 def by_target(results: Results) -> dict[str, Results]:
-    """The same for each label alone, where several were explained."""
+    """The same for each label separately, if several were explained."""
     return {**results.by_target} if isinstance(results, Scores | Comparison) else {}
 
 
 def columns(results: Results) -> tuple[ScoresColumn, ...]:
-    """Every metric in order of first appearance, then what the methods cost per text."""
+    """Every metric in order of first appearance, then the methods' costs per text."""
     rows = rows_of(results)
     most = _most(rows)
     directions = {scores.metric: scores.higher_is_better for row in rows for scores in row.metrics}
@@ -49,8 +49,8 @@ def columns(results: Results) -> tuple[ScoresColumn, ...]:
 
 def warnings(results: Results) -> list[str]:
     """Cautions about the numbers, as sentences."""
-    told = (results,) if isinstance(results, Scores | Comparison) else results
-    return [f"Warning: {caution}." for one in told for caution in one.cautions]
+    parts = (results,) if isinstance(results, Scores | Comparison) else results
+    return [f"Warning: {caution}." for one in parts for caution in one.cautions]
 
 
 def caption(results: Results) -> str:
@@ -95,7 +95,7 @@ def results_table(results: Results, note: str = "") -> Table:
     """Methods x metrics; `note` ends the caption."""
     shown = columns(results)
     cells = zip(*(column.cells for column in shown), strict=True)
-    rows = tuple((row.method, told) for row, told in zip(rows_of(results), cells, strict=True))
+    rows = tuple((row.method, row_cells) for row, row_cells in zip(rows_of(results), cells, strict=True))
     head = ("method", *(f"{column.name} {column.arrow}".strip() for column in shown))
     return Table("", head, rows, " ".join(part for part in (caption(results), *warnings(results), note) if part))
 
@@ -140,12 +140,12 @@ def _cell(scores: MetricScores | None, places: int, most: int) -> Cell:
     if scores is None:
         return NOTHING_THERE
     summary = scores.summary
-    told = phrases.interval(summary.low, summary.high, places)
+    detail = phrases.interval(summary.low, summary.high, places)
     if summary.count != most:
-        told = f"{told} n={summary.count:,}".strip()
+        detail = f"{detail} n={summary.count:,}".strip()
     seeds = sorted(scores.seed_means)
     spread = f"{phrases.number(seeds[0], places)} to {phrases.number(seeds[-1], places)}" if seeds else ""
-    return Cell(phrases.number(summary.mean, places), told, seeds=spread)
+    return Cell(phrases.number(summary.mean, places), detail, seeds=spread)
 
 
 def _cost_column(name: str, summaries: Sequence[Summary]) -> ScoresColumn:

@@ -20,7 +20,7 @@ SHOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class TerminalTable:
-    """A table under its title. Columns that do not fit beside each other go into further tables below."""
+    """A table under its title. Columns that do not fit go into further tables below."""
 
     table: Table
 
@@ -57,7 +57,7 @@ class TerminalTable:
 
 
 def table(results: Results) -> RenderableType:
-    """Scores of one or more methods, or a comparison, and the same for each label where several were explained."""
+    """Scores of one or more methods, or a comparison, and the same for each label if several were explained."""
     labels = by_target(results)
     shown: list[RenderableType] = [
         TerminalTable(results_table(results)),

@@ -1,4 +1,4 @@
-"""A table as Markdown and as LaTeX, and text that shows in them as it is."""
+"""A table as Markdown and as LaTeX, and text escaped for both."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -58,7 +58,7 @@ def _body(table: Table, escaped: Callable[[str], str], marks: Sequence[str]) -> 
 
 
 def claim_text(verdict: Verdict) -> str:
-    """A claim with the run, the difference that was found, and whether it stands after Holm's correction."""
+    """A claim with the run, the difference that was found, and whether it survives Holm's correction."""
     gap, places = verdict.difference, phrases.places(verdict.mean, verdict.than_mean)
     known = (
         f"difference {phrases.signed(gap.mean, places)} {phrases.interval(gap.low, gap.high, places)}, n = {gap.count}"
@@ -70,7 +70,7 @@ def claim_text(verdict: Verdict) -> str:
 
 
 def one_line(text: str) -> str:
-    """Text with one space for all white space; control characters and halves of characters are replaced."""
+    """Text with one space for all white space; control characters and lone surrogates are replaced."""
     return " ".join(text.split()).translate(_UNPRINTABLE)
 
 

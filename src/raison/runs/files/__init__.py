@@ -1,1 +1,1 @@
-"""Explanations of whole files on disk: rows, shards, their folder, and what they come to; never torch."""
+"""Explanations of whole files on disk: rows, shards, their folder and summary; never torch."""

@@ -1,4 +1,4 @@
-"""An explanation as one row of plain columns, which other programs read without raison, and back."""
+"""An explanation as one row of plain columns, readable without raison, and back."""
 
 import json
 import math
@@ -27,7 +27,7 @@ UNITS = "list<struct<start: int32, end: int32, segment: int32, text: string, nam
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its type as Arrow writes it, and what it holds. Values may be missing where it says so."""
+    """A column: its type as Arrow writes it, and what it holds. Values may be missing if it says so."""
 
     name: str
     type: str
@@ -103,12 +103,12 @@ def record_of(item: Item, number: int, explanation: Explanation) -> Record:
 
 
 def record_of_output(item: Item, output: GenerationExplanation) -> Record:
-    """The row of a whole output, with what is said of its tokens."""
+    """The row of a whole output, with the explanations of its tokens."""
     return record_of(item, 0, output.whole()) | {"prediction": output.output, "written": _written(output)}
 
 
 def records_of_citations(item: Item, citations: Citations) -> list[Record]:
-    """A row for each statement of an answer; the first has all of the result."""
+    """A row for each statement of an answer; the first has the complete result."""
     records = [
         record_of(item, number, _of_statement(citations, number)) | {"prediction": citations.answer}
         for number in range(len(citations.statements))
@@ -118,7 +118,7 @@ def records_of_citations(item: Item, citations: Citations) -> list[Record]:
 
 
 def result_of(record: Mapping[str, Any]) -> Explanation | GenerationExplanation | Citations:
-    """The result of a row: of a model that writes all of it, where the row has it. Raises DataError."""
+    """The result of a row; for generative models the complete result, if the row has it. Raises DataError."""
     if record["written"] is None:
         return explanation_of(record)
     values = json.loads(record["written"]) | {"seconds": record["seconds"]}

@@ -28,7 +28,7 @@ REJECTED, SUMMARY = "rejected.jsonl", "summary.json"
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What was asked. `explains` is what the rows are about, `raw` the whole file."""
+    """The request. `explains` is what the rows contain, `raw` the whole file."""
 
     sources: tuple[str, ...]
     rows: int
@@ -54,7 +54,7 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What a complete shard holds. `bytes` and `file_sha256` are those of its file."""
+    """The summary of a complete shard. `bytes` and `file_sha256` describe its file."""
 
     rows: int
     explanations: int
@@ -78,7 +78,7 @@ class Folder:
         return self.path / SHARDS / f"{number:05}.{self.format}"
 
     def receipt(self, number: int) -> Path:
-        """What they are."""
+        """Their receipt."""
         return self.path / RECEIPTS / f"{number:05}.json"
 
     def work(self, number: int) -> Path:
@@ -132,12 +132,12 @@ class WrittenShards:
 
 
 def is_folder(path: Path) -> bool:
-    """Whether it holds explanations of files."""
+    """Whether it contains explanations of files."""
     return (path / EXPLANATIONS.marker).is_file()
 
 
 def read(path: Path) -> WrittenShards:
-    """What a folder holds. Raises DataError where it is no such folder."""
+    """The contents of a folder. Raises DataError if it is not such a folder."""
     head = read_marker(path, EXPLANATIONS)
     if head is None:
         raise DataError(f"{path} is not a folder of explanations of files: it has no {EXPLANATIONS.marker}.")

@@ -22,7 +22,7 @@ _BLOCK = 1 << 20
 
 
 def require(form: Format) -> None:
-    """Raise DataError where files of this format cannot be written here."""
+    """Raise DataError if files of this format cannot be written here."""
     if form == "parquet":
         _parquet()
 

@@ -1,4 +1,4 @@
-"""What the explanations of a file come to: counts of predictions or of what statements rest on, words, slowest rows."""
+"""The summary of a file's explanations: counts of predictions or of origins of statements, words, slowest rows."""
 
 import json
 from collections import Counter
@@ -58,7 +58,7 @@ class Slow:
 
 @dataclass(frozen=True, slots=True)
 class FileSummary:
-    """Of all complete shards. `is_exact` says whether every word was counted (see KNOWN)."""
+    """The summary of all complete shards. `is_exact` says whether every word was counted (see KNOWN)."""
 
     rows: int
     explanations: int
@@ -76,7 +76,7 @@ class FileSummary:
 
 
 def of(written: WrittenShards) -> FileSummary:
-    """The summary of what is there, from the file where it was written before. Raises DataError."""
+    """The summary of the finished shards, from its file if it was written before. Raises DataError."""
     known = read_record(written.folder.path / SUMMARY)
     if known is not None:
         return read_written(FileSummary, known, "a summary", written.folder.path / SUMMARY)

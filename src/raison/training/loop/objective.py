@@ -1,4 +1,4 @@
-"""A loss: the trainer's only view of what is being learned."""
+"""A loss: the trainer's only view of the learning task."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True, slots=True)
 class TrainingBatch:
-    """What one step sees: the module's inputs by name, and one class number per row."""
+    """The data of one step: the module's inputs by name, and one class number per row."""
 
     inputs: dict[str, Tensor]
     labels: Tensor

@@ -1,4 +1,4 @@
-"""The usual loss of a language model, on what it is to write."""
+"""The usual loss of a language model, on the tokens it should generate."""
 
 from dataclasses import dataclass
 

@@ -95,7 +95,9 @@ def adapted(model: PreTrainedModel, settings: AnswersSettings) -> AnswerLogits:
 
 
 def held_out_questions(held_out: tuple[Article, ...], limit: int) -> dict[str, list[KnownSources]]:
-    """What the card's shares of exact answers are measured on, by name. Shorter articles have fewer passages."""
+    """The questions on which the card's shares of exact answers are measured, by name. Shorter articles have fewer
+    passages.
+    """
     passages = {
         f"{others + 1} passages": among_others(held_out, Passages(others, SENTENCES), seed=1) for others in OTHERS
     }
@@ -105,7 +107,7 @@ def held_out_questions(held_out: tuple[Article, ...], limit: int) -> dict[str, l
 
 
 def exact(writer: Generator, known: KnownSources) -> bool:
-    """Whether the model's own answer is the known one, but for case, articles and punctuation."""
+    """Whether the model's own answer is the known one, ignoring case, articles and punctuation."""
     filled = find(TEMPLATE).fill(known.sources, known.question)
     output = writer.continuation(writer.prompt(Chat(({"role": "user", "content": filled.text},))), _LONGEST)
     return same_answer(output.text, known.answer)

@@ -40,7 +40,7 @@ class TrainingCall:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run did: rows learned from, mean loss (nats) of its last steps, seconds since its last start."""
+    """The outcome of a run: training rows, mean loss (nats) of its last steps, seconds since its last start."""
 
     rows: int
     final_loss: float
@@ -51,7 +51,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a run started from. `base` holds the base model's name and the sha256 of its weights."""
+    """The starting point of a run. `base` holds the base model's name and the sha256 of its weights."""
 
     base: Mapping[str, str]
     labels: tuple[str, ...]
@@ -93,7 +93,7 @@ def described(card: Mapping[str, Any], split: str) -> str:
 
 
 def run_notes(call: TrainingCall) -> dict[str, Any]:
-    """What any training run notes of itself, as plain JSON values; `peak_bytes` is of the whole process."""
+    """The record of any training run, as plain JSON values; `peak_bytes` is of the whole process."""
     return {
         "command": call.command,
         "seconds": round(call.seconds),

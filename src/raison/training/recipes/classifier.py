@@ -36,14 +36,14 @@ _LAST = 100
 
 @dataclass(frozen=True, slots=True)
 class Splits:
-    """The data: what is learned, what the final accuracy is measured on, and what epochs may be chosen by."""
+    """The data: for training, for the final accuracy, and for selecting the best epoch."""
 
     train: Dataset
     test: Dataset
     dev: Dataset | None = None
 
     def named(self) -> dict[str, Dataset]:
-        """The splits that there are."""
+        """The existing splits."""
         splits = {"train": self.train, "dev": self.dev, "test": self.test}
         return {name: split for name, split in splits.items() if split is not None}
 
@@ -139,7 +139,7 @@ def measured(model: nn.Module, batches: TokenBatches) -> ClassScores:
 
 
 def labels_of(train: Dataset) -> tuple[str, ...]:
-    """The names of the classes that training data has. Raises InputError where they cannot be told."""
+    """The names of the classes that training data has. Raises InputError if they are unknown."""
     if train.labels:
         return train.labels
     labels = {row.label for row in train.rows}
@@ -230,7 +230,7 @@ def save_adapter(folder: Path, model: nn.Module, base: str) -> None:
 
 
 def base_entry(base: str) -> dict[str, str]:
-    """What a card says of a base: its name, and the sha256 of its weights where they are pinned."""
+    """A card's entry for a base: its name, and the sha256 of its weights if they are pinned."""
     if os.path.isdir(base):
         return {"name": base, "sha256": ""}
     known = weights.base_named(base)

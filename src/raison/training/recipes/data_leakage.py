@@ -1,4 +1,4 @@
-"""Data sets that share texts: no model may learn from one and be judged on the other."""
+"""Data sets that share texts: no model may be trained on one and evaluated on the other."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,7 +10,7 @@ from raison.models.loading import zoo
 
 
 def check_apart(learned: Iterable[str], judged: Iterable[Dataset | None]) -> None:
-    """Raise InputError if a data set shares texts, by its name, with one that the judged model learned from."""
+    """Raise InputError if a data set shares texts, by its name, with one that the evaluated model was trained on."""
     tested = [data.name for data in judged if data is not None]
     for trained in learned:
         for reason in (shared(trained, name) for name in tested):

@@ -197,7 +197,7 @@ def _fresh(folder: Path, data: Dataset, seed: int) -> Classifier:
 
 
 def trainable_copy(model: LanguageModel) -> Classifier:
-    """A copy to train, in single precision. Raises UnsupportedError for what cannot be trained."""
+    """A copy to train, in single precision. Raises UnsupportedError for models that cannot be trained."""
     trainable = _as_trainable(model)
     with quiet():
         copied = copy.deepcopy(trainable)

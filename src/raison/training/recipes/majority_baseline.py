@@ -8,7 +8,7 @@ POINTS = 0.10
 
 
 def check_learned(name: str, scores: ClassScores) -> None:
-    """Raise InputError for a model that is hardly more often right on held-out texts than the most frequent label."""
+    """Raise InputError for a model that is hardly more accurate on held-out texts than the most frequent label."""
     if scores.accuracy <= scores.majority + POINTS:
         raise InputError(
             f"{name} is right on {100 * scores.accuracy:.1f} % of the held-out texts, and always predicting the most "

@@ -39,7 +39,7 @@ def stratified_rows(data: Dataset, count: int, seed: int) -> list[int]:
 
 
 def split(data: Dataset, dev: Dataset | None, learned: int, judged: int, seed: int) -> tuple[Dataset, Dataset]:
-    """`learned` texts to learn from and `judged` ones to judge by, of `dev` or otherwise of `data`; no row in both.
+    """`learned` texts for training and `judged` ones for validation, from `dev` or else from `data`; no row in both.
 
     Labels keep their proportions. Raises InputError if there are fewer rows.
     """

@@ -76,7 +76,7 @@ class MaskedBatches:
 
 
 def mistakes_in(settings: ScratchSettings) -> list[str]:
-    """Why settings cannot be used, one line each."""
+    """Mistakes in settings, one line each."""
     s, mistakes = settings, []
     if not s.architecture and not s.base:
         mistakes.append(f"give architecture ({', '.join(ARCHITECTURES)}), base, or both.")

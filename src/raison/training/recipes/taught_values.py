@@ -1,4 +1,4 @@
-"""What an attribution model that predicts Shapley values learns from: texts, and values of their units."""
+"""The training data of an attribution model that predicts Shapley values: texts, and values of their units."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class TextsWithValues:
         return TextsWithValues(self.encoding.select(chosen), self.probabilities[chosen], values)
 
     def scale(self) -> float:
-        """The root mean square of all values; 1 where all are zero."""
+        """The root mean square of all values; 1 if all are zero."""
         everything = np.concatenate([np.array(values) for known in self.values for values in known.values()])
         return float(np.sqrt((everything**2).mean())) or 1.0
 
@@ -60,7 +60,7 @@ class ValueLessons(nn.Module):
     def forward(
         self, rows: Int[Tensor, " batch"]
     ) -> tuple[Float[Tensor, "batch units classes"], Float[Tensor, "batch units classes"]]:
-        """Predicted values and those to be learned, NaN where there is none: a pass of the attribution model each."""
+        """Predicted and target values, NaN where there is none: a pass of the attribution model each."""
         device = self.attributor.prediction.device
         with torch.autocast(device.type, torch.bfloat16, enabled=self._half):
             values = self._values(rows.tolist()).float()

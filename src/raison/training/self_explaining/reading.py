@@ -33,7 +33,7 @@ class Labelled:
 
 @dataclass(frozen=True, slots=True)
 class ReaderOutput:
-    """What one pass gives: decisions, explanations, and hidden states if they were asked for."""
+    """The output of one pass: decisions, explanations, and hidden states if requested."""
 
     decisions: Float[Tensor, "batch parts choices"]
     shares: Float[Tensor, "batch tokens"]

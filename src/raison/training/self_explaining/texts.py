@@ -22,7 +22,7 @@ TOGETHER, ACCURACY, LOSS = "criteria", "accuracy", "loss "
 
 
 class TaughtTexts(nn.Module):
-    """A model that explains itself with the texts of a run: those to learn from and those to judge by.
+    """A model that explains itself with the texts of a run: those for training and those for validation.
 
     A student's weights are part of the module's state, but not of its parameters.
     """
@@ -38,11 +38,11 @@ class TaughtTexts(nn.Module):
         """Whether steps read hidden states."""
 
     def step(self, rows: list[int]) -> BatchStep:
-        """One pass over some of the texts to learn from."""
+        """One pass over some of the training texts."""
         return BatchStep(self.network, self._train.select(rows), self.simulation, self.states)
 
     def scores(self, criteria: Sequence[Criterion], batch_size: int) -> dict[str, float]:
-        """Of the texts to judge by: the criteria's mean score, each one's score and loss, and the accuracy.
+        """On the validation texts: the criteria's mean score, each one's score and loss, and the accuracy.
 
         In batches of a fixed order and size, on which the scores of criteria that compare texts depend.
         """
@@ -91,7 +91,7 @@ def accuracy(model: Classifier, texts: Labelled) -> float:
 
 
 def scores_of(model: Classifier, texts: Labelled) -> ClassScores | None:
-    """How well the classes are predicted; None for a model that finds answers, whose positions are no classes."""
+    """How well the classes are predicted; None for a model that finds answers, whose positions are not classes."""
     if model.head.in_place:
         return None
     predicted = model.ask(Passes).predicted(texts.encoding)[:, 0].tolist()

@@ -1,1 +1,1 @@
-"""What a page and a notebook show: the component, the records that it paints, and the notebook's widget."""
+"""The component of pages and notebooks: its scripts, the records that it draws, and the notebook's widget."""

@@ -22,7 +22,7 @@ KEPT = 8
 
 
 class Trusts:
-    """What is known of models, and of runs whose folders say which model they are about."""
+    """Trust facts about models, and about runs whose folders identify their model."""
 
     def __init__(self, models: Mapping[str, Any], root: Path | None) -> None:
         self._root = None if root is None else root.resolve()
@@ -41,20 +41,22 @@ class Trusts:
         return {name: advised(model) for name, model in self._models.items()}
 
     def prepare(self) -> None:
-        """Take what is known of the models now, before requests come."""
+        """Load the facts about the models now, before requests arrive."""
         if self._root is not None:
             _ = self.identities
         _ = self.advice
 
     def of(self, model: str, e: Explanation) -> dict[str, object]:
-        """What is known of a map of one of the models."""
+        """Trust facts about a map of one of the models."""
         wanted = None if self._root is None else self.identities.get(model)
         return trusted(e, self._audited(wanted), self.advice.get(model))
 
     def of_run(self, identity: Identity, e: Explanation) -> dict[str, object]:
-        """What is known of a map of a run; `model` is the name of the very model if it is here, else None."""
+        """Trust facts about a map of a run; `model` is the name of the exact model if it is loaded, otherwise None."""
         wanted = model_part(identity)
-        model = next((name for name, own in self.identities.items() if own and own == wanted), None)
+        model = next(
+            (name for name, identity_here in self.identities.items() if identity_here and identity_here == wanted), None
+        )
         known = trusted(e, self._audited(wanted), None if model is None else self.advice[model])
         return {**known, "model": model}
 
@@ -83,7 +85,7 @@ class Trusts:
 
 
 def model_part(identity: Identity) -> dict[str, str]:
-    """What of a run's identity is about its model."""
+    """The part of a run's identity that describes its model."""
     return {
         name: digest for name, digest in identity.items() if name not in (DATA, SETTINGS) and not name.startswith(FILES)
     }

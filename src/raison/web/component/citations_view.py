@@ -1,4 +1,4 @@
-"""Statements and sources as the component paints them: what each statement rests on, and what rests on each source."""
+"""Statements and sources as the component draws them: the sources of each statement, and the reverse."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -12,7 +12,7 @@ from raison.report.style.markup import minus
 
 @dataclass(frozen=True, slots=True)
 class PaintedStatement:
-    """A statement with what is said of its origin, and its row of the table."""
+    """A statement with its origin in words, and its row of the table."""
 
     text: str
     short: str
@@ -31,7 +31,7 @@ class PaintedSource:
 
 @dataclass(frozen=True, slots=True)
 class PaintedCitations:
-    """Citations as the component paints them."""
+    """Citations as the component draws them."""
 
     question: str
     goal: str
@@ -46,10 +46,10 @@ class PaintedCitations:
 
 def citations_seen(body: Mapping[str, object]) -> dict[str, object]:
     """The citations of a JSON object {"citations": ...}, as plain JSON values for the component."""
-    found = Fields(body, "a request")
-    found.need(["citations"])
-    found.mapping("citations")
-    shown = article(Citations.from_dict(dict(found.data["citations"])))
+    fields = Fields(body, "a request")
+    fields.need(["citations"])
+    fields.mapping("citations")
+    shown = article(Citations.from_dict(dict(fields.data["citations"])))
     values: dict[str, object] = plain_values(asdict(_painted(shown)))
     return values
 

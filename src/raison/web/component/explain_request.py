@@ -1,4 +1,4 @@
-"""What the component asks, read from JSON, and answers by models of this process."""
+"""Requests of the component, read from JSON, and their answers by models of this process."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _FIELDS = ("model", "text", "method", "unit", "target", "of")
 
 @dataclass(frozen=True, slots=True)
 class ExplainRequest:
-    """One explanation that is asked for. A target of two names is (this, not that)."""
+    """A request for one explanation. A target of two names is (this, not that)."""
 
     model: str
     text: str | tuple[str, str]
@@ -27,11 +27,11 @@ class ExplainRequest:
     @classmethod
     def read(cls, body: Mapping[str, object]) -> "ExplainRequest":
         """From a JSON object. Raises a RaisonError in one line."""
-        found = Fields(body, "a request")
+        fields = Fields(body, "a request")
         for name in body:
             if name not in _FIELDS:
                 raise UnknownNameError("field of a request", name, _FIELDS)
-        found.need(["model", "text"])
+        fields.need(["model", "text"])
         known = Fields({"method": "auto", "unit": "word", "target": None, "of": None, **body}, "a request")
         for name in ("model", "method", "unit"):
             known.string(name)
@@ -44,7 +44,7 @@ class ExplainRequest:
 
 
 def explained(models: Mapping[str, LanguageModel], request: ExplainRequest) -> Explanation:
-    """The explanation that is asked for. Raises RaisonErrors."""
+    """The requested explanation. Raises RaisonErrors."""
     if request.model not in models:
         raise UnknownNameError("model", request.model, models)
     return explain(
@@ -59,17 +59,19 @@ def explained(models: Mapping[str, LanguageModel], request: ExplainRequest) -> E
 
 
 def read_explanations(body: Mapping[str, object]) -> list[Explanation]:
-    """The explanations that are to be painted, from a JSON object with a list of one or more."""
-    found = [Explanation.from_dict(dict(item.data)) for item in Fields(body, "a request").objects("explanations")]
-    if not found:
+    """The explanations to draw, from a JSON object with a list of one or more."""
+    explanations = [
+        Explanation.from_dict(dict(item.data)) for item in Fields(body, "a request").objects("explanations")
+    ]
+    if not explanations:
         raise InputError("there is nothing to show: give at least one explanation.")
-    return found
+    return explanations
 
 
-def _strings(found: Fields, name: str) -> str | tuple[str, str] | None:
+def _strings(fields: Fields, name: str) -> str | tuple[str, str] | None:
     """A string, a pair of strings, or null."""
-    value = found.data[name]
+    value = fields.data[name]
     if value is None or isinstance(value, str):
         return value
-    first, second = found.strings(name, 2)
+    first, second = fields.strings(name, 2)
     return first, second

@@ -45,7 +45,7 @@ class Remaining(Metric):
 
 @dataclass(frozen=True, slots=True)
 class Shuffled:
-    """How far the value falls without the top fifth of the units: by the map, and by shuffled ones on average.
+    """The drop of the value without the top fifth of the units: by the map, and by shuffled maps on average.
 
     `p` is the share of all maps, this one included, that are at least as good as this one.
     """
@@ -88,9 +88,9 @@ def _shuffled(model: LanguageModel, e: Explanation) -> Shuffled | None:
         return None
     rng = np.random.default_rng(0)
     maps = [replace(e, scores=tuple(rng.permutation(e.scores).tolist())) for _ in range(SHUFFLES)]
-    own, *others = _values(model, [e, *maps], Comprehensiveness())
-    as_good = 1 + sum(value >= own for value in others)
-    return Shuffled(own, float(np.mean(others)), SHUFFLES, as_good / (1 + SHUFFLES))
+    true_score, *others = _values(model, [e, *maps], Comprehensiveness())
+    as_good = 1 + sum(value >= true_score for value in others)
+    return Shuffled(true_score, float(np.mean(others)), SHUFFLES, as_good / (1 + SHUFFLES))
 
 
 def _harmless(model: LanguageModel, e: Explanation) -> tuple[float | None, str]:

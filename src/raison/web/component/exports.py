@@ -1,4 +1,4 @@
-"""What is taken away of what is seen: the files that `save` writes, made here and given to the page."""
+"""Exports: the files that `save` writes, created here and sent to the page."""
 
 from base64 import b64encode
 from collections.abc import Mapping
@@ -27,13 +27,13 @@ def taken(body: Mapping[str, object]) -> dict[str, object]:
 
     Raises RaisonErrors: several results are one file as HTML or JSON only, and PNG needs matplotlib.
     """
-    found = Fields(body, "a request")
-    found.need(["results", "kind"])
-    found.string("kind")
+    fields = Fields(body, "a request")
+    fields.need(["results", "kind"])
+    fields.string("kind")
     kind = str(body["kind"])
     if kind not in TYPES:
         raise UnknownNameError("kind of file", kind, TYPES)
-    results = [_read(dict(item.data)) for item in found.objects("results")]
+    results = [_read(dict(item.data)) for item in fields.objects("results")]
     if not results:
         raise InputError("there is nothing to take away: give at least one result.")
     content = _content(results, f".{kind}")

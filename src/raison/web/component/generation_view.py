@@ -1,4 +1,4 @@
-"""What a language model wrote as the component paints it: the answer token by token, and the prompt's map for each."""
+"""Generated outputs as the component draws them: the answer token by token, and the prompt's map for each."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -41,7 +41,7 @@ class PaintedToken:
 
 @dataclass(frozen=True, slots=True)
 class PaintedOutput:
-    """An explained output as the component paints it; `states` are of the whole and of each token."""
+    """An explained output as the component draws it; `states` are of the whole and of each token."""
 
     written: str
     goal: str
@@ -82,7 +82,7 @@ def span_seen(body: Mapping[str, object]) -> dict[str, object]:
 
 
 def token_seen(body: Mapping[str, object]) -> dict[str, object]:
-    """One output token, `token`, as a map of its own."""
+    """One output token, `token`, as a separate map."""
     e = _read(body)
     return seen([e.token(_number(body, "token", e))])
 
@@ -96,17 +96,17 @@ def _of_two(first: GenerationExplanation, second: GenerationExplanation) -> Iter
 
 
 def _read(body: Mapping[str, object]) -> GenerationExplanation:
-    found = Fields(body, "a request")
-    found.need(["explanation"])
-    found.mapping("explanation")
-    return GenerationExplanation.from_dict(dict(found.data["explanation"]))
+    fields = Fields(body, "a request")
+    fields.need(["explanation"])
+    fields.mapping("explanation")
+    return GenerationExplanation.from_dict(dict(fields.data["explanation"]))
 
 
 def _number(body: Mapping[str, object], name: str, e: GenerationExplanation) -> int:
-    found = Fields(body, "a request")
-    found.need([name])
-    found.whole(name)
-    number = int(found.data[name])
+    fields = Fields(body, "a request")
+    fields.need([name])
+    fields.whole(name)
+    number = int(fields.data[name])
     if number >= len(e.tokens):
         raise InputError(f"there is no output token {number}: there are {len(e.tokens)}, counted from 0.")
     return number
@@ -144,6 +144,6 @@ def _token(shown: OutputLayout, number: int, row: MatrixRow) -> PaintedToken:
     return PaintedToken(row.text, *place, row.against, row.probability, row.heading, cells)
 
 
-def _plain(told: PaintedOutput | PromptColouring) -> dict[str, object]:
-    values: dict[str, object] = plain_values(asdict(told))
+def _plain(painted: PaintedOutput | PromptColouring) -> dict[str, object]:
+    values: dict[str, object] = plain_values(asdict(painted))
     return values

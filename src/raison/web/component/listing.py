@@ -1,4 +1,4 @@
-"""A list of results in a notebook: its table over messages to the kernel, and plain HTML for where none runs."""
+"""A list of results in a notebook: its table through messages to the kernel, and plain HTML without a kernel."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -24,7 +24,7 @@ VIEWS = {**WRITTEN, "view/citations": citations_seen}
 
 
 class Listing(anywidget.AnyWidget):
-    """Texts with their explanations as a table that is sorted, filtered, and opens the map of a text.
+    """Texts with their explanations as a table that can be sorted and filtered and opens the map of a text.
 
     The explanations stay in the kernel, which sends what is looked at, 25 texts at a time.
     """

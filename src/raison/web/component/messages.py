@@ -20,7 +20,7 @@ class _DroppedError(Exception):
 
 
 class Desk:
-    """Answers messages one after the other, and ends work between two passes when nobody waits for it any more.
+    """Answers messages one after the other, and cancels work between two passes when nobody waits for it any more.
 
     A kernel reads no message while it computes. Where it has a loop, the work is done in a thread beside it, and the
     loop sends the answer; elsewhere the kernel answers at once, and a message that drops another comes too late.
@@ -42,8 +42,8 @@ class Desk:
             return
         self._wanted.add(message["id"])
 
-        def tell(told: dict[str, object]) -> None:
-            loop.call_soon_threadsafe(send, told)
+        def tell(message: dict[str, object]) -> None:
+            loop.call_soon_threadsafe(send, message)
 
         work = partial(self._work, message, tell, answer)
         # The thread of a kernel that ends is not waited for.
@@ -67,7 +67,7 @@ class Desk:
 def reply(send: Send, answer: Answer, message: Mapping[str, Any]) -> None:
     """Send the answer to a message, which has an id, what is asked, and its body."""
     try:
-        told = answer(message["ask"], message["body"])
+        result = answer(message["ask"], message["body"])
     except RaisonError as error:
         send({"id": message["id"], "error": str(error)})
         return
@@ -81,4 +81,4 @@ def reply(send: Send, answer: Answer, message: Mapping[str, Any]) -> None:
         # The page would wait for ever; the kernel's log has the rest.
         send({"id": message["id"], "error": f"this is a mistake of raison: {type(error).__name__}"})
         raise
-    send({"id": message["id"], "answer": told})
+    send({"id": message["id"], "answer": result})

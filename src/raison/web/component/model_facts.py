@@ -1,4 +1,4 @@
-"""What a page or a widget needs to know of a model before it asks: its classes, its methods, which of them is quick."""
+"""The facts about a model that a page or a widget needs: its classes, its methods, which of them is quick."""
 
 from dataclasses import asdict, dataclass
 
@@ -20,7 +20,9 @@ SHOWN = 200
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """A model as it is offered. `unable` says why other methods do not work; `quick` is None where no such does."""
+    """A model as it is offered. `unable` gives the reasons for unavailable methods; `quick` is None if no quick method
+    works.
+    """
 
     name: str
     outputs: str
@@ -71,8 +73,8 @@ def _unable(model: LanguageModel | Writer) -> dict[str, str]:
     """Why methods do not work on the model with their default settings."""
     if isinstance(model, Writer):
         return {name: "; ".join(reasons) for name, reasons in doctor(model).methods.items() if reasons}
-    found = {name: _reason(CATALOGUE.create(name), model) for name in CATALOGUE.names}
-    return {name: reason for name, reason in found.items() if reason}
+    reasons_of = {name: _reason(CATALOGUE.create(name), model) for name in CATALOGUE.names}
+    return {name: reason for name, reason in reasons_of.items() if reason}
 
 
 def _reason(method: Method, model: LanguageModel) -> str:

@@ -1,4 +1,4 @@
-"""Shows results where the caller is: many explanations in a notebook as a table, all else as the report does."""
+"""Shows results in the caller's environment: many explanations in a notebook as a table, others as the report does."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -79,10 +79,10 @@ def _as_classes(explanations: Sequence[Explanation], labels: Sequence[object] | 
     if labels is None:
         return [None] * len(explanations)
     classes = {e.classes for e in explanations if e.outputs == "classes"}
-    told = ["" if _is_missing(label) else str(label) for label in labels]
-    known = as_classes(told, classes.pop()) if len(classes) == 1 else []
-    if any(told) and not any(known):
-        first = next(filter(None, told))
+    names = ["" if _is_missing(label) else str(label) for label in labels]
+    known = as_classes(names, classes.pop()) if len(classes) == 1 else []
+    if any(names) and not any(known):
+        first = next(filter(None, names))
         raise InputError(f"the labels, such as {first!r:.40}, are not all classes of one model: leave them out.")
     return known
 
@@ -101,9 +101,9 @@ def _is_frame(result: object) -> bool:
 def _framed(frame: Any) -> Many:
     """The explanations of a frame and its labels. Raises InputError unless one column holds explanations."""
     columns = {str(name): list(frame[name]) for name in frame.columns}
-    found = [name for name, cells in columns.items() if cells and _alike(cells)]
-    if len(found) != 1:
-        told = f"explanations in {' and '.join(found)}" if found else "no column of explanations"
-        raise InputError(f"the frame has {told}: show one column, raison.show(frame[name]).")
-    own = _alike(columns[found[0]])
-    return Many(own, columns.get(LABEL) if isinstance(own[0], Explanation) else None)
+    named = [name for name, cells in columns.items() if cells and _alike(cells)]
+    if len(named) != 1:
+        what = f"explanations in {' and '.join(named)}" if named else "no column of explanations"
+        raise InputError(f"the frame has {what}: show one column, raison.show(frame[name]).")
+    results = _alike(columns[named[0]])
+    return Many(results, columns.get(LABEL) if isinstance(results[0], Explanation) else None)

@@ -1,4 +1,4 @@
-"""What is known of how far a map can be trusted: an audit of its model, or else its method; and its own numbers."""
+"""Facts about the trustworthiness of a map: an audit of its model, or else its method, and its own numbers."""
 
 from dataclasses import asdict, dataclass
 from typing import TypeGuard
@@ -20,7 +20,7 @@ PROMISES = {
 
 @dataclass(frozen=True, slots=True)
 class TrustFact:
-    """A name, and what is said of it."""
+    """A name and its value."""
 
     name: str
     said: str
@@ -38,23 +38,25 @@ class MapTrust:
 
 @dataclass(frozen=True, slots=True)
 class ModelAudit:
-    """An audit of the very model that was explained, and the name of its folder."""
+    """An audit of the exact model that was explained, and the name of its folder."""
 
     name: str
     audit: Audit
 
 
 def trusted(e: Explanation, audited: ModelAudit | None, advised: str | None) -> dict[str, object]:
-    """What is known, as plain values. `advised` is what an audit in the cache recommended for this very model."""
-    own = None if audited is None else _own(audited.audit, e)
+    """The facts as plain values. `advised` is the recommendation of an audit in the cache for this exact model."""
+    tested = None if audited is None else _own(audited.audit, e)
     facts = _facts(e)
-    if audited is not None and own is not None:
-        lead = f"The audit {audited.name} of this model, over {phrases.count(own.score.count, 'text')}: {own.light}"
-        findings = tuple(TrustFact(f"{one.question}: {one.light}", one.says) for one in own.evidence)
-        return asdict(MapTrust(own.light, lead, findings, facts))
+    if audited is not None and tested is not None:
+        lead = (
+            f"The audit {audited.name} of this model, over {phrases.count(tested.score.count, 'text')}: {tested.light}"
+        )
+        findings = tuple(TrustFact(f"{one.question}: {one.light}", one.says) for one in tested.evidence)
+        return asdict(MapTrust(tested.light, lead, findings, facts))
     lead = "No audit of this model has this method with these settings"
-    said = () if advised is None else (TrustFact("An audit of this model recommended", advised),)
-    return asdict(MapTrust(None, lead, (*said, *_of_method(e)), facts))
+    recommended = () if advised is None else (TrustFact("An audit of this model recommended", advised),)
+    return asdict(MapTrust(None, lead, (*recommended, *_of_method(e)), facts))
 
 
 def method_of(e: Explanation) -> Method | None:
@@ -80,7 +82,7 @@ def _of_method(e: Explanation) -> tuple[TrustFact, ...]:
     if method is None:
         return (TrustFact(e.method, "this version does not know it"),)
     about = " ".join((method.__doc__ or "").split("\n\n")[0].split())
-    kept = [said for claim, said in PROMISES.items() if claim in method.properties]
+    kept = [promise for claim, promise in PROMISES.items() if claim in method.properties]
     promised = "; ".join(kept) or "nothing of its scores that holds for every model"
     return (TrustFact(e.method, about), TrustFact("It promises", promised))
 
@@ -93,7 +95,7 @@ def _facts(e: Explanation) -> tuple[TrustFact, ...]:
         "Cut off": phrases.truncation(e) or "nothing",
         "Noise of the server": phrases.noise(e.notes),
     }
-    return tuple(TrustFact(name, said) for name, said in known.items() if said is not None)
+    return tuple(TrustFact(name, words) for name, words in known.items() if words is not None)
 
 
 def _sampling(e: Explanation) -> str:

@@ -1,4 +1,4 @@
-"""Explanations as the component paints them: the layout that every other view has, as plain JSON values."""
+"""Explanations as the component draws them: the layout of every other view, as plain JSON values."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -27,7 +27,7 @@ BAR = 0.75
 
 @dataclass(frozen=True, slots=True)
 class PaintedSpan:
-    """Some characters, from `start` to `end` of their text in code points; `said` is empty where they have no score.
+    """Some characters, from `start` to `end` of their text in code points; `said` is empty without a score.
 
     `colour` is what the style sheet paints, as variables of a style; empty without a finite score. `name` is that of a
     part, such as the role of a message.
@@ -45,7 +45,7 @@ class PaintedSpan:
 
 @dataclass(frozen=True, slots=True)
 class PaintedPassage:
-    """One of the one or two texts, with what stands over it."""
+    """One of the one or two texts, with its heading."""
 
     label: str
     spans: tuple[PaintedSpan, ...]
@@ -65,7 +65,7 @@ class PaintedBar:
 
 @dataclass(frozen=True, slots=True)
 class Painted:
-    """An explanation as the component paints it."""
+    """An explanation as the component draws it."""
 
     unit: str
     signed: bool
@@ -85,7 +85,7 @@ class Painted:
 
 @dataclass(frozen=True, slots=True)
 class ComparedView:
-    """Explanations side by side, on one scale where they have one; of two, what is to be said of both."""
+    """Explanations side by side, on one scale if they have one; for two, a comparison."""
 
     views: tuple[Painted, ...]
     remarks: tuple[str, ...]
@@ -96,9 +96,9 @@ def seen(explanations: Sequence[Explanation]) -> dict[str, object]:
     told_apart = apart(explanations)
     shared = None if told_apart or not explanations else max(map(largest, explanations))
     of_two = (change, agreement, _targets) if len(explanations) == 2 else ()
-    remarks = [*(said(*explanations) for said in of_two), told_apart]
-    told = ComparedView(tuple(_painted(layout(e, shared)) for e in explanations), tuple(filter(None, remarks)))
-    values: dict[str, object] = plain_values(asdict(told))
+    remarks = [*(remark(*explanations) for remark in of_two), told_apart]
+    view = ComparedView(tuple(_painted(layout(e, shared)) for e in explanations), tuple(filter(None, remarks)))
+    values: dict[str, object] = plain_values(asdict(view))
     return values
 
 

@@ -37,7 +37,7 @@ MOST = 1000
 
 
 class Widget(anywidget.AnyWidget):
-    """A text with its map, to be edited in place: every change is predicted and explained again.
+    """A text with its map that can be edited in place: every change is predicted and explained again.
 
     Works both ways: `w.text = "..."` changes what is shown, and what is typed is in `w.text`; so are `method`, `unit`,
     `target` and `of`, and `model_name` where several models are given. `w.explanation` is the explanation of these
@@ -101,7 +101,7 @@ class Widget(anywidget.AnyWidget):
 
     @property
     def explanation(self) -> Any:
-        """The explanation of the present settings, computed if it is not there yet. Raises RaisonErrors.
+        """The explanation for the current settings, computed if necessary. Raises RaisonErrors.
 
         An Explanation; of a model that writes a GenerationExplanation.
         """
@@ -112,8 +112,8 @@ class Widget(anywidget.AnyWidget):
         settings = {"model": self.model_name, **shared}
         if self.face == "predict":
             return ExplainRequest.read({**settings, "target": self.target})
-        own = {"output": self.output} if self.output else {"max_new_tokens": self.max_new_tokens}
-        return WritingRequest.read({**settings, **own})
+        output = {"output": self.output} if self.output else {"max_new_tokens": self.max_new_tokens}
+        return WritingRequest.read({**settings, **output})
 
     def _explained(self, request: ExplainRequest | WritingRequest) -> Explanation | GenerationExplanation:
         # A cell asks for what the page may be waiting for at the same time.

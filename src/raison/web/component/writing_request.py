@@ -1,4 +1,4 @@
-"""What the component asks of a model that writes, read from JSON, and answered by models of this process."""
+"""Requests of the component to a generative model, read from JSON, and answered by models of this process."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ Asked = str | tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class WritingRequest:
-    """One explained answer that is asked for; `output` None is the model's own, of at most so many tokens."""
+    """A request for one explained answer; `output` None is the model's own, of limited length."""
 
     model: str
     text: Asked
@@ -40,11 +40,11 @@ class WritingRequest:
     @classmethod
     def read(cls, body: Mapping[str, object]) -> "WritingRequest":
         """From a JSON object. Raises a RaisonError in one line."""
-        found = Fields(body, "a request")
+        fields = Fields(body, "a request")
         for name in body:
             if name not in _FIELDS:
                 raise UnknownNameError("field of a request", name, _FIELDS)
-        found.need(["model", "text"])
+        fields.need(["model", "text"])
         known = Fields({"method": "auto", "unit": "word", **body}, "a request")
         for name in ("model", "method", "unit"):
             known.string(name)
@@ -57,12 +57,12 @@ class WritingRequest:
         return cls(**values)
 
 
-def asked_text(found: Fields) -> Asked:
+def asked_text(fields: Fields) -> Asked:
     """The prompt or the chat of a request. Raises DataError."""
-    text = found.data["text"]
+    text = fields.data["text"]
     if isinstance(text, str):
         return text
-    messages = list(found.objects("text"))
+    messages = list(fields.objects("text"))
     for message in messages:
         message.need(["role", "content"])
         message.string("role")
@@ -71,9 +71,9 @@ def asked_text(found: Fields) -> Asked:
 
 
 def written(model: Writer, request: WritingRequest) -> GenerationExplanation:
-    """The explained answer that is asked for. Raises RaisonErrors."""
+    """The requested explained answer. Raises RaisonErrors."""
     contrast = request.contrast
-    found = explain(
+    explanation = explain(
         cast("Any", model),
         cast("Any", plain(request.text)),
         request.method,
@@ -84,11 +84,11 @@ def written(model: Writer, request: WritingRequest) -> GenerationExplanation:
         contrast=None if contrast is None else list(contrast),
         progress=False,
     )
-    return cast("GenerationExplanation", found)
+    return cast("GenerationExplanation", explanation)
 
 
 def answered(models: Mapping[str, Writer], ask: str, body: Mapping[str, object]) -> dict[str, object]:
-    """The answer to whatever the component asks of models that write. Raises RaisonErrors."""
+    """The answer to any request of the component to generative models. Raises RaisonErrors."""
     if ask in VIEWS:
         return VIEWS[ask](body)
     if ask not in ("explain", "predict"):
@@ -103,9 +103,9 @@ def answered(models: Mapping[str, Writer], ask: str, body: Mapping[str, object])
 
 
 def continued(model: Writer, text: Any, tokens: int | None) -> dict[str, object]:
-    """What a model writes after a prompt or a chat, in plain JSON values."""
-    asked, _ = one_prompt(InputOptions(), text)
-    prompt = model.prompt(asked)
+    """The model's output for a prompt or a chat, in plain JSON values."""
+    given, _ = one_prompt(InputOptions(), text)
+    prompt = model.prompt(given)
     output = model.continuation(prompt, tokens or NEW_TOKENS)
     return {"model": model.name, "outputs": "text", "prompt": prompt.text, "output": output.text}
 
@@ -123,10 +123,10 @@ def plain(text: Asked) -> str | list[dict[str, str]]:
     return text if isinstance(text, str) else [{"role": role, "content": content} for role, content in text]
 
 
-def _contrast(found: Fields) -> tuple[str | int, ...] | None:
-    if found.data.get("contrast") is None:
+def _contrast(fields: Fields) -> tuple[str | int, ...] | None:
+    if fields.data.get("contrast") is None:
         return None
-    items = found.items("contrast")
+    items = fields.items("contrast")
     if not all(isinstance(item, str) or type(item) is int for item in items):
         raise DataError("not a request: contrast is a list of words and of tokens' numbers, one for each output token.")
     return items

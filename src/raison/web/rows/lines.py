@@ -1,4 +1,4 @@
-"""What is shown of a run: its facts, and its texts as lines of a table."""
+"""A run as shown: its facts, and its texts as lines of a table."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -129,34 +129,34 @@ def line_of(number: int, e: Listable, name: str = "", label: str | None = None) 
     )
 
 
-def _written(number: int, found: GenerationExplanation | Citations, name: str) -> RunLine:
-    told = listed(number, found)
+def _written(number: int, result: GenerationExplanation | Citations, name: str) -> RunLine:
+    entry = listed(number, result)
     return RunLine(
         number=number,
         id=name,
-        text=(found.question or found.prompt) if isinstance(found, Citations) else found.prompt,
+        text=(result.question or result.prompt) if isinstance(result, Citations) else result.prompt,
         label=None,
-        prediction=told.said,
-        target=told.explained,
+        prediction=entry.said,
+        target=entry.explained,
         confidence=None,
-        units=told.units,
+        units=entry.units,
         top=None,
-        evaluations=found.evaluations,
-        gradients=0 if isinstance(found, Citations) else found.gradients,
-        seconds=found.seconds,
-        size=len(found.statements if isinstance(found, Citations) else found.tokens),
-        strongest=strongest_of(found),
+        evaluations=result.evaluations,
+        gradients=0 if isinstance(result, Citations) else result.gradients,
+        seconds=result.seconds,
+        size=len(result.statements if isinstance(result, Citations) else result.tokens),
+        strongest=strongest_of(result),
     )
 
 
 def as_classes(labels: Sequence[str], classes: tuple[str, ...]) -> list[str | None]:
-    """Labels of data ("" for none) as the model's classes; None throughout where one of them is no class.
+    """Labels of data ("" for none) as the model's classes; None throughout if one of them is not a class.
 
     Numbers are classes as in `Dataset.class_indices`.
     """
     rows = typed_labels(tuple(Row("", label, number) for number, label in enumerate(labels) if label))
     try:
-        found = iter(Dataset("labels", rows).class_indices(classes))
+        indices = iter(Dataset("labels", rows).class_indices(classes))
     except InputError:
         return [None] * len(labels)
-    return [classes[next(found)] if label else None for label in labels]
+    return [classes[next(indices)] if label else None for label in labels]

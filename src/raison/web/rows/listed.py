@@ -1,4 +1,4 @@
-"""A list of explanations as one run: what its table asks, answered from memory in slices."""
+"""A list of explanations as one run, whose table is answered from memory in slices."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
@@ -37,7 +37,7 @@ class Listed:
 
     @cached_property
     def facts(self) -> RunFacts:
-        """What is known of the whole list."""
+        """The facts about the whole list."""
         models, quantities = ({getattr(e, name) for e in self.explanations} for name in ("model", "of"))
         units = {"source" if isinstance(e, Citations) else e.unit for e in self.explanations}
         kinds = {kind_of(e) for e in self.explanations}
@@ -49,7 +49,9 @@ class Listed:
             unit=units.pop() if len(units) == 1 else "unit",
             of=quantities.pop() if len(quantities) == 1 else "",
             gives=kinds.pop() if len(kinds) == 1 else "",
-            rows=tuple(RowFacts(row, self.explanations[own[0]].method, (0,), None) for row, own in self._rows.items()),
+            rows=tuple(
+                RowFacts(row, self.explanations[numbers[0]].method, (0,), None) for row, numbers in self._rows.items()
+            ),
             metrics=(),
             explained=True,
             labelled=any(label is not None for label in self.labels),
@@ -86,10 +88,10 @@ class Listed:
         return _plain({"slices": [asdict(one) for one in strata(self._lines(body))]})
 
     def words(self, body: Mapping[str, object]) -> dict[str, object]:
-        """The words of a row. Raises InputError for what was written: it has no classes."""
-        own = [self.explanations[number] for number in self._row(body)[:OVERVIEW]]
-        explanations = [e for e in own if isinstance(e, Explanation)]
-        if len(explanations) < len(own):
+        """The words of a row. Raises InputError for generated outputs, which have no classes."""
+        results = [self.explanations[number] for number in self._row(body)[:OVERVIEW]]
+        explanations = [e for e in results if isinstance(e, Explanation)]
+        if len(explanations) < len(results):
             raise InputError("words are told of predictions, and these explain what a model wrote.")
         return _plain(asdict(overview(explanations)))
 
@@ -98,7 +100,7 @@ class Listed:
         return self.at(body).to_dict()
 
     def at(self, body: Mapping[str, object]) -> Listable:
-        """The same. Raises InputError for a number that there is not."""
+        """The same. Raises InputError for a number that does not exist."""
         number = _value("number", body.get("number", ""))
         if not isinstance(number, int) or not 0 <= number < len(self.explanations):
             raise InputError(f"there is no text {number!r:.40}: there are {len(self.explanations)}, counted from 0.")
@@ -146,6 +148,6 @@ def _value(name: str, value: object) -> Any:
         raise InputError(f"{name} cannot be {value!r:.40}.") from error
 
 
-def _plain(told: Mapping[str, object]) -> dict[str, object]:
-    values: dict[str, object] = plain_values(told)
+def _plain(record: Mapping[str, object]) -> dict[str, object]:
+    values: dict[str, object] = plain_values(record)
     return values

@@ -28,7 +28,7 @@ LONGEST = 200
 
 @dataclass(frozen=True, slots=True)
 class TextFilter:
-    """Which texts are wanted; None asks nothing."""
+    """Which texts are wanted; None means no condition."""
 
     prediction: str | None = None
     target: str | None = None
@@ -77,21 +77,21 @@ class Slice:
 
 
 def slice_of(lines: Sequence[RunLine], wanted: TextFilter, cut: Cut) -> Slice:
-    """The slice. Raises UnknownNameError for an order that there is not, InputError for what the run does not know."""
+    """The slice. Raises UnknownNameError for an unknown order, InputError for data that the run lacks."""
     tests = list(_tests(wanted))
     if lines and lines[0].text is None and (wanted.word or wanted.top):
         raise InputError("this run holds records only, without texts: word and top are not known.")
-    found = [line for line in lines if all(test(line) for test in tests)]
+    matching = [line for line in lines if all(test(line) for test in tests)]
     key = _key(lines, cut.sort)
-    found.sort(key=key, reverse=cut.descending)
+    matching.sort(key=key, reverse=cut.descending)
     # What has no value stands behind all others, in either order.
-    found.sort(key=lambda line: not key(line)[0])
+    matching.sort(key=lambda line: not key(line)[0])
     return Slice(
         texts=len(lines),
-        matching=len(found),
-        accuracy=accuracy_of(found),
+        matching=len(matching),
+        accuracy=accuracy_of(matching),
         start=cut.start,
-        rows=tuple(found[cut.start : cut.start + cut.count]),
+        rows=tuple(matching[cut.start : cut.start + cut.count]),
     )
 
 

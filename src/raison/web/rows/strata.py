@@ -1,4 +1,4 @@
-"""All texts of a row cut into slices, by what is known of each, with the accuracy in every slice."""
+"""All texts of a row divided into slices by their known properties, with the accuracy in every slice."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,23 +41,23 @@ def strata(lines: Sequence[RunLine]) -> list[Stratum]:
 def _named(lines: Sequence[RunLine], by: By, value: Callable[[RunLine], str | None]) -> Iterator[Stratum]:
     counts = Counter(name for line in lines if (name := value(line)) is not None)
     for name, count in counts.most_common(MOST):
-        own = [line for line in lines if value(line) == name]
-        yield Stratum(by, {by: name}, count, accuracy_of(own))
+        members = [line for line in lines if value(line) == name]
+        yield Stratum(by, {by: name}, count, accuracy_of(members))
 
 
 def _quarters(
     lines: Sequence[RunLine], by: By, least: str, most: str, value: Callable[[RunLine], float | None]
 ) -> Iterator[Stratum]:
     """About a quarter of the texts each; equal values stay together, and each slice ends with values that occur."""
-    known = sorted({found for line in lines if (found := value(line)) is not None})
+    known = sorted({number for line in lines if (number := value(line)) is not None})
     if len(known) < len(QUARTERS) + 1:
         return
-    values = [found for line in lines if (found := value(line)) is not None]
+    values = [number for line in lines if (number := value(line)) is not None]
     edges = np.quantile(values, QUARTERS, method="lower").tolist()
     start = known[0]
     for edge in [*dict.fromkeys(edges), known[-1]]:
         inside = [one for one in known if start <= one <= edge]
         if inside:
-            own = [line for line in lines if (found := value(line)) is not None and start <= found <= edge]
-            yield Stratum(by, {least: inside[0], most: inside[-1]}, len(own), accuracy_of(own))
+            members = [line for line in lines if (number := value(line)) is not None and start <= number <= edge]
+            yield Stratum(by, {least: inside[0], most: inside[-1]}, len(members), accuracy_of(members))
         start = next((one for one in known if one > edge), float("inf"))

@@ -1,1 +1,1 @@
-"""`raison serve`: explanations over HTTP. docs/serve.md says what is asked and answered."""
+"""`raison serve`: explanations over HTTP. docs/serve.md describes requests and answers."""

@@ -1,4 +1,4 @@
-"""The application: its paths, and what it says of errors."""
+"""The application: its paths, and its error responses."""
 
 import contextlib
 import inspect
@@ -38,13 +38,13 @@ class ErrorBody(BaseModel):
 
 
 ERRORS: dict[int | str, dict[str, Any]] = {
-    422: {"model": ErrorBody, "description": "What the library says of the call."},
-    429: {"model": ErrorBody, "description": "Too many requests wait; Retry-After says when to come again."},
+    422: {"model": ErrorBody, "description": "The library refuses the call, with its message."},
+    429: {"model": ErrorBody, "description": "Too many requests are waiting; Retry-After says when to retry."},
 }
 
 
 def application(served: ServedModels) -> Guard:
-    """The application that serves these models; it begins when the server does."""
+    """The application that serves these models; it starts with the server."""
 
     @contextlib.asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
@@ -75,8 +75,8 @@ def application(served: ServedModels) -> Guard:
 
 
 def _explaining(app: FastAPI, served: ServedModels) -> None:
-    async def answered(request: Request, asked: ModelRequest) -> Response:
-        answer = await served.answer(request, asked)
+    async def answered(request: Request, call: ModelRequest) -> Response:
+        answer = await served.answer(request, call)
         return Response(answer.content, headers={"server-timing": answer.timing}, media_type="application/json")
 
     @app.post("/api/explain", responses={200: {"model": Explanation}})
@@ -179,9 +179,9 @@ def _error(status: int, line: str, headers: dict[str, str] | None = None) -> Res
 def _asked_of(request: Request) -> type[BaseModel]:
     """What the path of a request takes: its body, or the fields of its query."""
     taken = inspect.signature(request.scope["endpoint"]).parameters.values()
-    (found,) = (one.annotation for one in taken if one.name in ("body", "query"))
-    asked: type[BaseModel] = get_args(found)[0] if get_args(found) else found
-    return asked
+    (annotation,) = (one.annotation for one in taken if one.name in ("body", "query"))
+    model: type[BaseModel] = get_args(annotation)[0] if get_args(annotation) else annotation
+    return model
 
 
 def _mistake(error: dict[str, Any], body: type[BaseModel]) -> tuple[int, str]:

@@ -1,4 +1,4 @@
-"""The bodies of requests, as OpenAPI describes them. What their values mean is the library's to check."""
+"""The bodies of requests, as OpenAPI describes them. The library checks their values."""
 
 from typing import Annotated, Any, Literal
 
@@ -128,7 +128,7 @@ def tupled(value: Any) -> Any:
 
 
 def described(name: str, body: type[BaseModel] = ExplainBody) -> str:
-    """What a field of a body may hold, to follow "give"."""
+    """The allowed values of a field of a body, to follow "give"."""
     field = body.model_fields.get(name)
     return "another" if field is None or field.description is None else field.description
 

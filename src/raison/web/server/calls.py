@@ -1,4 +1,4 @@
-"""Requests as calls of the library: what may be asked, which requests go together, and their answers."""
+"""Requests as calls of the library: what is allowed, which requests are batched, and their answers."""
 
 import hashlib
 from abc import ABC, abstractmethod
@@ -48,14 +48,14 @@ class ModelRequest(ABC):
     @property
     @abstractmethod
     def settings(self) -> str:
-        """All but the text, equal where the same is asked."""
+        """All but the text; equal for equal requests."""
 
     @abstractmethod
     def check(self, model: LanguageModel | Writer, limits: Limits) -> None:
-        """Raise a RaisonError for a text that cannot be answered, before it is answered with others."""
+        """Raise a RaisonError for an invalid text, before it joins a batch."""
 
     @abstractmethod
-    def run(self, model: Any, asked: Sequence["ModelRequest"]) -> list[bytes]:
+    def run(self, model: Any, requests: Sequence["ModelRequest"]) -> list[bytes]:
         """The answers of requests that join, in JSON. Raises RaisonErrors."""
 
     @property
@@ -80,7 +80,7 @@ class AskedExplanation(ModelRequest):
 
     @classmethod
     def read(cls, body: ExplainBody, limits: Limits) -> "AskedExplanation":
-        """Raises a RaisonError for what no text could be explained by."""
+        """Raises a RaisonError for settings that are invalid for any text."""
         _check_size(body, limits)
         within = "" if body.budget is None else f"auto(budget={body.budget})"
         if within and body.method != "auto":
@@ -107,8 +107,8 @@ class AskedExplanation(ModelRequest):
             return
         reading = InputOptions(cast("Any", body.unit), tupled_spans(body.units), None, body.language)
         if isinstance(model, Writer):
-            asked, unit = one_prompt(reading, text)
-            count = len(model.prompt(asked).units(unit)[0])
+            prompt, unit = one_prompt(reading, text)
+            count = len(model.prompt(prompt).units(unit)[0])
             # With `earlier`, the answer's tokens are units, too.
             count += (body.max_new_tokens or NEW_TOKENS) if body.earlier else 0
         else:
@@ -120,12 +120,12 @@ class AskedExplanation(ModelRequest):
                 f"{limits.passes:,}: take another method, fewer samples or unit='sentence'."
             )
 
-    def run(self, model: Any, asked: Sequence[ModelRequest]) -> list[bytes]:
-        body, texts = self.body, [_text(one) for one in asked]
+    def run(self, model: Any, requests: Sequence[ModelRequest]) -> list[bytes]:
+        body, texts = self.body, [_text(one) for one in requests]
         spans = tupled_spans(body.units)
         units: Any = spans if spans is None or isinstance(spans, str) else [spans] * len(texts)
         # Which of the signatures of `explain` it is, the request says.
-        found: Any = explain(
+        explanations: Any = explain(
             model,
             cast("Any", texts),
             self.method,
@@ -146,7 +146,7 @@ class AskedExplanation(ModelRequest):
             earlier=body.earlier,
             threshold=body.threshold,
         )
-        return [json_of(_plain(one)) for one in found]
+        return [json_of(_plain(one)) for one in explanations]
 
 
 @dataclass(frozen=True)
@@ -177,19 +177,19 @@ class AskedPrediction(ModelRequest):
         texts, unit, _ = InputOptions().any(text)
         model.encode(texts, unit, self.body.truncate)
 
-    def run(self, model: Any, asked: Sequence[ModelRequest]) -> list[bytes]:
-        texts, tokens = [_text(one) for one in asked], self.body.max_new_tokens
+    def run(self, model: Any, requests: Sequence[ModelRequest]) -> list[bytes]:
+        texts, tokens = [_text(one) for one in requests], self.body.max_new_tokens
         if isinstance(model, Writer):
             return [json_of(continued(model, text, tokens)) for text in texts]
         if tokens is not None:
             raise InputError("max_new_tokens is for a language model that writes: leave it out.")
         # A method that looks at nothing: what is left is the prediction.
-        found = explain(model, cast("Any", texts), "random", truncate=self.body.truncate, progress=False)
-        return [json_of(_predicted(one)) for one in cast("list[Explanation]", found)]
+        explanations = explain(model, cast("Any", texts), "random", truncate=self.body.truncate, progress=False)
+        return [json_of(_predicted(one)) for one in cast("list[Explanation]", explanations)]
 
 
 def check_call(instance: object, limits: Limits) -> None:
-    """Raise InputError for a method or metric whose settings name a file or a model, or ask for too much.
+    """Raise InputError for a method or metric whose settings name a file or a model, or exceed the limits.
 
     A setting may itself be a call: the same holds of that one.
     """
@@ -208,7 +208,7 @@ def check_call(instance: object, limits: Limits) -> None:
 
 
 def passes(method: Method, units: int) -> int:
-    """Passes, forward and backward, that one text may take."""
+    """The maximum number of forward and backward passes for one text."""
     costs = [part.cost(units) for part in method.parts]
     return sum(cost.forwards + cost.backwards for cost in costs)
 
@@ -221,15 +221,15 @@ def tupled_spans(units: Any) -> Any:
 
 
 def _check_size(body: PredictBody, limits: Limits) -> None:
-    if (found := characters(body)) > limits.characters:
-        raise InputError(f"the text has {found:,} characters, and this server reads {limits.characters:,}.")
+    if (size := characters(body)) > limits.characters:
+        raise InputError(f"the text has {size:,} characters, and this server reads {limits.characters:,}.")
     if (body.max_new_tokens or 0) > limits.new_tokens:
         raise InputError(f"max_new_tokens is {body.max_new_tokens}, and this server allows {limits.new_tokens}.")
 
 
-def _text(asked: ModelRequest) -> Any:
+def _text(request: ModelRequest) -> Any:
     """The text of a request that joined this one."""
-    return given(cast("PredictBody", asked.body).text)
+    return given(cast("PredictBody", request.body).text)
 
 
 def _is_ranking(text: object) -> bool:
@@ -247,13 +247,17 @@ def _parts(value: object) -> Iterator[object]:
         yield value
 
 
-def _plain(found: object) -> object:
+def _plain(explanation: object) -> object:
     """The explanation as JSON values, or those of each target."""
-    return [one.to_dict() for one in found] if isinstance(found, list) else cast("Explanation", found).to_dict()
+    return (
+        [one.to_dict() for one in explanation]
+        if isinstance(explanation, list)
+        else cast("Explanation", explanation).to_dict()
+    )
 
 
 def json_of(value: object) -> bytes:
-    """An answer in JSON. Raises InputError for one that is too long."""
+    """An answer in JSON. Raises InputError if it is too long."""
     answer = dump(value).encode()
     if len(answer) > ANSWER:
         raise InputError(f"the answer has {len(answer):,} bytes, and this server gives {ANSWER:,}: ask for less.")
@@ -264,6 +268,6 @@ def _predicted(e: Explanation) -> dict[str, object]:
     """What of an explanation is the prediction, by the same names."""
     known = e.to_dict()
     names = ("model", "text", "outputs", "classes", "probabilities", "truncated", "answer", "place")
-    told: dict[str, object] = {name: known[name] for name in names if name in known}
+    prediction: dict[str, object] = {name: known[name] for name in names if name in known}
     value = e.value_full if e.outputs == "number" else None
-    return {**told, "prediction": e.prediction, "decided": list(e.decided), "value": value}
+    return {**prediction, "prediction": e.prediction, "decided": list(e.decided), "value": value}

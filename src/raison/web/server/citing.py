@@ -30,10 +30,10 @@ class AskedCitations(ModelRequest):
 
     @classmethod
     def read(cls, body: CiteBody, limits: Limits) -> "AskedCitations":
-        """Raises a RaisonError for what no question could be asked with."""
-        if (found := characters(body)) > limits.characters:
+        """Raises a RaisonError for settings that are invalid for any question."""
+        if (size := characters(body)) > limits.characters:
             raise InputError(
-                f"question, sources and answer have {found:,} characters, and this server reads {limits.characters:,}."
+                f"question, sources and answer have {size:,} characters, and this server reads {limits.characters:,}."
             )
         if (body.max_new_tokens or 0) > limits.new_tokens:
             raise InputError(f"max_new_tokens is {body.max_new_tokens}, and this server allows {limits.new_tokens}.")
@@ -42,8 +42,8 @@ class AskedCitations(ModelRequest):
             raise UnknownNameError("template", body.template, names())
         method = method_of(body.method, body.within, body.draws)
         check_call(method, limits)
-        own = None if body.answer is not None else min(NEW_TOKENS, limits.new_tokens)
-        return cls(body, method, body.max_new_tokens or own)
+        limit = None if body.answer is not None else min(NEW_TOKENS, limits.new_tokens)
+        return cls(body, method, body.max_new_tokens or limit)
 
     @property
     def about(self) -> object:
@@ -67,9 +67,9 @@ class AskedCitations(ModelRequest):
                 f"{limits.passes:,}: take fewer sources, fewer draws or within='source'."
             )
 
-    def run(self, model: Any, asked: Sequence[ModelRequest]) -> list[bytes]:
+    def run(self, model: Any, requests: Sequence[ModelRequest]) -> list[bytes]:
         body = self.body
-        found = cite(
+        citations = cite(
             model,
             _question(body),
             body.sources,
@@ -83,7 +83,7 @@ class AskedCitations(ModelRequest):
             max_new_tokens=self.max_new_tokens,
             draws=body.draws,
         )
-        return [json_of(found.to_dict())]
+        return [json_of(citations.to_dict())]
 
 
 def _question(body: CiteBody) -> Any:

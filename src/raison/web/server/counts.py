@@ -1,4 +1,4 @@
-"""What happened, as numbers for Prometheus. No text is in them."""
+"""Counters for Prometheus, without any text."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -39,7 +39,7 @@ class Counts:
         self._kept.inc()
 
     def holds(self, size: int) -> None:
-        """Results of so many bytes are kept."""
+        """Results of this many bytes are kept."""
         self._kept_bytes.set(size)
 
     def answered(self, model: str, count: int, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""What a page needs to know before it asks: the models, the methods, the limits."""
+"""The facts that a page needs first: the models, the methods, the limits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -15,7 +15,7 @@ from raison.web.server.settings import ANSWER, BODY, Limits
 
 @dataclass(frozen=True, slots=True)
 class LimitFacts:
-    """What a request may take; see the options of `raison serve`."""
+    """The limits of a request; see the options of `raison serve`."""
 
     characters: int
     passes: int

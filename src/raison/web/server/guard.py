@@ -1,4 +1,4 @@
-"""Before any request is read: who asks, from which page, and how much. Behind every answer: its headers."""
+"""Checks before any request is read: client, page and size. After every answer: its headers."""
 
 import asyncio
 import hmac
@@ -71,7 +71,7 @@ class RequestRefusedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RequestHead:
-    """What a request says of itself before its body."""
+    """The part of a request before its body."""
 
     method: str
     path: str
@@ -87,12 +87,12 @@ class RequestHead:
 
     @property
     def is_navigation(self) -> bool:
-        """Whether somebody opens the page, by a link of another site perhaps."""
+        """Whether somebody opens the page, perhaps through a link on another site."""
         return self.method == "GET" and self.path in PAGES and self.headers.get("sec-fetch-mode") == "navigate"
 
 
 class Guard:
-    """An application that only lets in what may come in."""
+    """An application that only admits allowed requests."""
 
     def __init__(self, app: App, access: Access, counts: Counts, log_texts: bool = False) -> None:
         self._app = app
@@ -131,12 +131,18 @@ class Guard:
     def _check(self, asking: RequestHead) -> None:
         host = asking.headers.get("host", "")
         if not self._called(host):
-            raise RequestRefusedError(403, "this Host is not the server's: give --allow-host if it is.")
+            raise RequestRefusedError(
+                403, "this Host is not the server's: if it is, start the server with --allow-host."
+            )
         origin = asking.headers.get("origin")
         if origin is not None and urlsplit_host(origin) != host.lower():
-            raise RequestRefusedError(403, "another site asks (Origin): only this server's page may.")
+            raise RequestRefusedError(
+                403, "the request comes from another site (Origin): only this server's page may send it."
+            )
         if asking.headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and not asking.is_navigation:
-            raise RequestRefusedError(403, "another site asks (Sec-Fetch-Site): only this server's page may.")
+            raise RequestRefusedError(
+                403, "the request comes from another site (Sec-Fetch-Site): only this server's page may send it."
+            )
         if asking.path in OPEN or asking.path.startswith(ASSETS) or self._access.token is None:
             return
         scheme, _, token = asking.headers.get("authorization", "").partition(" ")
@@ -163,8 +169,8 @@ class _HeaderSender:
         """Pass a part of the answer on."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            own = {name for name, _ in message["headers"]}
-            more = [(name, value) for name, value in HEADERS if name not in own]
+            names = {name for name, _ in message["headers"]}
+            more = [(name, value) for name, value in HEADERS if name not in names]
             message = {**message, "headers": [*message["headers"], *more]}
         await self._send(message)
 

@@ -1,4 +1,4 @@
-"""Results of earlier requests, the latest used ones, up to so many bytes."""
+"""Results of the most recently used requests, up to a number of bytes."""
 
 import threading
 from collections import OrderedDict

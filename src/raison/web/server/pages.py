@@ -1,4 +1,4 @@
-"""The pages at / and /runs: the component, its files, and what it asks of the server besides explanations."""
+"""The pages at / and /runs: the component, its files, and its requests besides explanations."""
 
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -70,7 +70,7 @@ class TrustBody(BaseModel):
 
 
 class OutputBody(BaseModel):
-    """An explained output, of which something is asked."""
+    """A request about an explained output."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 

@@ -25,7 +25,7 @@ GRACE = 5
 
 
 class Patient(H11Protocol):
-    """uvicorn's protocol, which waits for the head of a request forever; this one does not."""
+    """uvicorn's protocol with a timeout for the head of a request."""
 
     _idle_since: RequestResponseCycle | str | None = ""
     """The last request's cycle when the connection was seen without a request; "" if it was not."""
@@ -47,7 +47,7 @@ class Patient(H11Protocol):
 
 
 def listening(access: Access) -> socket.socket:
-    """A socket at the address. Raises OSError, as where the port is taken."""
+    """A socket at the address. Raises OSError, for example if the port is in use."""
     family = socket.AF_INET6 if ":" in access.host else socket.AF_INET
     return socket.create_server((access.host, access.port), family=family, backlog=2048)
 
@@ -63,7 +63,7 @@ def run(served: ServedModels, ready: Callable[[str], None]) -> None:
 
 
 def server_of(served: ServedModels) -> uvicorn.Server:
-    """uvicorn with what it is told here."""
+    """uvicorn with our settings."""
     config = uvicorn.Config(
         application(served),
         http=Patient,

@@ -1,4 +1,4 @@
-"""What a server is told when it starts."""
+"""The settings of a server."""
 
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -22,7 +22,7 @@ SHORTEST = 16
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one request may take, and how many may wait."""
+    """Limits of one request, and of waiting requests."""
 
     characters: Annotated[int, Setting("Characters of a request's texts.", 1, options=("--max-characters",))] = 20_000
     passes: Annotated[int, Setting("Passes that one explanation may take.", 1, options=("--max-passes",))] = 5_000
@@ -46,25 +46,25 @@ class Access:
     host: Annotated[str, Setting("Address to listen on.")] = "127.0.0.1"
     port: Annotated[int, Setting("Port to listen on.", 0, most=65535)] = 8000
     token: Annotated[
-        str | None, Setting(f"Ask for this token ({TOKEN} does the same); needed beyond this machine.")
+        str | None, Setting(f"Require this token ({TOKEN} does the same); needed beyond this machine.")
     ] = None
-    behind_proxy: Annotated[bool, Setting("A proxy in front asks who comes; its X-Forwarded-For names the client.")] = (
-        False
-    )
+    behind_proxy: Annotated[
+        bool, Setting("A proxy in front authenticates clients; its X-Forwarded-For names the client.")
+    ] = False
     allow_host: Annotated[
-        tuple[str, ...], Setting("Names by which the server may be called besides its address, with commas between.")
+        tuple[str, ...], Setting("Comma-separated host names of the server besides its address.")
     ] = ()
 
     def check(self) -> None:
-        """Raise InputError unless only those can come who are meant to."""
+        """Raise InputError unless access is restricted as intended."""
         if self.token is not None and not (self.token.isascii() and self.token.isprintable() and " " not in self.token):
-            raise InputError("a token is of printable ASCII characters without spaces.")
+            raise InputError("a token must consist of printable ASCII characters without spaces.")
         if self.token is not None and len(self.token) < SHORTEST:
-            raise InputError(f"a token has at least {SHORTEST} characters, so that nobody guesses it.")
+            raise InputError(f"a token needs at least {SHORTEST} characters, so that nobody can guess it.")
         if not self.is_local and self.token is None and not self.behind_proxy:
             raise InputError(
                 f"--host {self.host} lets other machines in: give --token (or {TOKEN}), or --behind-proxy if a proxy "
-                "in front asks who comes."
+                "in front authenticates clients."
             )
 
     @property
@@ -83,9 +83,9 @@ class VisibleFolders:
     """What requests can see besides the models. `runs` None shows no run."""
 
     runs: Annotated[Path | None, Setting("Folder of comparisons to show.")] = None
-    log_texts: Annotated[bool, Setting("Log the texts of requests, too.")] = False
+    log_texts: Annotated[bool, Setting("Also log the texts of requests.")] = False
 
     def check(self) -> None:
-        """Raise InputError for a folder that is none."""
+        """Raise InputError if the folder does not exist."""
         if self.runs is not None and not self.runs.is_dir():
-            raise InputError(f"--runs {self.runs} is no folder.")
+            raise InputError(f"--runs {self.runs} is not a folder.")

@@ -1,4 +1,4 @@
-"""Who comes next: addresses take turns, and at an address its clients."""
+"""The order of requests: addresses take turns, and so do the clients at an address."""
 
 from collections import OrderedDict, deque
 from collections.abc import Iterator
@@ -52,11 +52,11 @@ class Turns:
         self._count += 1
 
     def remove(self, waiting: Waiting) -> bool:
-        """Take a request back; False where it is not waiting any more."""
-        own = self._own(waiting.client)
-        if waiting not in own:
+        """Withdraw a request; False if it is not waiting any more."""
+        waiting_here = self._own(waiting.client)
+        if waiting not in waiting_here:
             return False
-        own.remove(waiting)
+        waiting_here.remove(waiting)
         self._dropped(waiting.client)
         return True
 
@@ -66,20 +66,20 @@ class Turns:
         Of each client only the next request can join. Whoever joins has had a turn.
         """
         batch: list[Waiting] = []
-        while found := next((w for w in self._next() if not batch or w.asked.joins(batch[0].asked)), None):
-            own = self._addresses[found.client.address]
-            own[found.client.name].popleft()
-            own.move_to_end(found.client.name)
-            self._addresses.move_to_end(found.client.address)
-            self._dropped(found.client)
-            batch.append(found)
+        while first := next((w for w in self._next() if not batch or w.asked.joins(batch[0].asked)), None):
+            queues = self._addresses[first.client.address]
+            queues[first.client.name].popleft()
+            queues.move_to_end(first.client.name)
+            self._addresses.move_to_end(first.client.address)
+            self._dropped(first.client)
+            batch.append(first)
             if len(batch) >= batch[0].asked.together:
                 break
         return batch
 
     def all(self) -> list[Waiting]:
         """Every request that waits."""
-        return [w for clients in self._addresses.values() for own in clients.values() for w in own]
+        return [w for clients in self._addresses.values() for queue in clients.values() for w in queue]
 
     def _next(self) -> Iterator[Waiting]:
         """The next request of each client: one of each address, then another one of each, and so on."""
@@ -87,9 +87,9 @@ class Turns:
         while rings:
             left = []
             for ring in rings:
-                own = next(ring, None)
-                if own is not None:
-                    yield own[0]
+                queue = next(ring, None)
+                if queue is not None:
+                    yield queue[0]
                     left.append(ring)
             rings = left
 

@@ -1,4 +1,4 @@
-"""One model with its queue: requests wait, are answered together, or are taken back."""
+"""One model with its queue: requests wait, are answered together, or are withdrawn."""
 
 import threading
 import time
@@ -19,7 +19,7 @@ LATELY = 20
 
 
 class FullError(Exception):
-    """Too many requests wait. `seconds` is when to come again."""
+    """Too many requests wait. `seconds` is when to retry."""
 
     def __init__(self, line: str, seconds: int) -> None:
         super().__init__(line)
@@ -55,7 +55,7 @@ class Worker:
         self._thread.start()
 
     def stop(self) -> None:
-        """End, also in the middle of the work; requests that wait are cancelled."""
+        """Stop, even in the middle of the work; waiting requests are cancelled."""
         with self._changed:
             self._stopping = True
             for waiting in self._turns.all():
@@ -64,15 +64,17 @@ class Worker:
             self._changed.notify()
         self._thread.join()
 
-    def ask(self, client: Client, asked: ModelRequest) -> Waiting:
+    def ask(self, client: Client, call: ModelRequest) -> Waiting:
         """Put a request into the queue. Raises FullError."""
-        waiting = Waiting(client, asked, since=time.monotonic())
+        waiting = Waiting(client, call, since=time.monotonic())
         with self._changed:
             if self._turns.of(client) >= self._limits.waiting_each:
-                line = f"{self._limits.waiting_each} of your requests wait for {self.name}: wait for their answers."
+                line = (
+                    f"{self._limits.waiting_each} of your requests are waiting for {self.name}: wait for their answers."
+                )
                 raise FullError(line, self._seconds(self._limits.waiting_each))
             if len(self._turns) >= self._limits.waiting:
-                line = f"{len(self._turns)} requests wait for {self.name}: come again later."
+                line = f"{len(self._turns)} requests are waiting for {self.name}: try again later."
                 raise FullError(line, self._seconds(len(self._turns)))
             self._turns.add(waiting)
             self._counts.waiting(self.name, len(self._turns))
@@ -80,7 +82,7 @@ class Worker:
         return waiting
 
     def withdraw(self, waiting: Waiting) -> None:
-        """Take a request back: work that nobody else waits for ends."""
+        """Withdraw a request: work that nobody else waits for is cancelled."""
         with self._changed:
             self._turns.remove(waiting)
             waiting.future.cancel()
@@ -136,8 +138,8 @@ class Worker:
                 raise _EndedError("nobody waits")
             if time.monotonic() > end:
                 raise InputError(
-                    f"this takes more than {self._limits.seconds} seconds, which is all that this server gives: take "
-                    "another method, fewer samples or a shorter text."
+                    f"this takes more than the {self._limits.seconds} seconds that this server allows: use another "
+                    "method, fewer samples or a shorter text."
                 )
 
         try:

@@ -86,7 +86,7 @@ def test_words_that_melt_into_the_prompt_are_refused() -> None:
     with running(Fake(features=LLAMA)) as fake:
         labels = {"negative": "terrible", "positive": "great"}
         prompt = replace(find("sentiment"), labels=labels, shot="{text} is{label}", query="")
-        with pytest.raises(LoadError, match="melts into"):
+        with pytest.raises(LoadError, match="merges with"):
             raison.load(fake.base, prompt=prompt)
 
 

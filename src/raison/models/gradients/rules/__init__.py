@@ -1,1 +1,1 @@
-"""Other ways back through a model than the gradient's; forward values stay its own."""
+"""Modified backward passes; forward values are unchanged."""

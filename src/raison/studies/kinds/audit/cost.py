@@ -1,4 +1,4 @@
-"""What an audit will take, before it runs."""
+"""The cost of an audit, estimated before it runs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -52,7 +52,7 @@ class AuditCost:
 
 
 def cost_of(model: LanguageModel, suite: Suite) -> AuditCost:
-    """Count the passes of an audit that is planned, time some of them and a few steps of its attacks."""
+    """Count the passes of a planned audit; time some of them and a few steps of its attacks."""
     methods = tuple(CATALOGUE.create(name) for name in suite.methods)
     plans = suite.comparisons(model)
     encoding = model.encode(list(suite.texts), suite.settings.unit, suite.settings.truncate)

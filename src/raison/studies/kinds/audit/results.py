@@ -1,4 +1,4 @@
-"""What an audit found: for each method four questions, each with its evidence, a light, and a recommendation.
+"""The results of an audit: for each method four questions, each with its evidence, a light, and a recommendation.
 
     audit.json      what was asked: model, data, methods, what was left out and why, what it was to take
     spent.jsonl     what each job took
@@ -6,8 +6,8 @@
     changes/        a run: the same methods on texts that were changed harmlessly
     trust/          randomised blocks and attacks, as the run of a study of trust
 
-Lights are rules on intervals, written down here and shown with every verdict; they decide nothing that the numbers
-beside them do not say.
+Lights are rules on intervals, written down here and shown with every verdict; they only summarise the numbers shown
+next to them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -99,14 +99,14 @@ class MethodAudit:
 
 @dataclass(frozen=True, slots=True)
 class EstimateHead:
-    """Seconds that the audit was to take."""
+    """The estimated seconds of the audit."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditHead(StudyHead):
-    """What an audit was asked. `unable` says of usual methods that are not in it why, `about` what the model is.
+    """The request of an audit. `unable` gives the reasons for missing default methods, `about` describes the model.
 
     `number` is what a model of one number calls it. `contrasts`: it is explained against another class of each text.
     `others` counts left out answers that are not the model's own. Older versions wrote what jobs took (`spent`) here.
@@ -156,7 +156,7 @@ class Audit(WrittenStudy):
 
     @property
     def left_out(self) -> list[tuple[str, str]]:
-        """What was not tested, a method or a method in a part, and why."""
+        """What was not tested, a method or a part of its tests, and why."""
         listed, header = list(self.header.unable.items()), self.trust.header
         if self.header.others:
             listed.append((f"{self.header.others} more answers", "they are not the model's own"))
@@ -198,7 +198,7 @@ class Audit(WrittenStudy):
 
 
 def read(folder: Path) -> Audit:
-    """Judge what a folder holds. Raises DataError where no text was finished by every method."""
+    """Evaluate a folder's contents. Raises DataError if no text was finished by every method."""
     header = read_marker(folder, AUDIT)
     if header is None:
         raise DataError(f"{folder} contains no audit: it has no {HEADER}.")
@@ -231,12 +231,12 @@ def read(folder: Path) -> Audit:
 
 
 def places(_results: Audit, _claim: Claim) -> list[str]:
-    """An audit states nothing before it is run."""
+    """An audit makes no claims."""
     return []
 
 
 def sample(_results: Audit, _claim: Claim, _place: str) -> None:
-    """An audit states nothing before it is run."""
+    """An audit makes no claims."""
 
 
 def _judged(row: Scores, evidence: tuple[Finding, ...]) -> MethodAudit:

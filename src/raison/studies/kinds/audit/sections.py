@@ -1,4 +1,4 @@
-"""What an audit tells: advice first, then a table of lights, the evidence as figures, and how it was judged."""
+"""The report of an audit: advice first, then a table of lights, the evidence as figures, and the rules."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -137,7 +137,7 @@ _VERDICTS = (
 
 
 def sections(results: Audit, target: Path | None = None) -> Document:
-    """The audit, and, where a folder for pages is given, a page for every method."""
+    """The audit, and, if a folder for pages is given, a page for every method."""
     pages = {} if target is None else _pages(results)
     return Document(
         title=results.title,

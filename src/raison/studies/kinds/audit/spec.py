@@ -1,4 +1,4 @@
-"""What an audit is to do: how much is tried, on what; from a call, or from a study file.
+"""The plan of an audit: which tests on how many texts; from a call, or from a study file.
 
     schema = 1
     kind = "audit"
@@ -14,7 +14,8 @@
     [texts]
     randomised = 16
 
-Without methods those of METHODS that the model allows. [texts] has how many texts are tried for what (AuditPlan).
+Without methods, those of METHODS that the model allows are used. [texts] sets the number of texts for each test
+(AuditPlan).
 """
 
 from collections.abc import Mapping
@@ -78,7 +79,7 @@ _AS_CALLED = {
 
 @dataclass(frozen=True, slots=True)
 class AuditPlan:
-    """How much is tried: faithfulness on all texts, the rest on the first so many."""
+    """The extent of the tests: faithfulness on all texts, the others on the first ones."""
 
     randomised: int = 16
     changed: int = 12
@@ -107,7 +108,7 @@ class AuditFile:
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """A file without mistakes, or what a call asks for: then model and data are there already."""
+    """A valid file, or the request of a call, with model and data already loaded."""
 
     methods: tuple[str, ...] | None
     settings: Settings
@@ -182,7 +183,7 @@ def _is_predicted(target: object) -> bool:
 
 
 def suite_of(subject: AuditSubject, spec: Audited, data: str) -> Suite:
-    """Check what is asked for of a model and texts, which are called `data`."""
+    """Check the request for a model and texts, which are called `data`."""
     model, texts, settings, methods = subject.model, subject.texts, subject.settings, spec.methods
     if len(texts) < 2:
         raise InputError("an audit needs a list of at least 2 texts, since an interval needs several.")

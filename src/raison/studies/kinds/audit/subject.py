@@ -1,4 +1,4 @@
-"""What is audited: a model and texts, or a language model and answers that it gives itself."""
+"""The subject of an audit: a model and texts, or a language model and its own answers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from raison.text.sourced import SourceTemplate
 
 @dataclass(frozen=True, slots=True)
 class AuditSubject:
-    """`answers` are those of a language model that writes; `others` counts those that it does not give itself."""
+    """`answers` are those of a generative language model; `others` counts answers that are not its own."""
 
     model: LanguageModel
     texts: Sequence[Given]
@@ -35,7 +35,7 @@ def subject_of(
     settings: Settings | None,
     template: SourceTemplate | str | Path | None,
 ) -> AuditSubject:
-    """Texts as a call gives them, and the model that predicts them. Raises InputError, DataError."""
+    """The texts of a call, and the model that predicts them. Raises InputError, DataError."""
     if isinstance(model, Writer):
         return _written(model, texts, reading, settings, template)
     check_model(model)
@@ -67,7 +67,9 @@ def _written(
             "leave the answers out to audit the model's own."
         )
     explained = judged(writer, answers, replace(reading, unit=None if settings is None else settings.unit))
-    return AuditSubject(explained.model, explained.texts, replace(settings or Settings(), unit=explained.unit), answers, others)
+    return AuditSubject(
+        explained.model, explained.texts, replace(settings or Settings(), unit=explained.unit), answers, others
+    )
 
 
 def _read(reading: InputOptions, texts: Any, settings: Settings) -> tuple[list[Given], Settings]:

@@ -51,7 +51,7 @@ from raison.trust.trial import Bench, entry_of
 
 @dataclass(frozen=True, kw_only=True)
 class Examined(kind.Examined):
-    """An audit that can be run. `given` is the model of a call; that of a file is loaded when it is asked for."""
+    """An audit that can be run. `given` is the model of a call; that of a file is loaded on demand."""
 
     suite: Suite
     given: LanguageModel | None
@@ -168,7 +168,7 @@ def _called(
 
 
 def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = ()) -> Examined:
-    """Load the model and the data of a file. Raises StudyError with what stands in the way."""
+    """Load the model and the data of a file. Raises StudyError with every problem found."""
     spec = study.spec
     try:
         data = load_rows(spec.data, limit)

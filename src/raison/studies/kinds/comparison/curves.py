@@ -18,7 +18,7 @@ _TICKS = {float(percent): str(percent) for percent in range(0, 101, 20)}
 
 
 def curves(run: Run, number: int) -> Iterator[Lines]:
-    """A figure for each metric with curves; rows whose maps a metric chose are left out. `number` is the run's."""
+    """A figure for each metric with curves; rows with selected maps are left out. `number` is the run's."""
     texts = finished_texts(run)
     rows = [row for row in run.header.rows if row.selected_by is None]
     for place, metric in enumerate(run.header.single):

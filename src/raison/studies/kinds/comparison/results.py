@@ -1,6 +1,6 @@
 """A comparison's folder: one run for every model and data set; and the folder that `raison compare --out` writes.
 
-    study.json   what all kinds write (raison.studies.folder), the runs' folders in order, what the models are
+    study.json   the common header (raison.studies.folder), the runs' folders in order, facts about the models
     RUN/         run.json, records.jsonl, ... (see raison.runs.run)
 
 A single comparison reads as a study of one run.
@@ -41,7 +41,7 @@ class MetricClaim(Claim):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonHead(StudyHead):
-    """Its runs' folders in order, and what its models are, by their keys: older versions did not write it."""
+    """Its runs' folders in order, and facts about its models by their keys, which older versions did not write."""
 
     runs: tuple[str, ...]
     models: Mapping[str, ModelHead] = field(default_factory=dict)
@@ -79,11 +79,11 @@ class StudyRuns(WrittenStudy):
         return [name for name in self.header.runs if name not in self.runs]
 
     def about(self, run: str) -> ModelHead:
-        """What is known of a run's model."""
+        """Facts about a run's model."""
         return self.header.models.get(run.partition("--")[0], ModelHead())
 
     def cell(self, run: str, row: str, metric: str) -> MetricScores | None:
-        """None where there is none, or no text that every row has."""
+        """The cell; None if it does not exist, or no text is complete in every row."""
         key = (run, row, metric)
         if key not in self.cells:
             texts = finished_texts(self.runs[run])
@@ -109,7 +109,7 @@ def read(folder: Path) -> StudyRuns:
 
 
 def places(results: StudyRuns, claim: MetricClaim) -> list[str]:
-    """The run that a claim names, or all, but those that leave out a method of it which another run has."""
+    """The run that a claim names, or all runs except those that exclude a method of the claim that another run has."""
     if claim.run is not None:
         return [claim.run]
     compared = {label for label in (claim.row, claim.than) if isinstance(label, str)}
@@ -120,7 +120,7 @@ def places(results: StudyRuns, claim: MetricClaim) -> list[str]:
 
 
 def sample(results: StudyRuns, claim: MetricClaim, place: str) -> PairedSample | None:
-    """Values of the texts that every row of the run has; of a metric of many texts, those of the groups."""
+    """Values of the texts that every row of the run has; for metrics of many texts, values of the groups."""
     row, metric, than = claim.row, claim.metric, claim.than
     if place not in results.runs:
         return None

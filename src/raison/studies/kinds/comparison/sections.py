@@ -1,4 +1,4 @@
-"""What a comparison tells: scores against cost, differences from the best, what choosing costs, agreement, examples."""
+"""The report of a comparison: scores against cost, differences from the best, selection, agreement, examples."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -195,7 +195,7 @@ def _note(results: StudyRuns, one: _RunSection) -> str:
 
 
 def differences(table: Comparison) -> Iterator[Part]:
-    """Each method against the best of each column, by mean rank; nothing where no metric has a direction."""
+    """Each method against the best of each column, by mean rank; nothing if no metric has a direction."""
     directions = directed(table)
     if not directions:
         return
@@ -229,7 +229,7 @@ def _contrast(contrast: Contrast | None, places: int) -> Cell:
 
 
 def selections(table: Comparison) -> Iterator[Part]:
-    """What choosing maps by a metric costs elsewhere, controls beside; nothing where nothing was chosen."""
+    """The effect of selecting maps by one metric on the others, with controls; nothing without selected maps."""
     chosen = selection(table)
     if chosen:
         yield Heading("Selected by one metric, evaluated by another")

@@ -34,7 +34,7 @@ from raison.studies.plans import RunRequest
 
 @dataclass(frozen=True, slots=True)
 class ComparisonSpec:
-    """The file. `claims` of a file without mistakes name rows and metrics as the records do."""
+    """The file. `claims` of a valid file name rows and metrics as the records do."""
 
     about: Annotated[About, FLAT]
     grid: Annotated[Grid, FLAT]
@@ -47,7 +47,7 @@ class ComparisonSpec:
     claims: tuple[MetricClaim, ...] = ()
 
     def asked(self, run: GridRun) -> RunRequest:
-        """What is asked of one run."""
+        """The request of one run."""
         data = self.grid.data[run.data]
         return RunRequest(
             run.model,

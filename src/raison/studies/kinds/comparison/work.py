@@ -1,4 +1,4 @@
-"""One comparison for every model and data set of a study: what it takes, its jobs, what is reused."""
+"""One comparison for every model and data set of a study: its requirements, its jobs, reused rows."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -46,7 +46,7 @@ class Examined(kind.Examined):
         return plan_of(spec.asked(run), models.of(spec.grid.models[run.model]), self.labels[run.data])
 
     def work(self) -> Iterator[tuple[str, Plan]]:
-        """Every run's name and plan, without what will be taken over; one model in memory at a time."""
+        """Every run's name and plan, without reused rows; one model in memory at a time."""
         models = Models()
         for run in self.study.spec.grid.wanted:
             plan, known = self.plan(models, run), self.known[run.name]
@@ -54,7 +54,7 @@ class Examined(kind.Examined):
 
 
 def examine(study: Study, limit: int | None = None, sources: Sequence[Path] = ()) -> Examined:
-    """Load every model and data set in turn. Raises StudyError with all that stands in the way of any run.
+    """Load every model and data set in turn. Raises StudyError with every problem of any run.
 
     A method all of whose rows the runs in `sources` have need not work here: a trained explainer may be gone.
     """
@@ -73,11 +73,11 @@ def examine(study: Study, limit: int | None = None, sources: Sequence[Path] = ()
         computed = []
         able = model if isinstance(model, LanguageModel) else None
         for run in spec.grid.of_model(key):
-            asked, rows = spec.asked(run), data.get(run.data)
+            request, rows = spec.asked(run), data.get(run.data)
             if rows is not None:
-                against = reasons_against(asked, model, rows)
+                against = reasons_against(request, model, rows)
                 try:
-                    plan = None if against else plan_of(asked, model, rows)
+                    plan = None if against else plan_of(request, model, rows)
                     head = None if plan is None else noted_header(plan)
                 except RaisonError as error:
                     head, against = None, [str(error)]
@@ -86,7 +86,7 @@ def examine(study: Study, limit: int | None = None, sources: Sequence[Path] = ()
                     able = plan.model
                     headers[run.name] = head
                     known[run.name] = rows_in(head, sources, models[key], agreement=spec.agreement)
-            computed += to_compute(asked, known.get(run.name, set()))
+            computed += to_compute(request, known.get(run.name, set()))
         reasons += [f"[models.{key}]: {reason}" for reason in unable(able, computed)] if able is not None else []
         # The next one must not find this one in memory.
         del model, able
@@ -105,7 +105,7 @@ def examine(study: Study, limit: int | None = None, sources: Sequence[Path] = ()
 
 
 def begin(examined: Examined, folder: Path, sources: Sequence[Path]) -> None:
-    """Every run's header, and the rows that are taken over."""
+    """Write every run's header, and the reused rows."""
     spec = examined.study.spec
     for run in spec.grid.wanted if sources else ():
         there = open_run(examined.parts[run.name], folder / run.name)
@@ -124,7 +124,7 @@ def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job
     return listed
 
 
-def _close(examined: Examined, run: GridRun, finished: Run, told: Told) -> None:
+def _close(examined: Examined, run: GridRun, finished: Run, advance: Told) -> None:
     """What is told of a finished run."""
     assert finished.folder is not None, "a run of a study has its folder"
     names = examined.study.spec.grid.models[run.model].labels
@@ -132,7 +132,7 @@ def _close(examined: Examined, run: GridRun, finished: Run, told: Told) -> None:
     write_labels(finished.folder.parent, examined.labels, {run.name: right})
     if examined.study.spec.agreement:
         _write_agreement(finished, finished.folder)
-    told(1)
+    advance(1)
 
 
 def _write_agreement(finished: Run, folder: Path) -> None:

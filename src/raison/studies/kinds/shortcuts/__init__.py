@@ -1,1 +1,1 @@
-"""Does the finder of shortcuts find a word that was planted, and how often does it name one by chance."""
+"""Does the shortcut finder find a planted word, and how often does it report one by chance?"""

@@ -23,12 +23,12 @@ RANDOM = "random"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShortcutClaim(Claim):
-    """A claim about how often a row finds something, beside another row or a number."""
+    """A claim about how often a row finds something, compared with another row or a number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShortcutsHead(StudyHead):
-    """What was asked; `rows` are the names of the table's rows without the random one."""
+    """The request; `rows` are the names of the table's rows without the random one."""
 
     rows: tuple[str, ...]
     seeds: tuple[int, ...]
@@ -103,7 +103,7 @@ def places(_results: Findings, _claim: ShortcutClaim) -> list[str]:
 
 
 def sample(results: Findings, claim: ShortcutClaim, _place: str) -> PairedSample | None:
-    """Whether each model, or draw, has found something; beside another row that of the same seeds."""
+    """Whether each model, or draw, has found something; compared with another row, under the same seeds."""
     row, than = claim.row, claim.than
     keys = sorted(
         results.found[row].keys() & results.found[than].keys() if isinstance(than, str) else results.found[row]
@@ -121,7 +121,7 @@ def sample(results: Findings, claim: ShortcutClaim, _place: str) -> PairedSample
 
 
 def learned(results: Findings, row: str) -> Learned:
-    """The mean accuracy of a row's models, or of all of them, on rows that they have not seen."""
+    """The mean accuracy of a row's models, or of all of them, on held-out rows."""
     rows = results.header.rows if row == RANDOM else (row,)
     known = [one.accuracy for name in rows for one in results.found[name].values() if one.accuracy is not None]
     return Learned(float(np.mean(known)) if known else np.nan, results.header.majority, "rows that were held out")

@@ -1,4 +1,4 @@
-"""What a study of shortcuts tells: how often something was found, and what it claims."""
+"""The report of a study of shortcuts: how often something was found, and the claims."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The file of a study of shortcuts: is a word found that was planted in few rows, and how often is one named by chance?
+"""The file of a study of shortcuts: is a word planted in few rows found, and how often is one reported by chance?
 
     schema = 1
     kind = "shortcuts"
@@ -19,9 +19,9 @@
     than = "both 0.01"
 
 For each seed and share, `rows` rows are drawn, and the word is put at the end of that share of them: "planted" in rows
-of the class `label` only, "both" in as many rows of all classes alike, from which there is nothing to learn. A model
-that counts words learns from the rows, occlusion explains its prediction of each, and raison.runs.words.decisive is
-asked which words decide. "random": the same texts, `draws` times under random scores, in which no word decides.
+of the class `label` only, "both" in the same number of rows of all classes, so that it is uninformative. A word-count
+model is trained on the rows, occlusion explains its predictions, and raison.runs.words.decisive finds the deciding
+words. "random": the same texts, `draws` times with random scores, in which no word decides.
 """
 
 from collections.abc import Mapping

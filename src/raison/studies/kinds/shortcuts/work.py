@@ -1,4 +1,4 @@
-"""A study of shortcuts: what it takes, and its jobs, one seed each."""
+"""A study of shortcuts: its requirements, and its jobs, one per seed."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -57,20 +57,20 @@ class Examined(kind.Examined):
 
     @property
     def planting(self) -> dict[str, list[int]]:
-        """Into which classes the word is put, by the names of the table's rows."""
+        """The classes that get the word, by the names of the table's rows."""
         return {PLANTED: [self.classes.index(self.study.spec.label)], BOTH: list(range(len(self.classes)))}
 
 
 @dataclass(frozen=True, slots=True)
 class WordCounts:
-    """Logistic regression on how often each word stands in a text; words without case, between spaces."""
+    """Logistic regression on word counts; words are lower-cased and separated by spaces."""
 
     places: dict[str, int]
     weights: np.ndarray
 
     @classmethod
     def learned(cls, rows: LabelledTexts, classes: int) -> "WordCounts":
-        """From the rows, with a penalty; the same from the same rows."""
+        """Trained on the rows, with a penalty; deterministic."""
         words = sorted({word for text in rows.texts for word in text.casefold().split()})
         places = {word: place for place, word in enumerate(words)}
         counts, labels = torch.tensor(_counts(places, rows.texts)), torch.tensor(rows.labels)
@@ -107,7 +107,7 @@ def _counts(places: Mapping[str, int], texts: Sequence[str]) -> np.ndarray:
 
 
 def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = ()) -> Examined:
-    """Load the data. Raises StudyError with what stands in the way."""
+    """Load the data. Raises StudyError with every problem found."""
     spec, data = study.spec, load_rows(study.spec.data, limit)
     classes, reasons = labels_of(data), []
     if spec.label not in classes:
@@ -202,7 +202,7 @@ def _accuracy(model: WordCounts, rows: LabelledTexts) -> float | None:
 
 
 def estimate(examined: Examined) -> EstimateTable:
-    """How many models, and draws of random scores."""
+    """The number of models, and of draws of random scores."""
     spec = examined.study.spec
     cells = tuple(Cell(f"{count * len(spec.seeds):,}") for count in (2 * len(spec.shares), spec.draws))
     head = ("rows", "models", "draws of random scores")

@@ -17,7 +17,7 @@ NONE = Gain(math.nan, math.nan, math.nan, 0)
 
 @dataclass(frozen=True, slots=True)
 class GainTable:
-    """`gains[i][j]`: of criterion i by `metrics[i]`, for row j. What it is compared with is its maker's to say."""
+    """`gains[i][j]`: of criterion i by `metrics[i]`, for row j. The caller defines what it is compared with."""
 
     name: str
     criteria: tuple[str, ...]
@@ -101,7 +101,9 @@ def _average(study: TrainingRuns, metric: str, pairs: Sequence[tuple[dict[int, f
 
 
 def ways(study: TrainingRuns, *varied: str) -> dict[str, list[TrainingHead]]:
-    """The trainings by all of their settings but those `varied`; a group is called by what tells it from the others."""
+    """The trainings by all of their settings but those `varied`; a group is named by the settings that distinguish it
+    from the others.
+    """
     groups: dict[str, list[TrainingHead]] = {}
     for row in rows(study, "training"):
         groups.setdefault(json.dumps(_way(row, varied), sort_keys=True), []).append(row)

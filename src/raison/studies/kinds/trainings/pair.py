@@ -39,7 +39,7 @@ JUDGED = "judged"
 
 @dataclass(frozen=True, slots=True)
 class Workshop:
-    """What all pairs share: the data of each task (train, dev, test), and the existing records."""
+    """Shared by all pairs: the data of each task (train, dev, test), and the existing records."""
 
     study: Study
     data: Mapping[str, tuple[Dataset, Dataset | None, Dataset]]
@@ -49,23 +49,23 @@ class Workshop:
 
     @property
     def spec(self) -> Trainings:
-        """What the file asks for."""
+        """The record of the file."""
         spec: Trainings = self.study.spec
         return spec
 
     @property
     def recipes(self) -> Recipes:
-        """What trains."""
+        """The training functions."""
         recipes: Recipes = self.study.tools
         return recipes
 
     def keep(self, records: list[TrainingRecord]) -> None:
-        """Write records; they are on the disk when this returns."""
+        """Write records; they are on disk when this returns."""
         self.store.append([record.to_dict() for record in records])
         self.records.update({record.key: record for record in records})
 
     def place(self, task: Task, row: str, seed: int) -> Path:
-        """Where a model lies while it is needed."""
+        """The folder of a model while it is needed."""
         return self.folder / MODELS / task.name / f"{row}-{seed}"
 
 

@@ -1,4 +1,4 @@
-"""One record of a training, a post-hoc method or a plain model, and all that a study of trainings has written."""
+"""One record of a training, a post-hoc method or a plain model, and all records of a study of trainings."""
 
 import math
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ TrainingKey = tuple[str, str, str, int]
 
 @dataclass(frozen=True, slots=True)
 class Explaining:
-    """What explaining each test text took."""
+    """The cost of explaining each test text."""
 
     seconds: tuple[float, ...] = ()
     evaluations: tuple[float, ...] = ()
@@ -94,7 +94,7 @@ class TrainingRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasureClaim(Claim):
-    """A claim by a metric, or by what else is known of every row; of one task or of all."""
+    """A claim by a metric, or by another measure of every row; for one task or all."""
 
     metric: str
     task: str | None = None
@@ -124,7 +124,7 @@ class DataHead:
 
 @dataclass(frozen=True, slots=True)
 class TaskHead:
-    """A task: its base, its data, and the tasks on whose data its models are judged, too."""
+    """A task: its base, its data, and the other tasks on whose data its models are evaluated."""
 
     name: str
     base: str
@@ -151,7 +151,7 @@ class TrainingHead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingsHead(StudyHead):
-    """What a study of trainings was asked; `gains` has the metric that stands for each criterion."""
+    """The request of a study of trainings; `gains` has the metric for each criterion."""
 
     seeds: tuple[int, ...]
     metrics: tuple[MetricInfo, ...]

@@ -1,4 +1,4 @@
-"""What a study of trainings tells: metrics, accuracy, settings, gains, costs, losses."""
+"""The report of a study of trainings: metrics, accuracy, settings, gains, costs, losses."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -59,7 +59,7 @@ _MOST = 2 * len(SERIES)
 
 
 def sections(results: TrainingRuns, _target: Path | None = None) -> Document:
-    """The study; it has no pages of single texts. Claims come last: one for each task and claim, they are many."""
+    """The study; it has no pages of single texts. Claims come last because there are many, one per task and claim."""
     header = results.header
     return Document(
         title=results.title,
@@ -309,7 +309,7 @@ def loss_figures(study: TrainingRuns) -> Iterator[Lines]:
 
 
 def seconds_figures(study: TrainingRuns) -> Iterator[Lines]:
-    """For each task: seconds of trainings that differ in the number of texts; none where all learn from as many."""
+    """For each task: seconds of trainings that differ in the number of texts; none if all use the same number."""
     for number, place in enumerate(places(study)):
         curves: list[Curve] = []
         for name, group in ways(study, "texts").items():

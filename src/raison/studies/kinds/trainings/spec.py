@@ -78,7 +78,7 @@ _SEEDS = {"seeds": "seeds are the whole study's: write seeds = [...] at the top 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A base model and its data; `also` are tasks on whose test data this one's models are judged, too.
+    """A base model and its data; `also` are other tasks on whose test data this one's models are evaluated.
 
     `even_at_chance` trains explainers of a plain model that has hardly learned the task, too.
     """
@@ -99,7 +99,7 @@ class Task:
         return (self.name, *self.also)
 
     def beside(self, folder: Path) -> "Task":
-        """The task with a base and data that lie in the study's folder, from wherever it is run."""
+        """The task with paths of base and data relative to the study's folder, wherever it is run."""
         base = folder / self.base
         return replace(
             self,
@@ -145,7 +145,7 @@ class Trainings:
     gains: Mapping[str, str]
 
     def asked(self, task: Task, test: str, methods: Sequence[str], seed: int) -> RunRequest:
-        """What is asked of one model of a task on the data of `test`."""
+        """The request for one model of a task on the data of `test`."""
         unit = self.tasks[test].test.unit or self.settings.unit
         settings = replace(self.settings, unit=unit, seeds=(seed,))
         return RunRequest(task.name, StudyModel(task.base, task.labels), tuple(methods), self.metrics, settings)
@@ -206,7 +206,7 @@ def canonical_row(label: str, trainings: Sequence[str]) -> str:
 
 
 def canonical_measure(label: str) -> str:
-    """A metric's label as the records write it, or what else is known of every row. Raises InputError."""
+    """A metric's label as the records write it, or another measure of every row. Raises InputError."""
     return label if label in MEASURES else canonical_metric(label)
 
 

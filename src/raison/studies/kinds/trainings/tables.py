@@ -20,14 +20,14 @@ MEASURES = {ACCURACY: True, TRAINING: False, EXPLAINING: False}
 
 @dataclass(frozen=True, slots=True)
 class ColumnKey:
-    """What a column of a table is about: models of `task`, judged on the data of `test`."""
+    """The key of a column: models of `task`, evaluated on the data of `test`."""
 
     task: str
     test: str
 
     @property
     def title(self) -> str:
-        """The task, or where its models were taken to."""
+        """The task, or the transfer of its models to another one."""
         return self.task if self.task == self.test else f"{self.task} on {self.test}"
 
 
@@ -46,7 +46,7 @@ def rows(study: TrainingRuns, *kinds: RowKind) -> list[TrainingHead]:
 
 
 def info_of(study: TrainingRuns, metric: str) -> MetricInfo:
-    """What is known of a metric or of a measure of every row. Raises KeyError for another one."""
+    """The description of a metric or of a measure of every row. Raises KeyError for another one."""
     known = {info.label: info for info in study.header.metrics}
     return known[metric] if metric in known else MetricInfo(metric, MEASURES[metric])
 

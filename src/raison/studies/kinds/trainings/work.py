@@ -1,4 +1,4 @@
-"""A study of trainings: what it takes, and its jobs, one for each task and seed."""
+"""A study of trainings: its requirements, and its jobs, one for each task and seed."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -44,7 +44,7 @@ class TaskData:
     dev: Dataset | None
 
     def to_dict(self) -> dict[str, object]:
-        """What names these rows, as plain JSON values."""
+        """A description of these rows, as plain JSON values."""
         parts = {"train": self.train, "dev": self.dev, "test": self.test}
         return {
             name: None if part is None else {"name": part.name, "rows": len(part), "sha256": dataset_digest(part)}
@@ -76,7 +76,7 @@ class Examined(kind.Examined):
 
 
 def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = ()) -> Examined:
-    """Load all data and every base in turn. Raises StudyError with all that stands in the way of any task."""
+    """Load all data and every base in turn. Raises StudyError with every problem of any task."""
     data, reasons, bases = {}, [], {}
     for name, task in study.spec.tasks.items():
         try:
@@ -105,8 +105,8 @@ def _reasons(spec: Trainings, task: Task, data: Mapping[str, TaskData], model: L
     wrong = unable(model, [CATALOGUE.create(method) for method in methods])
     reasons = [f"[tasks.{task.name}]: {reason}" for reason in wrong]
     for test in (test for test in task.tests if test in data):
-        asked = spec.asked(task, test, methods or ("random",), spec.seeds[0])
-        against = reasons_against(asked, model, data[test].test)
+        request = spec.asked(task, test, methods or ("random",), spec.seeds[0])
+        against = reasons_against(request, model, data[test].test)
         same = shared(data[task.name].train.name, data[test].test.name) if task.name in data else None
         against += [] if same is None else [same]
         reasons += [f"[tasks.{task.name}] on the test data of '{test}': {reason}" for reason in against]
@@ -137,7 +137,7 @@ def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job
 
 
 def estimate(examined: Examined) -> EstimateTable:
-    """How many models there are to train on how many texts."""
+    """The number of models to train, and of their texts."""
     spec, rows = examined.study.spec, []
     seeds = len(spec.seeds)
     for name, data in examined.data.items():

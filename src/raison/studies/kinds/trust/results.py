@@ -1,6 +1,6 @@
 """The folder of a study of trust: how explanations change with a model's parameters, and under attack.
 
-trust.json   what all kinds write (raison.studies.folder), models, runs, methods, what was left out and why
+trust.json   the common header (raison.studies.folder), models, runs, methods, exclusions with reasons
 RUN/         similarities.jsonl, attacks.jsonl, substitutions.jsonl (see raison.trust.results)
 """
 
@@ -62,13 +62,13 @@ class TrustClaim(Claim):
 
     @property
     def other(self) -> "TrustClaim":
-        """The same claim as the other row has it: under its attack."""
+        """The same claim for the other row, under its attack."""
         return replace(self, attack=self.than_attack or self.attack, objective=self.than_objective or self.objective)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrustStudyHead(StudyHead):
-    """Methods as the file names them, what is known of the models by their keys, and what was asked of each run."""
+    """Methods as the file names them, facts about the models by their keys, and the request of each run."""
 
     methods: tuple[str, ...]
     models: Mapping[str, ModelHead]

@@ -1,4 +1,4 @@
-"""What a study of trust tells: areas, what attacks do, what was left out and why."""
+"""The report of a study of trust: areas, effects of attacks, exclusions with reasons."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -150,7 +150,7 @@ _HELD = "The attacked texts for which a change was found that keeps the predicte
 
 
 def left_out(results: TrustRuns) -> Iterator[tuple[str, str]]:
-    """What was asked for and is in no table, with the reason; the same for all runs where it is."""
+    """Requested items that are missing from the tables, with the reason; once if it is the same for all runs."""
     runs_of: dict[tuple[str, str], list[str]] = {}
     for run in results.runs.values():
         for what, why in _of_run(run):
@@ -160,7 +160,7 @@ def left_out(results: TrustRuns) -> Iterator[tuple[str, str]]:
 
 
 def model_table(results: TrustRuns) -> Table:
-    """What is known of the models."""
+    """Facts about the models."""
     rows = []
     for key, about in results.header.models.items():
         size, accuracy = about.parameters, _accuracy(about.accuracy or {})

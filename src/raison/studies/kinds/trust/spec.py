@@ -27,8 +27,8 @@
     below = "saliency"
     than = 0.2
 
-The first `texts` texts of each data set are used. Models, data and runs are those of comparisons; what is explained is
-the class that the model predicts.
+The first `texts` texts of each data set are used. Models, data and runs are as in comparisons; the explained class is
+the predicted one.
 """
 
 from collections.abc import Mapping
@@ -104,7 +104,7 @@ class TrustSpec:
     claims: tuple[TrustClaim, ...]
 
     def trial(self, run: GridRun) -> TrustTrial:
-        """What is asked of one run."""
+        """The request of one run."""
         unit = self.grid.data[run.data].unit or self.settings.unit
         removal = self.grid.models[run.model].removal or self.settings.removal
         settings = replace(self.settings, unit=unit, removal=removal)
@@ -112,7 +112,7 @@ class TrustSpec:
 
     @property
     def texts(self) -> int:
-        """The most texts that anything here needs of a data set."""
+        """The maximum number of texts that is needed of a data set."""
         return TrustTrial(self.methods, self.settings, self.randomisation, self.attacks).texts
 
 

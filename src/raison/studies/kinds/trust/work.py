@@ -1,4 +1,4 @@
-"""A study of trust: what it takes on every model and data set, and its jobs."""
+"""A study of trust: its requirements for every model and data set, and its jobs."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ class Examined(kind.Examined):
 
 
 def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = ()) -> Examined:
-    """Load every model and data set in turn. Raises StudyError with all that stands in the way of any run."""
+    """Load every model and data set in turn. Raises StudyError with every problem of any run."""
     grid = study.spec.grid
     # The texts of a draw are drawn before a limit: fewer texts are texts of the same draw.
     most = study.spec.texts if limit is None else min(limit, study.spec.texts)
@@ -113,7 +113,7 @@ def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job
 
 
 def estimate(examined: Examined) -> EstimateTable:
-    """What there is to do, and what is left out."""
+    """The planned work, and what is left out."""
     rows = []
     reasons: dict[str, None] = {}
     for entry in map(head_of, examined.header["runs"]):

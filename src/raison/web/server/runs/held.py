@@ -1,4 +1,4 @@
-"""What a folder holds, as rows of lines: the records of a comparison, or the explanations of files."""
+"""The contents of a folder as rows of lines: the records of a comparison, or the explanations of files."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -56,7 +56,7 @@ class Held(ABC):
     @property
     @abstractmethod
     def identity(self) -> Identity:
-        """What the run is about: digests of its model, its data and its settings; empty where they are not known."""
+        """What the run is about: digests of its model, its data and its settings; empty if unknown."""
 
     @abstractmethod
     def lines(self, place: RowKey) -> tuple[RunLine, ...]:
@@ -75,7 +75,7 @@ class Held(ABC):
 
 
 def held_in(name: str, folder: Path) -> Held:
-    """What the folder holds."""
+    """The contents of the folder."""
     return Filed(name, folder) if files.is_folder(folder) else HeldComparison(name, folder)
 
 
@@ -192,8 +192,8 @@ class Filed(Held):
             lines.append(line_of(number, e, record["id"]))
             labels.append(record.get("label") or "")
             classes = e.classes if isinstance(e, Explanation) and e.outputs == "classes" else ()
-        own = as_classes(labels, classes)
-        return tuple(replace(line, label=label) for line, label in zip(lines, own, strict=True))
+        of_texts = as_classes(labels, classes)
+        return tuple(replace(line, label=label) for line, label in zip(lines, of_texts, strict=True))
 
     def explanations(self, place: RowKey) -> Iterator[Explanation]:
         self._check(place)
@@ -204,10 +204,10 @@ class Filed(Held):
         written, start = files.read(self.folder), 0
         if written.manifest.explains == "citations":
             # An answer has a row for each statement, so that no receipt says where it stands.
-            found = next(islice(self._records(), number, None), None)
-            if found is None:
+            record = next(islice(self._records(), number, None), None)
+            if record is None:
                 raise self._absent(f"answer {number}")
-            return result_of(found)
+            return result_of(record)
         for shard, receipt in written.receipts.items():
             if number < start + receipt.explanations:
                 return result_of(next(islice(written.of_shard(shard), number - start, None)))
@@ -242,5 +242,5 @@ def _identity_in(head: Mapping[str, object]) -> Identity:
 
 def belonging(folder: Path) -> Sequence[Path]:
     """The files and folders of a run."""
-    own = list(folder.iterdir())
-    return own + [file for part in own if part.name in PARTS and part.is_dir() for file in part.iterdir()]
+    entries = list(folder.iterdir())
+    return entries + [file for part in entries if part.name in PARTS and part.is_dir() for file in part.iterdir()]

@@ -58,7 +58,7 @@ class OneText(RowQuery):
 
 
 class SomeTexts(RowQuery):
-    """Some texts of a row: which, in which order, from where on."""
+    """Some texts of a row: which, in which order, from which position."""
 
     start: Whole = 0
     count: Annotated[int, Query(ge=1, le=LONGEST)] = 50

@@ -78,7 +78,7 @@ def test_sources_of_an_answer(fake: Fake) -> None:
 def test_what_cannot_be_asked_is_refused() -> None:
     with (
         running(Fake(features={"completions"})) as fake,
-        pytest.raises(UnsupportedError, match="no log-probabilities"),
+        pytest.raises(UnsupportedError, match="does not return log-probabilities"),
     ):
         raison.load(fake.base)
     with running(Fake(features=LLAMA)) as fake:
@@ -161,7 +161,7 @@ def test_prompt_logprobs_of_a_server_that_misbehaves(fault: str) -> None:
     [
         ([None, {"x": {"logprob": -1.0}}], "cannot be read"),
         ([None, {"3": {"logprob": 2.0, "decoded_token": " great"}}], "as a log-probability"),
-        ([None, {"3": {"logprob": -1.0, "decoded_token": " other"}}], "melt into"),
+        ([None, {"3": {"logprob": -1.0, "decoded_token": " other"}}], "merge with"),
         (None, "no prompt_logprobs"),
     ],
     ids=["no number", "above zero", "other tokens", "none"],
@@ -179,7 +179,7 @@ def test_an_output_that_melts_into_the_prompt_is_an_error(features: set[str]) ->
     with running(vllm(features)) as fake:
         model = raison.load(fake.base)
         fake.melting = ""
-        with pytest.raises(AnswerError, match="melt into"):
+        with pytest.raises(AnswerError, match="merge"):
             raison.explain(model, PROMPT, output=" great", method="occlusion", progress=False)
 
 

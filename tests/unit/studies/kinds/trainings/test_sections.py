@@ -246,7 +246,7 @@ def test_a_study_without_any_record_has_a_page(folder: Path, tmp_path: Path) -> 
 
 
 def test_another_folder_or_a_newer_version_is_refused(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="holds no study of trainings"):
+    with pytest.raises(DataError, match="contains no study of trainings"):
         read_trainings(tmp_path)
     (tmp_path / "study.toml").write_text(FILE)
     (tmp_path / "trainings.json").write_text(json.dumps(header() | {"schema": 2}))

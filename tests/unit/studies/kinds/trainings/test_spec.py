@@ -139,7 +139,7 @@ def test_random_scores_are_always_there(tmp_path: Path) -> None:
         ("rate = [0.1]", "rate = []", "rate is \\[\\]; give a list of values"),
         ('name = "alone"\n', "", "name is missing"),
         ('name = "alone"', 'name = "plain"', "the row 'plain' is named twice"),
-        ('name = "alone"', 'name = "IvRA softmax, by suff: rate 0.1"', "has the same folder as another one"),
+        ('name = "alone"', 'name = "IvRA softmax, by suff: rate 0.1"', "would use the same folder as another row"),
         ('tasks = ["qa"]', 'tasks = ["qb"]', "unknown task 'qb'"),
         ('"consistency"]', '"consistancy"]', "metrics: unknown metric 'consistancy'. Did you mean 'consistency'"),
         ('"lime(samples=500)", "random"', '"lima"', "methods: unknown method 'lima'. Did you mean 'lime'"),
