@@ -53,15 +53,15 @@ def audit(
     settings = replace(settings, target=data.target)
     folder = Path("runs") / f"audit-{_plain_name(model.name)}-{_plain_name(data.name)}" if out is None else out
     if estimate:
-        told = estimate_audit(model, data.texts, chosen, settings=settings)
-        typer.echo(json_module.dumps(told.to_dict()) if json else told.text())
+        cost = estimate_audit(model, data.texts, chosen, settings=settings)
+        typer.echo(json_module.dumps(cost.to_dict()) if json else cost.text())
         return
     audited = run(
         model,
         data.texts,
         chosen,
         out=folder,
-        units=units,  # type: ignore[arg-type]
+        units=options.side_of(units),
         language=language,
         settings=settings,
         data=data.name,

@@ -16,7 +16,7 @@ from raison.jobs.engine import Sharing
 def compare(
     source: TextSource,
     entry: options.Model,
-    asked: ComparisonSettings,
+    chosen: ComparisonSettings,
     settings: Annotated[Settings, options.But(without=("seed",))],
     sharing: Sharing,
     out: Annotated[Path | None, typer.Option(help="Folder for explanations and scores; run again to resume.")] = None,
@@ -38,25 +38,25 @@ def compare(
     from raison.studies.plans import load_judged
 
     # Mistakes in the request are reported before the model is loaded.
-    options.check_named(asked)
+    options.check_named(chosen)
     model = load_judged(entry)
     data = judged_rows(model, source, settings, template)
     comparison = run(
         model,
         data.texts,
-        options.methods_of(asked, data.given.model, data.given.texts, settings),
-        options.metrics_of(asked),
+        options.methods_of(chosen, data.given.model, data.given.texts, settings),
+        options.metrics_of(chosen),
         unit=settings.unit,
-        units=units,  # type: ignore[arg-type]
+        units=options.side_of(units),
         language=language,
         target=data.target,
         of=settings.of,
         removal=settings.removal,
-        seed=asked.seeds,
+        seed=chosen.seeds,
         truncate=settings.truncate,
         precision=settings.precision,
         rationales=data.rationales,
-        select=asked.select,
+        select=chosen.select,
         out=out,
         data=data.name,
         sharing=sharing,

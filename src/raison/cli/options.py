@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 import typer
 from typer.models import ArgumentInfo, OptionInfo
 
-from raison.core.errors import InputError
+from raison.core.errors import InputError, UnknownNameError
 from raison.core.settings.fields import REQUIRED, Field, Setting, fields_of, mistakes_in, refuse
 from raison.studies.entries import StudyModel
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from raison.core.model import LanguageModel
     from raison.core.registry import Catalogue
     from raison.explaining.settings import ComparisonSettings, Settings
+    from raison.explaining.texts import Side
 
 ALL = "all"
 CHOOSING = "auto"
@@ -180,6 +181,18 @@ def _item(hint: Any, typed: str) -> Any:
     return int(typed) if int in get_args(hint) and typed.isdigit() else typed
 
 
+def side_of(units: str | None) -> "Side | None":
+    """Which text of a pair `--units` names. Raises UnknownNameError."""
+    from raison.explaining.texts import SIDES
+
+    for side in SIDES:
+        if units == side:
+            return side
+    if units is not None:
+        raise UnknownNameError("value of --units", units, SIDES)
+    return None
+
+
 def named(specs: Sequence[str], catalogue: "Catalogue[Any]") -> list[str]:
     """Names or calls; "all" means every name but auto. Raises InputError for an invalid one."""
     chosen = [name for name in catalogue.names if name != CHOOSING] if [*specs] == [ALL] else [*specs]
@@ -188,25 +201,25 @@ def named(specs: Sequence[str], catalogue: "Catalogue[Any]") -> list[str]:
     return chosen
 
 
-def check_named(asked: "ComparisonSettings") -> None:
+def check_named(chosen: "ComparisonSettings") -> None:
     """Raises InputError for an invalid method or metric."""
     from raison.methods import CATALOGUE as METHODS
     from raison.metrics import CATALOGUE as METRICS
 
-    named(asked.methods, METHODS)
-    named(asked.metrics or (), METRICS)
-    named(asked.select, METRICS)
+    named(chosen.methods, METHODS)
+    named(chosen.metrics or (), METRICS)
+    named(chosen.select, METRICS)
 
 
-def metrics_of(asked: "ComparisonSettings") -> list[str] | None:
+def metrics_of(chosen: "ComparisonSettings") -> list[str] | None:
     """The metrics by name; None for the default ones."""
     from raison.metrics import CATALOGUE
 
-    return None if asked.metrics is None else named(asked.metrics, CATALOGUE)
+    return None if chosen.metrics is None else named(chosen.metrics, CATALOGUE)
 
 
 def methods_of(
-    asked: "ComparisonSettings", model: "LanguageModel", texts: "Sequence[Given]", settings: "Settings"
+    chosen: "ComparisonSettings", model: "LanguageModel", texts: "Sequence[Given]", settings: "Settings"
 ) -> Sequence[str]:
     """The methods by name; for "all", those that can explain the texts. The others are named on stderr."""
     from raison.core.registry import label_of
@@ -214,11 +227,11 @@ def methods_of(
     from raison.judging.compare import allowed
     from raison.methods import CATALOGUE
 
-    if asked.methods != (ALL,):
-        return asked.methods
+    if chosen.methods != (ALL,):
+        return chosen.methods
     model = fitting(model, texts)
     longest = max(model.encode([text], settings.unit, settings.truncate).unit_counts[0] for text in texts)
-    able, reasons = allowed(model, [CATALOGUE.create(name) for name in named(asked.methods, CATALOGUE)], longest)
+    able, reasons = allowed(model, [CATALOGUE.create(name) for name in named(chosen.methods, CATALOGUE)], longest)
     for label, reason in reasons.items():
         typer.echo(f"left out: {label}: {reason}", err=True)
     return [label_of(method) for method in able]

@@ -18,7 +18,6 @@ from raison.methods import CATALOGUE
 from raison.metrics.harmless_change import HarmlessChange
 from raison.models.adapters.blackbox.function import BlackBox
 from raison.models.adapters.checks.throughput import Speed
-from raison.models.adapters.classifier import Classifier
 from raison.studies.kinds.audit.results import CHANGES, FAITHFULNESS, RANDOM
 from raison.studies.kinds.audit.spec import Suite
 from raison.trust.attack_cost import attack_seconds
@@ -120,7 +119,7 @@ def _only_masks(method: Method) -> bool:
 
 
 def _attacking(job: _CostSubject) -> float:
-    model: Classifier = job.model  # type: ignore[assignment]
+    model = job.model
     left_out = undifferentiable(model, job.methods)
     methods = [method for method in job.methods if label_of(method) not in left_out]
     attacked = min(job.suite.plan.attacked, len(job.suite.texts))
