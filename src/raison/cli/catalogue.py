@@ -168,8 +168,8 @@ def _print(
     else:
         for name, *others in cells:
             console.print(Text(name, style="bold"))
-            told = [f"{title}: {cell}" for title, cell in zip(names[1:], others, strict=True) if cell]
-            console.print(Padding(Text("\n".join(told)), (0, 0, 0, 4), expand=False))
+            lines = [f"{title}: {cell}" for title, cell in zip(names[1:], others, strict=True) if cell]
+            console.print(Padding(Text("\n".join(lines)), (0, 0, 0, 4), expand=False))
     if note:
         console.print(Text(note))
 

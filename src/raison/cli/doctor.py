@@ -25,26 +25,26 @@ def doctor(
     from raison.explaining.diagnosis import doctor as examine
     from raison.studies.plans import load_entry
 
-    found = examine(load_entry(entry), text, tokens)
+    diagnosis = examine(load_entry(entry), text, tokens)
     if json:
-        typer.echo(json_module.dumps(found.to_dict(), indent=1))
+        typer.echo(json_module.dumps(diagnosis.to_dict(), indent=1))
     else:
-        _show(found)
-    if not found.passed:
+        _show(diagnosis)
+    if not diagnosis.passed:
         raise typer.Exit(1)
 
 
-def _show(found: "Diagnosis") -> None:
+def _show(diagnosis: "Diagnosis") -> None:
     from rich.console import Console
     from rich.text import Text
 
     from raison.core.results.printable import printable
 
     console = Console(highlight=False)
-    for line in [*found.told_facts, ""]:
+    for line in [*diagnosis.told_facts, ""]:
         console.print(Text(printable(line)))
-    for check in found.checks:
+    for check in diagnosis.checks:
         mark, style = ("ok  ", "green") if check.passed else ("FAIL", "bold red")
         console.print(Text.assemble((mark, style), printable(f"  {check.check}: {check.detail}")))
-    for line in ["", *found.told_methods]:
+    for line in ["", *diagnosis.told_methods]:
         console.print(Text(printable(line)))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def estimate(
     source: TextSource,
     entry: options.Model,
-    asked: Annotated[ComparisonSettings, options.But(without=("seeds", "select"))],
+    chosen: Annotated[ComparisonSettings, options.But(without=("seeds", "select"))],
     settings: Annotated[Settings, options.But(without=("seed",))],
     template: options.Template = None,
     json: options.Json = False,
@@ -28,11 +28,11 @@ def estimate(
     from raison.judging.estimate import estimate as run
     from raison.studies.plans import load_judged
 
-    options.check_named(asked)
+    options.check_named(chosen)
     model = load_judged(entry)
     data = judged_rows(model, source, settings, template)
-    methods = options.methods_of(asked, data.given.model, data.given.texts, settings)
-    cost = run(model, data.texts, methods, options.metrics_of(asked), settings)
+    methods = options.methods_of(chosen, data.given.model, data.given.texts, settings)
+    cost = run(model, data.texts, methods, options.metrics_of(chosen), settings)
     if json:
         typer.echo(json_module.dumps(asdict(cost), indent=1))
     else:

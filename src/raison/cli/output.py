@@ -17,9 +17,9 @@ def show(result: Explained | Comparison) -> None:
     console.print(explanation_text(result) if isinstance(result, Explained) else table(result))
 
 
-def plots_where_possible(asked: bool) -> bool:
+def plots_where_possible(wanted: bool) -> bool:
     """Whether to draw plots; without matplotlib, no, with one line on stderr."""
-    if not asked or find_spec("matplotlib") is not None:
-        return asked
+    if not wanted or find_spec("matplotlib") is not None:
+        return wanted
     typer.echo("raison: without plots, which need matplotlib (pip install 'raison[report]')", err=True)
     return False

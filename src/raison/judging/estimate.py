@@ -142,13 +142,13 @@ def speed_of(plan: Plan, encoding: Encoding) -> Speed:
     assert isinstance(model.reader, Classifier), "only models behind a server have another reader"
     ruled = [method for method in looking if BackwardRules in method.needs]
     longest, written = max(encoding.lengths), max(BackwardPasses.read(plan, encoding).lengths)
-    found = [relevance_cost(model, method, longest, written) for method in ruled]
+    speeds = [relevance_cost(model, method, longest, written) for method in ruled]
     if len(ruled) < len(looking):
-        found.append(measure_speed(model.reader, model.probe))
+        speeds.append(measure_speed(model.reader, model.probe))
     return replace(
         speed,
-        backward=max(one.backward for one in found),
-        batch_bytes=max(speed.batch_bytes, *(one.batch_bytes for one in found)),
+        backward=max(one.backward for one in speeds),
+        batch_bytes=max(speed.batch_bytes, *(one.batch_bytes for one in speeds)),
     )
 
 
@@ -260,9 +260,11 @@ def _wordings_work(plan: Plan, encoding: Encoding) -> list[tuple[int, Cost]]:
     works = []
     for text, units in zip(encoding.texts, encoding.units, strict=True):
         stand_in = replace(_stand_in(units), text=text, unit=encoding.unit, outputs=plan.model.outputs)
-        model, asked = worded(plan.model, [one for metric in plan.judges for one in metric.rewordings(stand_in)])
-        if asked and encoding.spans is None:
-            wordings = model.encode(list(dict.fromkeys(asked.values())), encoding.unit, not model.offers(OtherWordings))
+        model, texts_of = worded(plan.model, [one for metric in plan.judges for one in metric.rewordings(stand_in)])
+        if texts_of and encoding.spans is None:
+            wordings = model.encode(
+                list(dict.fromkeys(texts_of.values())), encoding.unit, not model.offers(OtherWordings)
+            )
             # At most the whole answer is explained.
             tokens = BackwardPasses.read(
                 replace(plan, model=model, settings=replace(plan.settings, target=None)), wordings

@@ -30,11 +30,11 @@ def accuracy_of(run: Run, data: Dataset, classes: Sequence[str]) -> float | None
     predictions = {key[2]: record.prediction for key, record in run.records.items()}
     names = tuple(name.lower() for name in classes or data.labels)
     unnamed = {f"label_{number}": name for number, name in enumerate(names)}
-    said = {text: unnamed.get(name.lower(), name.lower()) for text, name in predictions.items()}
-    if not said or not set(said.values()) <= set(names) or any(row.label is None for row in data.rows):
+    predicted = {text: unnamed.get(name.lower(), name.lower()) for text, name in predictions.items()}
+    if not predicted or not set(predicted.values()) <= set(names) or any(row.label is None for row in data.rows):
         return None
     right = [names[number] for number in data.class_indices(names)]
-    return round(sum(right[text] == name for text, name in said.items()) / len(said), _DIGITS)
+    return round(sum(right[text] == name for text, name in predicted.items()) / len(predicted), _DIGITS)
 
 
 def write_labels(folder: Path, data: Mapping[str, Dataset], accuracies: Mapping[str, float | None]) -> None:
@@ -45,5 +45,5 @@ def write_labels(folder: Path, data: Mapping[str, Dataset], accuracies: Mapping[
         {key: share for key, share in {**known.majorities, **majorities}.items() if share is not None},
         {key: share for key, share in {**known.accuracies, **accuracies}.items() if share is not None},
     )
-    said = {"majorities": labels.majorities, "accuracies": labels.accuracies}
-    write_record(folder / FILE, {part: dict(sorted(shares.items())) for part, shares in said.items()})
+    values = {"majorities": labels.majorities, "accuracies": labels.accuracies}
+    write_record(folder / FILE, {part: dict(sorted(shares.items())) for part, shares in values.items()})

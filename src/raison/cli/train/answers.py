@@ -23,8 +23,8 @@ def answers(
     from raison.training.recipes.answers import train_answers
 
     card = train_answers(base, out, settings, command_line(context, "answers"))
-    told = "; ".join(
+    shares = "; ".join(
         f"{name} {share:.2f} (base {card['exact']['base'][name]:.2f})"
         for name, share in card["exact"]["trained"].items()
     )
-    typer.echo(f"{out}: exact answers: {told}")
+    typer.echo(f"{out}: exact answers: {shares}")

@@ -34,8 +34,8 @@ class TextRows(RowExplainer[LanguageModel]):
 
     def stated(self) -> dict[str, Any]:
         chooser = self.select if self.select is None or isinstance(self.select, str) else label_of(self.select)
-        own = {"units": self.units, "language": self.language, "select": chooser, "threshold": self.threshold}
-        return asdict(self.settings) | own
+        options = {"units": self.units, "language": self.language, "select": chooser, "threshold": self.threshold}
+        return asdict(self.settings) | options
 
     def standing(self, model: LanguageModel) -> LanguageModel:
         return model
@@ -52,10 +52,10 @@ class TextRows(RowExplainer[LanguageModel]):
         self._explained(model, [row])
 
     def records(self, model: LanguageModel, items: Sequence[Item]) -> list[Record]:
-        found = self._explained(model, list(map(row_of, items)))
+        explained = self._explained(model, list(map(row_of, items)))
         return [
             record_of(item, number, explanation)
-            for item, explanations in zip(items, found, strict=True)
+            for item, explanations in zip(items, explained, strict=True)
             for number, explanation in enumerate(explanations)
         ]
 
@@ -64,7 +64,7 @@ class TextRows(RowExplainer[LanguageModel]):
         settings = self.settings
         pairs: TargetSpec = [against(model, settings.target, row.contrast) for row in rows if row.contrast is not None]
         target = pairs or settings.target
-        found: list[Any] = explain(
+        explained: list[Any] = explain(
             model,
             [row.given for row in rows],
             self.method,
@@ -81,4 +81,4 @@ class TextRows(RowExplainer[LanguageModel]):
             threshold=self.threshold,
             progress=False,
         )
-        return [one if isinstance(one, list) else [one] for one in found]
+        return [one if isinstance(one, list) else [one] for one in explained]

@@ -72,12 +72,12 @@ def svg(e: Explanation) -> str:
     right to left runs that way.
     """
     shown = layout(e)
-    told, goal = phrases.verdict(e).line, phrases.goal(e)
-    above = [_label(told, _INK), _label(f"{goal}, {phrases.made_by(e)}"), *_texts(shown)]
+    prediction, goal = phrases.verdict(e).line, phrases.goal(e)
+    above = [_label(prediction, _INK), _label(f"{goal}, {phrases.made_by(e)}"), *_texts(shown)]
     below = [_legend(shown), *_bars(shown)]
     tops = [MARGIN + 6 + LINE * number + LINE // 2 * (number >= len(above)) for number in range(len(above + below) + 1)]
     rows = list(zip(tops, above + below, strict=False))
-    values = {"width": WIDTH, "height": tops[-1], "label": f"{told}; {goal}", "rows": rows}
+    values = {"width": WIDTH, "height": tops[-1], "label": f"{prediction}; {goal}", "rows": rows}
     return str(rendered("drawing.svg", values)) + "\n"
 
 
@@ -149,9 +149,9 @@ def _runs_left(text: str) -> bool:
 def _legend(shown: ExplanationLayout) -> DrawnRow:
     ends, steps = shown.ends, shown.scale.steps(8)
     strip = [Box(MARGIN + 14 * number, -12, 14, 14, shown.scale.shade(step)) for number, step in enumerate(steps)]
-    told = f"{ends.low} {ends.lowest} … {ends.high} {ends.highest}"
+    legend = f"{ends.low} {ends.lowest} … {ends.high} {ends.highest}"
     left = MARGIN + 14 * len(steps) + CELL
-    return DrawnRow(strip, (TextLine(left, phrases.shorten(told, _ROOM - 2 * len(steps)), _SOFT),))
+    return DrawnRow(strip, (TextLine(left, phrases.shorten(legend, _ROOM - 2 * len(steps)), _SOFT),))
 
 
 def _bars(shown: ExplanationLayout) -> Iterator[DrawnRow]:

@@ -86,7 +86,7 @@ def excerpt(one: Listable, width: int = 60) -> str:
 
 
 def strongest_of(one: Listable) -> tuple[Strong, ...]:
-    """The units with the largest absolute scores; for an answer, the sources with the largest effect on its statements."""
+    """The units with the largest absolute scores; for an answer, the sources with the largest effect on it."""
     if isinstance(one, Citations):
         return _top_sources(one)
     e = one if isinstance(one, Explanation) else one.whole()

@@ -53,10 +53,10 @@ def drawn(figure: Figure) -> Markup:
     return _lines(_over_sizes(figure)) if figure.over_sizes else bars(figure)
 
 
-def _front(asked: Front) -> Markup:
+def _front(plot: Front) -> Markup:
     """The front of rows that no other one beats in both is drawn through."""
-    shown = [p for p in asked.points if math.isfinite(p.cost) and math.isfinite(p.scores.summary.mean)]
-    title = f"{asked.metric} {'↑' if asked.higher else '↓'}"
+    shown = [p for p in plot.points if math.isfinite(p.cost) and math.isfinite(p.scores.summary.mean)]
+    title = f"{plot.metric} {'↑' if plot.higher else '↓'}"
     with new_figure(RIGHT) as (figure, axes):
         axes.set_title(title, loc="left", fontsize=FONT, fontweight="bold")
         axes.set_xlabel("passes per text (evaluations + 2 × gradients)")
@@ -69,30 +69,30 @@ def _front(asked: Front) -> Markup:
         axes.grid(axis="y")
         axes.margins(0.06, 0.1)
         _label_points(axes, shown)
-        return as_svg(figure, asked.name, f"{title} against passes per text")
+        return as_svg(figure, plot.name, f"{title} against passes per text")
 
 
-def _spread(asked: Spread) -> Markup:
+def _spread(plot: Spread) -> Markup:
     """Each row's median as a dot, from the first to the third quartile, 5th to 95th percentile."""
-    longest = max(len(shorten(label, LABEL)) for label, _ in asked.rows)
+    longest = max(len(shorten(label, LABEL)) for label, _ in plot.rows)
     with new_figure(RIGHT, left=16 + LETTER * longest) as (figure, axes):
-        axes.set_title(asked.title, loc="left", fontsize=FONT, fontweight="bold")
-        places = range(len(asked.rows), 0, -1)
-        for height, (_, values) in zip(places, asked.rows, strict=True):
+        axes.set_title(plot.title, loc="left", fontsize=FONT, fontweight="bold")
+        places = range(len(plot.rows), 0, -1)
+        for height, (_, values) in zip(places, plot.rows, strict=True):
             low, first, middle, third, high = np.percentile(values, [5, 25, 50, 75, 95])
             axes.hlines(height, low, high, color=SERIES[0], linewidth=1)
             axes.hlines(height, first, third, color=SERIES[0], linewidth=7, alpha=0.5)
             axes.plot([middle], [height], "o", markersize=6, color=INK)
-        axes.set_yticks(list(places), [shorten(label, LABEL) for label, _ in asked.rows])
+        axes.set_yticks(list(places), [shorten(label, LABEL) for label, _ in plot.rows])
         axes.margins(0.04, 0.12)
         axes.grid(axis="x")
-        return as_svg(figure, asked.name, asked.title)
+        return as_svg(figure, plot.name, plot.title)
 
 
-def _over_sizes(asked: OverModels) -> Lines:
+def _over_sizes(plot: OverModels) -> Lines:
     """Means over sizes on a logarithmic axis, with 95 % intervals as bands."""
-    order = sorted(range(len(asked.models)), key=lambda at: asked.models[at].parameters or 0)
-    sizes = [asked.models[at].parameters or 0 for at in order]
+    order = sorted(range(len(plot.models)), key=lambda at: plot.models[at].parameters or 0)
+    sizes = [plot.models[at].parameters or 0 for at in order]
     curves = [
         Curve(
             one.name,
@@ -100,7 +100,7 @@ def _over_sizes(asked: OverModels) -> Lines:
             tuple(spot(size, summary) for at, size in zip(order, sizes, strict=True) if (summary := one.values[at])),
             one.style,
         )
-        for one in asked.series
+        for one in plot.series
     ]
     ticks: list[int] = []
     for size in sizes:
@@ -108,34 +108,34 @@ def _over_sizes(asked: OverModels) -> Lines:
         if not ticks or size > 1.12 * ticks[-1]:
             ticks.append(size)
     return Lines(
-        asked.name,
-        asked.title,
-        f"{asked.title} over parameters",
+        plot.name,
+        plot.title,
+        f"{plot.title} over parameters",
         tuple(curve for curve in curves if curve.spots),
         "parameters",
         ticks={size: told(size) for size in ticks},
         log_x=True,
-        limits=asked.limits,
+        limits=plot.limits,
     )
 
 
-def _lines(asked: Lines) -> Markup:
-    named = [curve for curve in asked.curves if not curve.style]
+def _lines(plot: Lines) -> Markup:
+    named = [curve for curve in plot.curves if not curve.style]
     with new_figure(margin([curve.name for curve in named])) as (figure, axes):
-        axes.set_title(asked.title, loc="left", fontsize=FONT, fontweight="bold")
-        axes.set_xlabel(asked.across)
-        axes.set_ylabel(asked.along)
+        axes.set_title(plot.title, loc="left", fontsize=FONT, fontweight="bold")
+        axes.set_xlabel(plot.across)
+        axes.set_ylabel(plot.along)
         axes.grid(axis="y")
         axes.margins(0.06, 0.08)
-        if asked.zero:
+        if plot.zero:
             axes.axhline(0, color=GREY, linewidth=0.8)
-        if asked.limits is not None:
-            axes.set_ylim(*asked.limits)
-        for curve in asked.curves:
+        if plot.limits is not None:
+            axes.set_ylim(*plot.limits)
+        for curve in plot.curves:
             _curve(axes, curve)
-        _scales(axes, asked)
+        _scales(axes, plot)
         name_ends(axes, named)
-        return as_svg(figure, asked.name, asked.label)
+        return as_svg(figure, plot.name, plot.label)
 
 
 def _curve(axes: "Axes", one: Curve) -> None:
@@ -157,20 +157,20 @@ def _curve(axes: "Axes", one: Curve) -> None:
     )
 
 
-def _scales(axes: "Axes", asked: Lines) -> None:
+def _scales(axes: "Axes", plot: Lines) -> None:
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-    if asked.log_x:
+    if plot.log_x:
         axes.set_xscale("log")
-    if asked.log_y:
+    if plot.log_y:
         plain = FuncFormatter(lambda value, _: f"{value:,.10g}")
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(plain)
         axes.yaxis.set_minor_formatter(plain)
-    if asked.ticks is None:
+    if plot.ticks is None:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     else:
-        axes.set_xticks(list(asked.ticks), list(asked.ticks.values()), minor=False)
+        axes.set_xticks(list(plot.ticks), list(plot.ticks.values()), minor=False)
         axes.set_xticks([], minor=True)
 
 

@@ -19,16 +19,16 @@ def alone(text: str) -> str:
 
 def joined(names: Iterable[str], read: Callable[[str], str]) -> str:
     """The files and all that they import, each once and after what it imports, without these lines."""
-    found: dict[str, str] = {}
+    scripts: dict[str, str] = {}
 
     def add(name: str) -> None:
-        if name in found:
+        if name in scripts:
             return
         text = read(name)
         for one in imports(text):
             add(one)
-        found[name] = alone(text)
+        scripts[name] = alone(text)
 
     for name in names:
         add(name)
-    return "".join(found.values())
+    return "".join(scripts.values())

@@ -131,7 +131,9 @@ def _estimated(job: _AmortizedTraining, texts: Sequence[Any]) -> TextsWithValues
     return TextsWithValues(
         job.model.encode(texts, job.settings.unit, True),
         torch.tensor([record["probabilities"] for record in records], dtype=torch.float32),
-        tuple({int(index): tuple(map(float, values)) for index, values in record["values"].items()} for record in records),
+        tuple(
+            {int(index): tuple(map(float, values)) for index, values in record["values"].items()} for record in records
+        ),
     )
 
 

@@ -187,13 +187,13 @@ class Simulation(nn.Module):
         self, weights: Weights, lessons: Lessons, taught: Answered, imitation: Imitation
     ) -> tuple[Float[Tensor, ""], Tensor]:
         """Equation 7, averaged over the texts, and which texts the student agrees on."""
-        said = taught.decisions.detach().argmax(-1)
+        predicted = taught.decisions.detach().argmax(-1)
         answered = functional_call(self.skeleton, dict(weights), (lessons.student,))
         shares = self._smooth(answered.shares, lessons, imitation.smoothing)
         shown = self._smooth(lessons.shown(taught.shares), lessons, imitation.smoothing)
         apart = divergence(shown, shares, self._present(lessons))
-        loss = (cross_entropy(answered.decisions, said) + imitation.weight * apart).mean()
-        return loss, (answered.decisions.detach().argmax(-1) == said).all(-1)
+        loss = (cross_entropy(answered.decisions, predicted) + imitation.weight * apart).mean()
+        return loss, (answered.decisions.detach().argmax(-1) == predicted).all(-1)
 
     def _present(self, lessons: Lessons) -> Tensor:
         return lessons.student.scored.to(self.pending.device)

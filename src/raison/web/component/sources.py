@@ -33,5 +33,5 @@ def style() -> str:
 
 def read(name: str) -> str:
     """A file of the component, or one of the report: what follows the pointer on its pages follows it here."""
-    own = _OWN.joinpath(name)
-    return own.read_text("utf-8") if own.is_file() else asset(name)
+    file = _OWN.joinpath(name)
+    return file.read_text("utf-8") if file.is_file() else asset(name)

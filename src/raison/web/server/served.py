@@ -70,18 +70,18 @@ class ServedModels:
             raise AbsentError(str(UnknownNameError("model", model[:200], self.workers)))
         return self.workers[model]
 
-    async def answer(self, request: Request, asked: ModelRequest) -> TimedAnswer:
+    async def answer(self, request: Request, call: ModelRequest) -> TimedAnswer:
         """The answer, known or computed when its turn comes.
 
         Raises FullError, RaisonErrors of the call, and LeftError if the client leaves before.
         """
-        key = asked.key
+        key = call.key
         known = self.kept.get(key)
         if known is not None:
             self.counts.known()
             return TimedAnswer(known, "kept")
-        worker = self.worker(asked.body.model)
-        waiting = worker.ask(self._client(request), asked)
+        worker = self.worker(call.body.model)
+        waiting = worker.ask(self._client(request), call)
         content = await _unless_left(request, worker, waiting)
         self.kept.put(key, content)
         self.counts.holds(self.kept.size)

@@ -43,7 +43,7 @@ class AskedCheck(ModelRequest):
             raise InputError("maps of predictions are checked, and this model writes.")
         self.own.check(model, limits)
 
-    def run(self, model: Any, asked: Sequence[ModelRequest]) -> list[bytes]:
+    def run(self, model: Any, requests: Sequence[ModelRequest]) -> list[bytes]:
         [answer] = self.own.run(model, [self.own])
         e = Explanation.from_dict(parse(answer.decode(), "an explanation"))
         return [json_of(checked(model, e))]

@@ -30,14 +30,14 @@ class RunFolders:
 
     def all(self) -> list[RunFacts]:
         """Every run that can be read, by its path."""
-        found = []
+        runs = []
         for name, folder in self._folders():
             try:
-                found.append(self._facts(name, folder, _state(folder)))
+                runs.append(self._facts(name, folder, _state(folder)))
             except RaisonError:
                 # Another version's, or a broken one: the others are there nevertheless.
                 continue
-        return found
+        return runs
 
     def lines(self, place: RowKey) -> Sequence[RunLine]:
         """The texts of a row. Raises AbsentError, DataError."""
@@ -91,8 +91,8 @@ class RunFolders:
         return self._held(place.run, folder, state).lines(place)
 
     def _telling(self, folder: Path, state: State, place: RowKey) -> Overview:
-        found = self._held(place.run, folder, state).explanations(place)
-        return overview(list(islice(found, OVERVIEW)))
+        explanations = self._held(place.run, folder, state).explanations(place)
+        return overview(list(islice(explanations, OVERVIEW)))
 
 
 def _state(folder: Path) -> State:
