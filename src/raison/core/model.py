@@ -17,7 +17,7 @@ from raison.core.targets.choosing import Choosing
 from raison.core.targets.outputs import Outputs, outputs_of
 from raison.core.targets.target import Of, check_of
 
-Asked = TypeVar("Asked", bound=Capability)
+CapabilityT = TypeVar("CapabilityT", bound=Capability)
 
 WITHOUT_CLASSES = "the model outputs one number, and this needs class probabilities"
 """The reason for refusals if `LanguageModel.outputs` is a number."""
@@ -80,7 +80,7 @@ class LanguageModel(ABC):
         """Whether `ask` gives a capability of this kind."""
         return any(isinstance(offered, kind) for offered in self.capabilities)
 
-    def ask(self, kind: type[Asked]) -> Asked:
+    def ask(self, kind: type[CapabilityT]) -> CapabilityT:
         """The model's capability of a kind. Raises UnsupportedError, with the reason, if it has none."""
         for offered in self.capabilities:
             if isinstance(offered, kind):
