@@ -1,0 +1,51 @@
+"""Rehearsals of the paper's study files (studies/rehearse.py): two of them, and whether all are as they were."""
+
+import hashlib
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+STUDIES = ROOT / "studies"
+QUICK = ("pi_figure_5", "ivra_table_6")
+"""A comparison, and a study of trainings."""
+_LINE = re.compile(r"\| `(\w+)` \| `(\w+)` \| (\d+) \| .* \| (.*) \|")
+
+
+def _lines(table: Path) -> dict[str, tuple[str, int, str]]:
+    """A table's digests, numbers of records and outcomes."""
+    found = map(_LINE.fullmatch, table.read_text(encoding="utf-8").splitlines())
+    return {line[1]: (line[2], int(line[3]), line[4]) for line in found if line}
+
+
+def _digest(study: str) -> str:
+    return hashlib.sha256((STUDIES / study / "paper.toml").read_bytes()).hexdigest()[:12]
+
+
+@pytest.mark.parametrize("study", sorted(path.parent.name for path in STUDIES.glob("*/paper.toml")))
+def test_every_file_was_rehearsed_as_it_is(study: str) -> None:
+    """After a change of the file: python studies/rehearse.py STUDY."""
+    assert _lines(STUDIES / "rehearsed.md")[study][0] == _digest(study)
+
+
+def test_files_run_whole_on_stand_ins(tmp_path: Path) -> None:
+    if not (ROOT / "../shared/data").is_dir():
+        pytest.skip("the labelled data sets are not beside the checkout (../shared/data)")
+    pytest.importorskip("datasets")
+    command = [sys.executable, str(STUDIES / "rehearse.py"), *QUICK, "--out", str(tmp_path)]
+    known = {key: value for key, value in os.environ.items() if key != "RAISON_DATA"}
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=tmp_path, env=known | {"OMP_NUM_THREADS": "1"}, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = _lines(tmp_path / "rehearsed.md")
+    assert {study: line[0] for study, line in found.items()} == {study: _digest(study) for study in QUICK}
+    for study, (_, records, outcome) in found.items():
+        assert records > 0
+        assert outcome == "runs whole"
+        assert (tmp_path / f"{study}-0/runs/whole/report/index.html").is_file()
+    assert "9 not judged" in (tmp_path / "rehearsed.md").read_text(encoding="utf-8")
