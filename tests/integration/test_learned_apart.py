@@ -53,7 +53,7 @@ def test_a_command_refuses_texts_that_its_model_learned_from(
     code, _, err = run(monkeypatch, capsys, "train", name, *COMMANDS[name].split(), "--out", "out")
     assert (code, err.splitlines()[-1]) == (
         2,
-        "raison: mr shares texts with sst2, from which the model learned: test it on other data.",
+        "raison: mr shares texts with sst2, on which the model was trained: test it on other data.",
     )
     assert not (place / "out").exists()
 

@@ -81,7 +81,7 @@ def test_what_was_not_learned_is_refused(tmp_path: Path) -> None:
     method = f"amortized_shap(checkpoint={str(tmp_path)!r})"
     with pytest.raises(InputError, match="learned of='probability' and cannot explain of='logit': leave of out"):
         raison.explain(adapter, TEXTS[0], method, of="logit")
-    with pytest.raises(InputError, match="learned what removal='mask' does, not 'delete': leave removal out"):
+    with pytest.raises(InputError, match="was trained for removal='mask', not 'delete': leave removal out"):
         raison.explain(adapter, TEXTS[0], method, removal="delete")
     with pytest.raises(UnsupportedError, match="was trained for .* and does not explain"):
         raison.explain(adapter_of("roberta"), TEXTS[0], method)

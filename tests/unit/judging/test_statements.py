@@ -93,7 +93,7 @@ def test_what_cannot_be_judged_says_why():
         (WRITER, [], "at least one"),
         (WRITER, "text", "at least one"),
         (other, earlier, "earlier output tokens"),
-        (other, contrast, "stands against"),
+        (other, contrast, "is contrasted with"),
     ):
         with pytest.raises(InputError, match=message):
             raison.evaluate(writer, given, progress=False)

@@ -117,7 +117,7 @@ def test_page_says_what_was_run(report: Path) -> None:
     for part in (
         "Compared with the best",
         "Selected by one metric",
-        "How alike",
+        "How similar",
         "Against cost",
         "Across models",
         "Claims",
@@ -177,7 +177,7 @@ def test_records_only(tmp_path: Path) -> None:
     assert not (report / "texts").exists()
     page = read(report / "index.html").text
     assert "pages of single texts need explanations.jsonl" in page
-    assert "How alike" not in page
+    assert "How similar" not in page
     assert "Against cost" not in page
 
 
