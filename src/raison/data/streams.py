@@ -118,7 +118,7 @@ def _entries(source: str, reading: Reading) -> Iterator[tuple[str, str, Entry]]:
         return
     try:
         laid = laid_out(_records(source, reading), source, reading.wanted)
-        id_column_of = id_column(laid.layout, laid.first, reading.id_column)
+        ids_from = id_column(laid.layout, laid.first, reading.id_column)
         output_column = reading.output_column
         output = None if output_column is None else column_of(laid.layout, laid.first, output_column)
         # A row without a label is explained like any other.
@@ -126,7 +126,7 @@ def _entries(source: str, reading: Reading) -> Iterator[tuple[str, str, Entry]]:
         for record in laid.records:
             entry = entry_of(record, layout)
             entry = entry if output is None else _with_output(entry, record, output)
-            yield _cell(record, id_column_of), _cell(record, laid.layout.label), entry
+            yield _cell(record, ids_from), _cell(record, laid.layout.label), entry
     except LookupError as error:
         raise DataError(f"cannot read {source}: {error}.") from None
     except OSError as error:

@@ -194,12 +194,12 @@ def _object_in(path: Path) -> dict[str, Any] | None:
         return None
     except (EOFError, zlib.error) as error:
         raise ValueError(str(error)) from error
-    content_object = None if content is None else json.loads(content)
-    if content is None or (isinstance(content_object, dict) and _SUM in content_object):
+    parsed_content = None if content is None else json.loads(content)
+    if content is None or (isinstance(parsed_content, dict) and _SUM in parsed_content):
         raise ValueError("it was changed after it was written: its checksum does not match")
-    if not isinstance(content_object, dict):
+    if not isinstance(parsed_content, dict):
         raise ValueError("it does not hold a JSON object")
-    return content_object
+    return parsed_content
 
 
 def unreadable(path: Path, why: object) -> DataError:

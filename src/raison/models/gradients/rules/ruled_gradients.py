@@ -60,7 +60,7 @@ class RuledPasses(BackwardRules):
     ) -> tuple[list[Float[Tensor, "_tokens hidden"]], Float[Tensor, "batch points"]]:
         points = 2 if isinstance(rules, FiniteDifference) else 1
         lengths = encoding.lengths
-        of_text: dict[int, Tensor] = {}
+        text_gradients: dict[int, Tensor] = {}
         values = torch.zeros(len(encoding), points, dtype=torch.float64)
         for count, together in self._together(encoding, embeds, rules).items():
             # A gradient for each target is held.
@@ -72,8 +72,8 @@ class RuledPasses(BackwardRules):
             for rows, (scalars, gradients) in run_grouped(self._passes.budget, sizes, run):
                 for row, own_scalars, own_gradients in zip(rows, scalars, gradients, strict=True):
                     for text, scalar, gradient in zip(together[row], own_scalars, own_gradients, strict=True):
-                        values[text], of_text[text] = scalar.double(), gradient[: lengths[text]]
-        return [of_text[row] for row in range(len(encoding))], values
+                        values[text], text_gradients[text] = scalar.double(), gradient[: lengths[text]]
+        return [text_gradients[row] for row in range(len(encoding))], values
 
     def _together(
         self, encoding: Encoding, embeds: Embeddings, rules: Rules
