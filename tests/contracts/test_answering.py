@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from transformers import AutoModelForQuestionAnswering
 
 import raison
 from raison.core.capabilities.embeddings import WordEmbeddings
@@ -19,6 +20,7 @@ from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.places.spans import answer_tokens, inside_window, span_answers
 from raison.models.loading import zoo
+from raison.models.loading.pretrained import read_whole
 from raison.models.passes.outputs.heads import LONGEST_ANSWER, answer_logits
 from tests.contracts import test_adapter as adapter_contract
 from tests.contracts import test_methods as method_contract
@@ -303,6 +305,11 @@ def test_a_language_model_becomes_one_of_answers(name: str, tmp_path: Path) -> N
     expected = model.base_model.state_dict()
     assert found.keys() == expected.keys()
     assert all(torch.equal(found[part], expected[part]) for part in expected)
+    # What is saved after a training is read back without the base's names.
+    fresh.save_pretrained(tmp_path / "trained")
+    tokenizer.save_pretrained(tmp_path / "trained")
+    trained = read_whole(AutoModelForQuestionAnswering, tmp_path / "trained").state_dict()
+    assert all(torch.equal(trained[part], weight) for part, weight in fresh.state_dict().items())
 
 
 def test_the_explained_answer(answering: Classifier) -> None:

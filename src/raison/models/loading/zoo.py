@@ -217,6 +217,9 @@ def fresh_span_model(base_folder: Path, seed: int = 0) -> tuple[PreTrainedModel,
     settings: dict[str, Any] = {"config": config, "dtype": torch.float32, **_names_of_weights(config)}
     with drawing(seed):
         model = read_with_new_head(AutoModelForQuestionAnswering, base_folder, **settings)
+    if "key_mapping" in settings:
+        # Otherwise it would be saved under the names that it was read from, which nothing reads as a model of answers.
+        model.__dict__.pop("_weight_conversions", None)
     return model.eval(), read_tokenizer(base_folder)
 
 
