@@ -51,8 +51,8 @@ models are trained, one epoch, one seed, explainers trained first where the stud
 file runs from end to end on models of its shape: its methods, metrics, claims and figures are known, fit the
 architectures and write what the report reads. It shows nothing about the paper's numbers: claims are counted by what
 the rule says of random models, and "missing" would be a claim about a row that no run has. Not rehearsed are the Hub
-itself, the memory and the time that the real models take. Studies of Llama 2 or Mistral with explainers are run prompt by
-prompt, as README.md says. Seconds are of one processor. A file that has changed since (see the digest) is to be
+itself, the memory and the time that the real models take. Studies of Llama 2 or Mistral with explainers are run prompt
+by prompt, as README.md says. Seconds are of one processor. A file that has changed since (see the digest) is to be
 rehearsed again.
 
 | study | digest | records | claims | seconds | outcome |
