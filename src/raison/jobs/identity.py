@@ -43,7 +43,7 @@ def refuse(place: Path, what: str, names: Iterable[str]) -> None:
     listed = list(dict.fromkeys(names))
     if listed:
         raise DataError(
-            f"{place} holds another {what} (different: {', '.join(listed)}): choose another folder for --out, or "
+            f"{place} holds another {what} (it differs in {', '.join(listed)}): choose another folder for --out, or "
             "delete this one."
         )
 
