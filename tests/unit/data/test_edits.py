@@ -70,7 +70,7 @@ def test_the_smallest_edit_counts() -> None:
 
 
 def test_no_words_are_no_edit() -> None:
-    with pytest.raises(DataError, match="from 1 on"):
+    with pytest.raises(DataError, match="whole number, 1 or more"):
         edits_as_truth(_set(("a", 0), ("b", 1)), 0)
 
 
