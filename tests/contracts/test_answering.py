@@ -348,5 +348,5 @@ def test_only_own_answers_are_measured(tiny: Classifier) -> None:
     assert not e.answer.is_predicted
     with pytest.raises(InputError, match="modest story"):
         raison.evaluate(tiny, [e], ["sufficiency(removal='mask')"])
-    with pytest.raises(InputError, match="only a model's own answers"):
+    with pytest.raises(InputError, match="only the model's own answers"):
         raison.compare(tiny, QUESTIONS, ["occlusion"], ["sufficiency(removal='mask')"], target="a", progress=False)

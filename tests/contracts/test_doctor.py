@@ -37,8 +37,8 @@ KINDS: dict[str, tuple[Callable[[], object], str, str]] = {
     "function": (lambda: raison.load(lambda texts: [[0.4, 0.6]] * len(texts), classes=["a", "b"]), "classes", "class"),
     "pairs": (lambda: raison.load(lambda pairs: [1.0] * len(pairs), classes=["a"], pairs=True), "number", "document"),
     "answers": (lambda: raison.load(*build_answering("bert")), "classes", "answer to a question"),
-    "writer": (lambda: raison.load(*build_language_model("gpt2")), "text", "every token that it writes"),
-    "encoder-decoder that writes": (lambda: raison.load(*build_writer("t5")), "text", "every token that it writes"),
+    "writer": (lambda: raison.load(*build_language_model("gpt2")), "text", "every output token"),
+    "encoder-decoder that writes": (lambda: raison.load(*build_writer("t5")), "text", "every output token"),
     "another": (Lengths, "classes", "the predicted class"),
 }
 

@@ -266,5 +266,5 @@ def test_a_metric_that_masks_is_refused_where_everything_can_only_be_deleted() -
 
     model = Deleting()
     found = raison.explain(model, LONG, "random")
-    with pytest.raises(UnsupportedError, match="log_odds masks in place, and the tokenizer has no token for that"):
+    with pytest.raises(UnsupportedError, match="log_odds replaces tokens in place, and the tokenizer has no token"):
         raison.evaluate(model, found, ["log_odds"])

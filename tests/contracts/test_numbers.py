@@ -174,7 +174,7 @@ def test_one_label_with_a_sigmoid_stays_a_label() -> None:
     assert (e.of, e.outputs) == ("probability", "labels")
     assert e.probabilities == (pytest.approx(1 / (1 + np.exp(-logit)), abs=1e-6),)
     assert e.value_full == pytest.approx(e.probabilities[0])
-    with pytest.raises(InputError, match="difference of two classes"):
+    with pytest.raises(InputError, match="difference between two classes"):
         raison.explain(loaded, "a dull plot", "occlusion", of="margin")
 
 

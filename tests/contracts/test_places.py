@@ -268,7 +268,7 @@ def test_targets_of_masks() -> None:
     other = raison.explain(model, text, "occlusion", target=(1, that))
     assert pair.scores == pytest.approx([a - b for a, b in zip(chosen.scores, other.scores, strict=True)], abs=1e-6)
     raison.evaluate(model, [chosen, other], "sufficiency(removal='mask')", progress=False)
-    for wrong, said in (((2, this), "is not a mask"), ("unbelievable nonsense", "not one token"), (3.5, "no word")):
+    for wrong, said in (((2, this), "is not a mask"), ("unbelievable nonsense", "not one token"), (3.5, "not a word")):
         with pytest.raises(InputError, match=said):
             raison.explain(model, text, "occlusion", target=wrong)
     for wrong, said in (("no mask", r"has no \[MASK\]"), ("[MASK]", "nothing but"), (("a", "[MASK]"), "is a pair")):
@@ -306,7 +306,7 @@ def test_what_cannot_be_measured_of_places_is_refused_before_anything_runs() -> 
     model.model.register_forward_pre_hook(lambda *_: passes.append(1))
     with pytest.raises(UnsupportedError, match="simulatability needs predictions of whole texts"):
         raison.compare(model, [f"{text} {n}" for n in range(4) for text in TEXTS], "occlusion", "simulatability")
-    for method, why in (("rpi", "not at one row"), ("decompx", "places of the text")):
+    for method, why in (("rpi", "not at one row"), ("decompx", "positions that differ")):
         with pytest.raises(UnsupportedError, match=why):
             raison.explain(model, TEXTS[0], method)
     assert not passes

@@ -133,7 +133,7 @@ def test_the_head_of_a_study(study: Path) -> None:
 def test_a_run_is_no_other_folder(study: Path, name: str) -> None:
     path = study / "study.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"runs": [name]}))
-    with pytest.raises(DataError, match="is not a folder name"):
+    with pytest.raises(DataError, match="cannot be used as a folder name"):
         read_study(study)
 
 

@@ -146,7 +146,7 @@ def test_an_answer_of_the_models_own_is_as_long_as_the_server_allows() -> None:
         ({**GIVEN, "method": "aml(checkpoint='/etc')"}, "checkpoint names a file or a model"),
         ({**GIVEN, "sources": {str(n): "a dull plot." for n in range(99)}, "draws": 90}, "this takes up to 9,"),
         ({**GIVEN, "draw": 1}, "unknown field 'draw'. Did you mean 'draws'?"),
-        ({**GIVEN, "model": WORDS}, "cite explains what a language model writes"),
+        ({**GIVEN, "model": WORDS}, "cite explains the output of a generative language model"),
     ],
 )
 def test_mistakes_of_questions_are_one_line(client: TestClient, body: dict[str, object], line: str) -> None:

@@ -62,7 +62,7 @@ def test_a_second_process_gets_one_line(place: Path, whole: dict[WorkKind, Path]
     folder = whole[kind]
     with working_in(folder, kind):
         before = tree(folder)
-        with pytest.raises(DataError, match="another process is at work"):
+        with pytest.raises(DataError, match="another process is working"):
             WORKS[kind](place, folder)
         assert tree(folder) == before
     assert ".lock" not in tree(folder)
@@ -77,7 +77,7 @@ def test_a_lock_ends_with_its_process(tmp_path: Path) -> None:
     process = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdout is not None
     assert process.stdout.readline() == b"held\n"
-    with pytest.raises(DataError, match="another process is at work"), working_in(tmp_path / "out", kind):
+    with pytest.raises(DataError, match="another process is working"), working_in(tmp_path / "out", kind):
         pass
     process.kill()
     process.communicate()

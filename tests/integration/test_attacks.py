@@ -199,7 +199,7 @@ def test_methods_that_cannot_be_attacked_are_named_with_the_reason():
     reasons = undifferentiable(Wave(), methods)
     assert set(reasons) == {"kernel_shap", "occlusion", "aml"}
     assert "random draws" in reasons["kernel_shap"]
-    assert "texts alone" in reasons["occlusion"]
+    assert "evaluates the model on texts" in reasons["occlusion"]
     assert "trained" in reasons["aml"]
     with pytest.raises(UnsupportedError, match="occlusion: it only evaluates the model on texts"):
         attacks(Wave(), ["film"], methods[1:2], POSITIVE, EmbeddingAttack())

@@ -151,7 +151,7 @@ def test_what_cannot_be_audited_is_one_clear_line(folder: Path, tmp_path: Path) 
         raison.audit(model(), TEXTS[:3], METHODS, out=folder, plan=PLAN, data="four texts")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.txt").write_text("mine")
-    with pytest.raises(DataError, match="holds something else"):
+    with pytest.raises(DataError, match="holds other files"):
         raison.audit(model(), TEXTS, METHODS, out=tmp_path / "full", plan=PLAN)
     assert (tmp_path / "full" / "mine.txt").read_text() == "mine"
 

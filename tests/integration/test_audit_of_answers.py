@@ -89,7 +89,7 @@ def test_every_method_gets_its_numbers_and_no_attack(audited: Audit) -> None:
 def test_the_report_speaks_of_answers(folder: Path, audited: Audit, tmp_path: Path) -> None:
     page = write(folder, tmp_path / "report", draw=False).read_text(encoding="utf-8")
     assert "log-probability of the answer" in page
-    assert "two change places" in page
+    assert "two sources are swapped" in page
     assert "How similar the methods' explanations are" in page
     told = json.loads(json.dumps(audited.to_dict(), allow_nan=False))
     assert {pair["first"] for pair in told["agreement"]} <= {*METHODS, "random"}

@@ -99,7 +99,7 @@ def test_too_long_names_the_limit_and_truncate_records_it(model: Classifier) -> 
         ({"unit": "words"}, "unknown unit 'words'. Did you mean 'word'"),
         ({"target": "positve"}, "unknown label 'positve'. Did you mean 'positive'"),
         ({"target": 3}, "class 3 does not exist: the model has 3 classes"),
-        ({"target": ("positive", "positive")}, "the same class"),
+        ({"target": ("positive", "positive")}, "both targets are the class"),
         ({"of": "logits"}, "Did you mean 'logit'"),
         ({"removal": "masks"}, "unknown removal 'masks'. Did you mean 'mask'"),
     ],
@@ -347,7 +347,7 @@ def test_what_was_taken_from_a_file_is_said(
     data.write_text(f"{TEXT}, a,1\n{TEXT},0\n")
     code, out, err = run(monkeypatch, capsys, *arguments, *more)
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "cannot be split into columns for certain" in err
+    assert "cannot be split into columns unambiguously" in err
     assert run(monkeypatch, capsys, *arguments, *more, "--delimiter", "none")[0] == 0
 
 
@@ -359,7 +359,7 @@ def test_each_mistake_of_a_study_has_its_line(
     code, _, err = run(monkeypatch, capsys, "study", "check", str(path))
     first, *mistakes = err.splitlines()
     assert code == 2
-    assert first.startswith(f"raison: {path} cannot be run, it has {len(mistakes)} mistakes:")
+    assert first.startswith(f"raison: {path} cannot be run because of {len(mistakes)} mistakes:")
     assert any("Did you mean 'lime'" in line for line in mistakes)
     assert any("Did you mean 'gini'" in line for line in mistakes)
     assert "\\x0a" not in err

@@ -88,7 +88,7 @@ def test_a_row_that_cannot_be_is_told(tmp_path: Path) -> None:
     assert len(list(map(explanation_of, found.rows()))) == 1
     reasons = [one.reason for one in found.rejected]
     assert "the model predicts it" in reasons[0]
-    assert "nothing to explain against in column 'instead'" in reasons[1]
+    assert "no contrast class in column 'instead'" in reasons[1]
 
 
 def test_other_words_of_a_model_that_writes(tmp_path: Path) -> None:

@@ -213,10 +213,10 @@ def test_a_text_without_a_label_has_an_empty_list() -> None:
 
 def test_where_there_are_no_labels_each_is_refused_in_one_line() -> None:
     classes, number = (raison.load(*build("bert", names)) for names in (NAMES, ("rating",)))
-    for model, said in ((classes, "gives one of 4 classes"), (number, "outputs one number")):
+    for model, said in ((classes, "outputs one of 4 classes"), (number, "outputs one number")):
         with pytest.raises(InputError, match=said):
             raison.explain(model, TEXTS[0], "occlusion", target="each")
-    with pytest.raises(InputError, match="threshold=1.5 is no probability"):
+    with pytest.raises(InputError, match="threshold=1.5 is not a probability"):
         raison.explain(tagged(), TEXTS[0], "occlusion", target="each", threshold=1.5)
     with pytest.raises(InputError, match="add target='each'"):
         raison.explain(tagged(), TEXTS[0], "occlusion", target="joy", threshold=0.2)
@@ -259,7 +259,7 @@ def test_a_comparison_has_a_table_for_each_label_and_goes_on_in_its_folder(tmp_p
         assert own["occlusion"]["comprehensiveness"].summary.mean == pytest.approx(mean, abs=1e-6)
     assert f"{table.texts} predictions in texts from 30 % on" in " ".join(str(table).split())
     assert compare(out=tmp_path / "run").to_dict() == table.to_dict()
-    with pytest.raises(InputError, match="no prediction in any text reaches 100 %"):
+    with pytest.raises(InputError, match="no prediction reaches 100 % in any text"):
         raison.compare(model, TEXTS, "occlusion", target="each", threshold=1.0)
 
 

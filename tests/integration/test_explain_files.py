@@ -211,7 +211,7 @@ def test_patterns_name_files_in_order_and_pairs_have_two_texts(model: LanguageMo
         ("b1", "good film b", "dull end"),
     ]
     assert explanation_of(rows[0]).text == ("good film a", "dull end")
-    with pytest.raises(DataError, match=r"no file fits the pattern .*\*\.tsv"):
+    with pytest.raises(DataError, match=r"no file matches the pattern .*\*\.tsv"):
         raison.explain_file(model, tmp_path / "*.tsv", tmp_path / "other", progress=False)
 
 
@@ -229,7 +229,7 @@ def test_several_labels_of_a_row_are_rows_of_their_own(tmp_path: Path, reviews: 
     [
         ({"target": "no such"}, "no such"),
         ({"method": "occlusio"}, "Did you mean 'occlusion'"),
-        ({"target": [1, 2]}, "one for all rows"),
+        ({"target": [1, 2]}, "applies to all rows"),
         ({"format": "csv"}, "parquet, jsonl"),
         ({"writing": Writing(earlier=True)}, "earlier belong"),
         ({"reading": Reading(text_column="words")}, "unknown column 'words'"),

@@ -59,9 +59,9 @@ def test_a_list_is_chosen_text_by_text_as_in_a_comparison(model: Classifier, tmp
 def test_what_cannot_be_chosen_is_refused_in_one_line(model: Classifier) -> None:
     with pytest.raises(InputError, match=r"occlusion offers only one: .* several, such as .*random\(draws=24\)"):
         raison.explain(model, TEXTS[0], "occlusion", select="comprehensiveness")
-    with pytest.raises(UnsupportedError, match="gini says neither better nor worse"):
+    with pytest.raises(UnsupportedError, match="gini has no better or worse values"):
         raison.explain(model, TEXTS[0], METHOD, select="gini")
-    with pytest.raises(UnsupportedError, match="consistency judges many texts"):
+    with pytest.raises(UnsupportedError, match="consistency evaluates many texts"):
         raison.explain(model, TEXTS[0], METHOD, select="consistency")
     with pytest.raises(UnsupportedError, match="max_sensitivity explains the text again"):
         raison.explain(model, TEXTS[0], METHOD, select="max_sensitivity")

@@ -238,7 +238,7 @@ def test_contrasts(generator):
     ("settings", "said"),
     [
         ({"output": ""}, "output is empty"),
-        ({"output": OUTPUT, "max_new_tokens": 3}, "max_new_tokens is for the model's own output"),
+        ({"output": OUTPUT, "max_new_tokens": 3}, "max_new_tokens limits the model's own output"),
         ({"max_new_tokens": 0}, "from 1 on"),
         ({"output": OUTPUT, "target": "positive"}, "contrast="),
         ({"output": OUTPUT, "truncate": True}, "shorten the prompt"),

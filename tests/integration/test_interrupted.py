@@ -25,7 +25,7 @@ LASTS = "--data long.tsv --model tiny --methods 'kernel_shap(samples=40000)'"
 LASTING = "--epochs 9999 --out out"
 TRAIN = f"--train words.tsv {LASTING}"
 KEPT = r"raison: interrupted; what is finished is kept in {out}\. To resume: raison {command}"
-PAGES = r"raison: interrupted; the pages written so far are whole\. To write all of them: raison {command}"
+PAGES = r"raison: interrupted; the pages written so far are complete\. To write all of them: raison {command}"
 NOTHING = r"raison: interrupted; nothing is kept.* To start again: raison {command}"
 COMMANDS: dict[str, tuple[str, str, str]] = {
     "explain": (f"explain '{LONG}' --model tiny --method 'kernel_shap(samples=40000)'", "", NOTHING),

@@ -298,7 +298,7 @@ def test_mistakes_in_the_table_are_told(place: Path, before: str, after: str, to
 
 
 def test_settings_that_cannot_be_are_refused_before_anything(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot be made: give architecture"):
+    with pytest.raises(InputError, match="cannot be built: give architecture"):
         train_scratch(decided(24, 0), decided(8, 1), tmp_path / "out", ScratchSettings())
     assert not (tmp_path / "out").exists()
 

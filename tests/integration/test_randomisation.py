@@ -319,7 +319,7 @@ def test_methods_that_say_nothing_of_parameters_are_named() -> None:
     (reason,) = without_parameters(model, SENTENCES, [Idle()], SETTINGS).values()
     assert "does not use the model" in reason
     (reason,) = without_parameters(model, SENTENCES, [Taught()], SETTINGS).values()
-    assert "trained for the model as it is" in reason
+    assert "trained for the original model" in reason
 
 
 def test_bad_input() -> None:

@@ -130,7 +130,7 @@ def test_several_seeds_are_averaged(model: Classifier) -> None:
     np.testing.assert_allclose(random.values, each.mean(axis=0), atol=1e-6)
     np.testing.assert_allclose(random.seed_means, each.mean(axis=1), atol=1e-6)
     assert together["occlusion"]["comprehensiveness"].seed_means == ()
-    with pytest.raises(InputError, match="list of different ones"):
+    with pytest.raises(InputError, match="list of distinct numbers"):
         raison.compare(model, TEXTS[:2], ["occlusion"], seed=[1, 1], progress=False)
 
 

@@ -295,9 +295,9 @@ def test_slow_and_large_requests_are_refused(gate: Gate, monkeypatch: pytest.Mon
     ("arguments", "line"),
     [
         (["--host", "0.0.0.0"], "--host 0.0.0.0 lets other machines in: give --token"),
-        (["--host", "0.0.0.0", "--token", "short"], "a token has at least 16 characters"),
+        (["--host", "0.0.0.0", "--token", "short"], "a token needs at least 16 characters"),
         (["--token", "with a space in it"], "a token must consist of printable ASCII characters"),
-        (["--runs", "nowhere"], "--runs nowhere is no folder."),
+        (["--runs", "nowhere"], "--runs nowhere is not a folder."),
         (["--port", "70000"], "65535"),
         (["-m", "another", "--prompt", "sentiment"], "--prompt applies to a single language model, and there are 2"),
         (["--models", "nowhere.toml"], "cannot read nowhere.toml: No such file"),
@@ -329,7 +329,7 @@ def test_a_file_of_models_says_what_is_loaded(tmp_path: Path) -> None:
     ("content", "line"),
     [
         ("models = ", "is not TOML: "),
-        ('title = "a study"\n' + ENTRY, "is no file of models"),
+        ('title = "a study"\n' + ENTRY, "is not a file of models"),
         (ENTRY + 'promt = "sst2"\n', "[models.m]: unknown key 'promt'. Did you mean 'prompt'?"),
         (ENTRY + 'prompt = "sst3"\n', "[models.m]: unknown prompt 'sst3'. Did you mean 'sst2'?"),
         (ENTRY + "calibrate = true\n", "[models.m]: explained and calibrate belong to a prompt"),

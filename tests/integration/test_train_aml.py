@@ -256,7 +256,7 @@ def test_the_command_says_what_is_wrong_in_one_line(
         ("--weights -1,1,1", "'prediction' cannot be -1.0"),
         ("--weights nan,1,1", "'prediction' cannot be nan"),
         ("--metrics sufficency", "Did you mean 'sufficiency'"),
-        ("--metrics consistency", "judges many texts together"),
+        ("--metrics consistency", "evaluates many texts together"),
         ("--metrics auroc", "auroc needs rationales"),
         ("--masking masks", "Did you mean 'mask'"),
         ("--merge sum", "unknown"),

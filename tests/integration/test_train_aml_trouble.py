@@ -103,8 +103,8 @@ def test_a_kill_in_a_second_training_or_while_saving(
     [
         ({"texts": 33}, InputError, "planted has 40 texts, but 41 are needed.*--texts, --validation"),
         ({"metrics": ("comprehensivness",)}, UnknownNameError, "Did you mean 'comprehensiveness'"),
-        ({"metrics": ("consistency",)}, UnsupportedError, "judges many texts together"),
-        ({"metrics": ("gini",)}, UnsupportedError, "neither better nor worse"),
+        ({"metrics": ("consistency",)}, UnsupportedError, "evaluates many texts together"),
+        ({"metrics": ("gini",)}, UnsupportedError, "no better or worse values"),
         ({"metrics": ("max_sensitivity",)}, UnsupportedError, "explains the text again"),
         ({"metrics": ("comprehensiveness", "auroc")}, UnsupportedError, "auroc needs rationales"),
         ({"metrics": ()}, InputError, "at least one metric"),
@@ -225,7 +225,7 @@ def test_predictions_at_places_of_a_text_have_no_trained_explainer(tmp_path: Pat
         *(partial(raison.explain, tagger, "A dull plot", method, progress=False) for method in ("aml", "ivra", "smat")),
     ]
     for call in calls:
-        with pytest.raises(UnsupportedError, match="it predicts at places of the text") as caught:
+        with pytest.raises(UnsupportedError, match="it predicts at positions of the text") as caught:
             call()
         assert "\n" not in str(caught.value)
     assert not list(tmp_path.iterdir())

@@ -40,7 +40,7 @@ QUICK = IvraSettings(criteria=("comp",), epochs=1, batch_size=4, texts=4, valida
         ({"criteria": ()}, InputError, "give at least one of sim, comp"),
         ({"criteria": ("simm",)}, UnknownNameError, "Did you mean 'sim'"),
         ({"criteria": ("comprehensivness",)}, UnknownNameError, "Did you mean 'comprehensiveness'"),
-        ({"criteria": ("comp", "comprehensiveness(margin=0.5)")}, InputError, "comprehensiveness is there twice"),
+        ({"criteria": ("comp", "comprehensiveness(margin=0.5)")}, InputError, "comprehensiveness is given twice"),
         ({"criteria": ("comp(margins=1)",)}, UnknownNameError, "Did you mean 'margin'"),
         ({"weights": (1.0, 2.0)}, InputError, "2 weights for 1 criteria"),
         ({"weights": (0.0,)}, InputError, "above 0"),
@@ -260,7 +260,7 @@ def test_the_command_says_what_is_wrong_in_one_line(
     for arguments, said in (
         ("--criteria compp", "Did you mean 'comp'"),
         ("--criteria ,", "give at least one"),
-        ("--criteria comp,comp", "is there twice"),
+        ("--criteria comp,comp", "is given twice"),
         ("--criteria cons --batch-size 1", "no pair of texts"),
         ("--criteria comp --norm softmaxx", "Did you mean 'softmax'"),
         ("--criteria comp --form smatt", "Did you mean 'smat'"),

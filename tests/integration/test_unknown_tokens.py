@@ -100,5 +100,5 @@ def test_prompts_that_cannot_be_read_are_said_too() -> None:
         writer = raison.load(GPT2LMHeadModel(config).eval(), tokenizer)
     e = raison.explain(writer, "the 这部 电影", "occlusion", output=" good")
     assert isinstance(e, GenerationExplanation)
-    assert "unknown to the model's vocabulary" in " ".join(explanation_plain(e).split())
+    assert "not in the model's vocabulary" in " ".join(explanation_plain(e).split())
     assert 'class="unit unread"' in page(e)

@@ -120,7 +120,9 @@ def test_rows_that_cannot_be_cited_are_kept_apart(questions: Path, tmp_path: Pat
     cited(questions, tmp_path / "out")
     lines = [json.loads(line) for line in (tmp_path / "out" / "rejected.jsonl").read_text().splitlines()]
     assert [one["line"] for one in lines] == [3, 4, 5, 6]
-    for line, reason in zip(lines, ("is no row", "has no sources", "'a' is empty", "answer is empty"), strict=True):
+    for line, reason in zip(
+        lines, ("not a valid row", "has no sources", "'a' is empty", "answer is empty"), strict=True
+    ):
         assert reason in line["reason"]
 
 
@@ -238,7 +240,7 @@ def test_recorded_outputs_are_gone_on_with_and_changed_ones_refused(
     ("changes", "match"),
     [
         ({"writing": Writing(output=" good")}, "leave output= out"),
-        ({"writing": Writing(max_new_tokens=2)}, "max_new_tokens is for the model's own output"),
+        ({"writing": Writing(max_new_tokens=2)}, "max_new_tokens limits the model's own output"),
         ({"reading": Reading(output_column="wrot")}, "unknown column 'wrot'. Did you mean 'wrote'"),
     ],
 )
@@ -252,7 +254,7 @@ def test_what_does_not_fit_recorded_outputs(
 
 def test_recorded_outputs_are_for_a_model_that_writes(tmp_path: Path) -> None:
     model = raison.load(of_letters, classes=["no", "yes"])
-    with pytest.raises(InputError, match="output_column is for a model that writes"):
+    with pytest.raises(InputError, match="output_column applies to generative models"):
         explained(model, recorded(tmp_path / "a.jsonl"), tmp_path / "out")
 
 
@@ -302,7 +304,7 @@ def test_mistakes_are_found_before_anything_is_written(
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"select": "comprehensiveness"}, "select= is for a model that predicts"),
+        ({"select": "comprehensiveness"}, "select= does not apply to generative models"),
         ({"target": "yes"}, "no classes for target="),
         ({"chat": True}, "chat"),
         ({"removal": "nothing"}, "nothing"),

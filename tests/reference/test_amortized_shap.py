@@ -79,7 +79,7 @@ def test_what_was_not_learned_is_refused(tmp_path: Path) -> None:
     adapter = adapter_of()
     untrained_values(adapter, tmp_path)
     method = f"amortized_shap(checkpoint={str(tmp_path)!r})"
-    with pytest.raises(InputError, match="learned of='probability' and cannot explain of='logit': leave of out"):
+    with pytest.raises(InputError, match="was trained for of='probability' and cannot explain of='logit'"):
         raison.explain(adapter, TEXTS[0], method, of="logit")
     with pytest.raises(InputError, match="was trained for removal='mask', not 'delete': leave removal out"):
         raison.explain(adapter, TEXTS[0], method, removal="delete")

@@ -154,12 +154,12 @@ def test_an_answer_has_no_more_tokens_than_there_is_room():
 
 @pytest.mark.parametrize("model", [Linear, lambda: raison.load(*build("gpt2"))])
 def test_a_model_that_cannot_be_asked_is_refused(model):
-    with pytest.raises(UnsupportedError, match="it cannot be asked.*with a prompt.*or use kernel_shap"):
+    with pytest.raises(UnsupportedError, match="it cannot answer questions.*with a prompt.*or use kernel_shap"):
         SelfExplanation().check(model())
 
 
 def test_a_model_that_answers_with_a_span_is_refused():
-    with pytest.raises(UnsupportedError, match="it cannot be asked"):
+    with pytest.raises(UnsupportedError, match="it cannot answer questions"):
         SelfExplanation().check(raison.load(*build_answering("bert")))
 
 

@@ -284,7 +284,7 @@ def test_parts_of_the_scores(base: str, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_too_few_texts(base: str) -> None:
     model = raison.load(*TINY["bert"]())
-    with pytest.raises(UnsupportedError, match="needs at least 10 texts, and there are 9"):
+    with pytest.raises(UnsupportedError, match="needs at least 10 texts; got 9"):
         raison.compare(model, ["a dull plot"] * 9, "random", Simulatability(student=base))
 
 

@@ -58,7 +58,7 @@ def test_all_mistakes_are_told_at_once() -> None:
     assert given == []
     assert isinstance(result.exception, InputError)
     first, second = str(result.exception).split("\n  ")
-    assert first == "cannot read --shares '1,x': give numbers with commas between."
+    assert first == "cannot read --shares '1,x': give numbers separated by commas."
     assert second == "unknown size 'lage'. Did you mean 'large'? Known: large, small."
 
 

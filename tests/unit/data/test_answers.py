@@ -57,9 +57,9 @@ def test_squad_is_read(root: Path) -> None:
 @pytest.mark.parametrize(
     ("broken", "says"),
     [
-        (item("boats", 3), "does not say 'boats' at character 3"),
-        (item(" ", 0), "is no text"),
-        (item("boats", -1), "no place in the context"),
+        (item("boats", 3), "does not contain 'boats' at character 3"),
+        (item(" ", 0), "is not a string"),
+        (item("boats", -1), "not a position in the context"),
         ({"question": QUESTION}, "KeyError|'answers'"),
         (item("boats", CONTEXT.index("boats"), " "), "blank"),
     ],
@@ -100,7 +100,7 @@ def test_a_column_of_other_answers_is_left_alone(tmp_path: Path) -> None:
     path.write_text(
         json.dumps({"question": QUESTION, "context": CONTEXT, "answers": {"text": ["x"], "answer_start": [0]}})
     )
-    with pytest.raises(DataError, match="does not say 'x' at character 0"):
+    with pytest.raises(DataError, match="does not contain 'x' at character 0"):
         load(path)
 
 

@@ -72,7 +72,7 @@ REFUSED = {
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
 def test_what_cannot_be_split_for_certain_is_refused(tmp_path: Path, case: str, name: str) -> None:
     path = write(tmp_path, REFUSED[case], name)
-    with pytest.raises(DataError, match=r"cannot be split into columns for certain: .*--delimiter ','") as refusal:
+    with pytest.raises(DataError, match=r"cannot be split into columns unambiguously: .*--delimiter ','") as refusal:
         load_file(path)
     assert "\n" not in str(refusal.value)
     # "none" is the way out for texts alone.

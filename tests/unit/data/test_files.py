@@ -177,7 +177,7 @@ def test_missing_empty_and_unknown_files(tmp_path: Path) -> None:
         load_file(tmp_path / "trian.tsv")
     with pytest.raises(DataError, match="no rows"):
         load_file(tmp_path / "train.tsv")
-    with pytest.raises(DataError, match="no rows that can be used"):
+    with pytest.raises(DataError, match="no usable rows"):
         load_file(write(tmp_path, "b.tsv", "text\tlabel\n"))
     with pytest.raises(DataError, match="known endings"):
         load_file(write(tmp_path, "a.docx", "x"))
@@ -260,7 +260,7 @@ BAD_SPANS = [
     ("[[0]]", "is not \\[start, end\\]"),
     ("[0, 3]", "is not \\[start, end\\]"),
     ("[[0, 3], []]", "is not \\[start, end\\]"),
-    ("7", "no list of spans"),
+    ("7", "not a list of spans"),
 ]
 
 
@@ -278,7 +278,7 @@ def test_a_bad_span_makes_a_broken_line(tmp_path: Path, written: str, reason: st
 def test_a_column_of_free_text_is_no_rationale(tmp_path: Path) -> None:
     path = write(tmp_path, "a.jsonl", '{"text": "fun", "label": 1, "rationale": "because"}\n')
     assert load_file(path).rows == (Row("fun", 1, 1),)
-    with pytest.raises(DataError, match="no list of spans"):
+    with pytest.raises(DataError, match="not a list of spans"):
         load_file(path, rationale="rationale")
 
 

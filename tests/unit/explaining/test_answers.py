@@ -208,7 +208,7 @@ def test_mistakes_are_named():
         ({"texts": [ROWS[0], "a prompt"]}, "some texts have sources"),
         ({"unit": "word"}, "unit='part'"),
         ({"truncate": True}, "truncate"),
-        ({"target": "never said"}, "no part of the answer"),
+        ({"target": "never said"}, "not part of the answer"),
         ({"target": "each", "threshold": 0.5}, "threshold"),
         ({"text": "question"}, "leave them out"),
     ):

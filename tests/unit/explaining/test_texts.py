@@ -88,7 +88,7 @@ def test_units_of_several_texts() -> None:
     for units in ([[(0, 4)]], {"what": (0, 4)}, 3):
         with pytest.raises(InputError, match="2 texts need a list of units of the same length"):
             read_texts(TEXTS[:2], units=units)
-    with pytest.raises(InputError, match="has parts already"):
+    with pytest.raises(InputError, match="already has its own parts"):
         read_texts(found, units=[[(0, 4)]] * 2)
 
 
@@ -141,8 +141,8 @@ def test_sentences_of_a_language_are_parts() -> None:
     [pair], _ = InputOptions("sentence", language="de").several([(text, "Ja.")])
     assert [part.segment for part in pair.parts] == [0, 0, 1]
     for reading, given, said in (
-        (InputOptions("word", language="de"), text, "take unit='sentence'"),
-        (InputOptions(language="de"), text, "take unit='sentence'"),
+        (InputOptions("word", language="de"), text, "use unit='sentence'"),
+        (InputOptions(language="de"), text, "use unit='sentence'"),
         (InputOptions("sentence", language="German"), text, "such as 'de'"),
         (InputOptions("sentence", language="de"), " ", "empty or blank"),
     ):

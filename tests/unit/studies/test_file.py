@@ -135,7 +135,7 @@ ONE_MISTAKE = {
     ('"comprehensiveness", "con', '"token_f1(top=25)", "comprehensiveness", "con'): (
         "metrics: token_f1(top=25) is named twice."
     ),
-    ('select = ["comp', 'select = ["consistency", "comp'): "consistency judges many texts together",
+    ('select = ["comp', 'select = ["consistency", "comp'): "consistency evaluates many texts together",
     ('unit = "token"', 'unit = "wrd"'): "[settings]: unknown unit 'wrd'. Did you mean 'word'?",
     ("seeds = [3, 5]", "seeds = [3, 3]"): "[settings]: seeds is [3, 3]; give a list of different whole numbers.",
     ("seeds = [3, 5]", 'of = "probabilty"'): "[settings]: unknown of 'probabilty'. Did you mean 'probability'?",
@@ -147,7 +147,7 @@ ONE_MISTAKE = {
     ("[models.two]", "[models.'two--words']"): "[models.two--words]: a name may contain only letters",
     ("limit = 30\n", ""): "[data.reviews]: sample draws `limit` rows, so also give limit.",
     ("sample = 1", 'pair = ["a", "b"]'): "[data.reviews]: text and pair exclude each other",
-    ('["red", "green"]', '["red"]'): "[data.words.known_features]: two or more words are needed",
+    ('["red", "green"]', '["red"]'): "[data.words.known_features]: words needs two or more words",
     ("position = 2", "positon = 2"): "[data.words.known_features]: unknown key 'positon'. Did you mean 'position'?",
     ('run = "two--words"', 'run = "two--word"'): "number 1: unknown run 'two--word'. Did you mean 'two--words'?",
     ('metric = "token_f1(top=25)"', 'metric = "token_f1(top=5)"'): "number 1: unknown metric 'token_f1(top=5)'.",
@@ -176,7 +176,7 @@ def test_runs_that_do_not_exist_are_named(tmp_path: Path) -> None:
 
 def test_nothing_to_select_from(tmp_path: Path) -> None:
     found = mistakes(tmp_path, GOOD.replace(', "random(draws=3)"]', "]"))
-    assert any(line.startswith("select: select= chooses among several maps") for line in found)
+    assert any(line.startswith("select: select= chooses one of several maps") for line in found)
 
 
 def test_all_mistakes_are_named_at_once(tmp_path: Path) -> None:

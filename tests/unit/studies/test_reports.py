@@ -211,7 +211,7 @@ def test_a_single_comparison_reads_as_a_study_of_one_run(tmp_path: Path) -> None
 
 
 def test_a_folder_that_holds_neither(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="holds neither"):
+    with pytest.raises(DataError, match="contains no study"):
         write(tmp_path)
     assert list(tmp_path.iterdir()) == []
 

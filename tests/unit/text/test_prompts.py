@@ -171,7 +171,7 @@ def test_turns_without_shots_keep_the_task() -> None:
         (lambda messages: chatml(messages).lower(), "leaves out, escapes or changes"),
         (lambda messages: chatml(messages).replace('"', "&quot;"), "leaves out, escapes or changes"),
         (lambda messages: chatml(messages + messages), "repeats the user message"),
-        (lambda messages: chatml(messages[::-1]), "another order"),
+        (lambda messages: chatml(messages[::-1]), "reorders messages"),
         (lambda messages: chatml(messages).replace("cake", "cakes"), "changes the text of the prompt's messages"),
     ],
 )

@@ -23,7 +23,7 @@ def test_a_field_may_come_twice_and_a_blank_one_has_no_unit() -> None:
     ("pattern", "fields", "said"),
     [
         ("{titel}", {"title": "x"}, "unknown field of the template 'titel'. Did you mean 'title'"),
-        ("{title}", {"title": "x", "body": "y"}, "no place for the field 'body'"),
+        ("{title}", {"title": "x", "body": "y"}, "no slot for the field 'body'"),
         ("{}", {"title": "x"}, "write only a name"),
         ("{title!r}", {"title": "x"}, "write only a name"),
         ("{title:>9}", {"title": "x"}, "write only a name"),

@@ -32,7 +32,7 @@ def test_spans_with_and_without_names() -> None:
         ([(9, 3)], "out of range"),
         ([(-2, 3)], "out of range"),
         ({"long": (0, 21)}, "the unit 'long' is out of range: 0 to 21 of a text of 20 characters"),
-        ([(0, 3, 1)], "of text number 1, but there are 1"),
+        ([(0, 3, 1)], "in text number 1, but there are 1"),
         ([(0,)], "a span is"),
         ([(0, 1.5)], "a span is"),
         ([(True, 3)], "a span is"),
@@ -40,7 +40,7 @@ def test_spans_with_and_without_names() -> None:
         ([3], "a span is"),
         ("ab", "give"),
         (3, "give"),
-        ({3: (0, 4)}, "a name is a string"),
+        ({3: (0, 4)}, "is not a string"),
     ],
 )
 def test_what_is_no_part(spans: object, said: str) -> None:

@@ -34,7 +34,7 @@ def test_what_an_installation_lacks_is_told_apart_from_what_there_is_not(
 ) -> None:
     monkeypatch.setattr(shipped, "STUDIES", tmp_path)
     assert "demo/imdb" not in zoo.names()
-    with pytest.raises(LoadError, match="demo/imdb lies beside the studies"):
+    with pytest.raises(LoadError, match="demo/imdb belongs to the studies"):
         zoo.resolve("demo/imdb")
     with pytest.raises(UnknownNameError, match="demo/imbd"):
         zoo.resolve("demo/imbd")

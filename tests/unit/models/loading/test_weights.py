@@ -182,7 +182,7 @@ def test_a_changed_file_of_the_cache_is_found_and_fetched_again(
     said = capsys.readouterr().err.splitlines()
     # A record that is damaged itself is made anew from the files.
     assert len(said) == (0 if name == digests.FILE else 1)
-    assert all(f"{name} has the sha256" in line and "made again" in line for line in said)
+    assert all(f"{name} has the sha256" in line and "rebuilt" in line for line in said)
     weights.fetch("fake", progress=False)
     assert capsys.readouterr().err == ""
 

@@ -44,7 +44,7 @@ def test_one_that_stays_busy_is_given_up() -> None:
     with running(Fake()) as fake:
         model = raison.load(fake.base, prompt="sentiment", served=raison.Served(attempts=3))
         fake.faults += ["503"] * 100
-        with pytest.raises(ServerError, match="asked 3 times: status 503"):
+        with pytest.raises(ServerError, match="tried 3 times: status 503"):
             raison.explain(model, TEXT, method="occlusion", progress=False)
 
 
@@ -186,7 +186,7 @@ def test_settings_that_do_not_fit_are_refused() -> None:
         raison.Served(max_requests=0)
     with pytest.raises(InputError, match="server's address"):
         raison.load("demo/sst2", served="words")
-    with running(Fake()) as fake, pytest.raises(InputError, match="nothing else"):
+    with running(Fake()) as fake, pytest.raises(InputError, match="accepts only"):
         raison.load(fake.base, prompt="sentiment", calibrate=True)
 
 

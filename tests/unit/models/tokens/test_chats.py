@@ -73,7 +73,7 @@ def test_documents_are_parts_wherever_the_template_puts_them() -> None:
     [
         ([USER], [{"title": "Seas", "text": "Wet."}], "leaves out 'title' of the documents: put them into a message"),
         ([USER], [{"title": 3}], "is not a document"),
-        ([], [], "no message"),
+        ([], [], "no messages"),
         ([{"role": "user"}], [], "is not a chat message"),
         ([{"role": "user", "content": None}], [], "is not a chat message"),
         ([{"role": "user", "content": [{"type": "image"}]}], [], "is not a chat message"),

@@ -235,7 +235,7 @@ def test_units_that_the_model_cannot_read_are_marked() -> None:
     units = Reader(markup).units()
     assert [str(unit["class"]) for unit in units] == ["unit", "unit unread", "unit"]
     assert str(units[1]["title"]).endswith("rank 1 of 3, unknown to the model")
-    assert "Warning: the model can hardly read this text: 60 % of the tokens are unknown" in markup
+    assert "Warning: the model can hardly read this text: 60 % of the tokens are not in its vocabulary" in markup
     assert "unknown to the model: 60.0 % of the tokens, in 1 word" in markup
     assert "Note: unknown_tokens" not in markup
 
