@@ -116,10 +116,11 @@ def explain(
     from raison.explaining.explain import explain as run
     from raison.studies.plans import load_entry
 
-    # Only the model's files tell whether a prediction or an output is explained.
+    # Only the model's files tell whether a prediction or an output is explained: no overload can be chosen here.
+    model: Any = load_entry(entry)
     given: Any = _input(_single(text), pair, writing.chat) if not document else (_single(text), document)
     explanation: Explanation | GenerationExplanation | list[Explanation] = run(
-        load_entry(entry),
+        model,
         given,
         method,
         unit=settings.unit,

@@ -1,6 +1,7 @@
 """How a transformer is handed the keys and values of tokens that it has read before."""
 
 import inspect
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -10,10 +11,10 @@ from transformers import Cache
 
 def given_cache(base: nn.Module, stored: Cache | None) -> dict[str, Any]:
     """The argument of `base` that hands it stored keys and values, under the name that its version of it has."""
-    return {_name(type(base)): stored}
+    return {_name(type(base).forward): stored}
 
 
 @cache
-def _name(kind: type[nn.Module]) -> str:
+def _name(forward: Callable[..., object]) -> str:
     # Renamed in transformers 5.24.
-    return "cache" if "cache" in inspect.signature(kind.forward).parameters else "past_key_values"
+    return "cache" if "cache" in inspect.signature(forward).parameters else "past_key_values"
