@@ -61,7 +61,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 def test_what_was_changed_is_not_used(change: str, file: str, copied: Path) -> None:
     zoo.folder_of("demo/sst2")
     CHANGES[change](copied / file)
-    told = "more.json is none" if change == "added" else f"{file} of the ready-made models"
+    told = "more.json is not one" if change == "added" else f"{file} of the ready-made models"
     with pytest.raises(LoadError, match=told) as caught:
         zoo.folder_of("demo/sst2")
     assert "install raison again" in str(caught.value)

@@ -54,4 +54,4 @@ def test_saved_and_shown(tmp_path, capsys):
 def test_a_statement_from_memory_is_marked():
     c = cite(answer="Brandt founded the port . unheard words", statements=[(0, 25), (26, 39)])
     for shown in (str(c), c.to_html(), fragment(c)):
-        assert "model's memory" in re.sub(r"\s+", " ", shown)
+        assert "memory or from the question" in re.sub(r"\s+", " ", shown)
