@@ -269,7 +269,7 @@ def test_an_audit_tries_everything_and_speaks_of_scores(tmp_path: Path) -> None:
     for one in found.methods:
         for question in ("faithful", "parameters", "attacks"):
             assert one[question].value is not None, question
-        assert "moves the score (rating) by" in one["attacks"].says
+        assert "changes the score (rating) by" in one["attacks"].says
     # The change of an attacked text, in the number's own units, is that of the two explanations.
     every = [substituted(found.folder, found.trust, one.method) for one in found.methods]
     told = next(one for one in every if one is not None)

@@ -141,7 +141,7 @@ def test_equal_perturbations_are_evaluated_once(model: Classifier) -> None:
 
 def test_a_bound_on_units_is_known_before_anything_runs(model: Classifier, tmp_path: Path) -> None:
     texts = ["a quiet film", "the film is a dull and quiet pleasure"]
-    with pytest.raises(InputError, match=r"text 2 of 2 has 8 units, and shapley_exact\(limit=5\) takes at most 5"):
+    with pytest.raises(InputError, match=r"text 2 of 2 has 8 units, and shapley_exact\(limit=5\) allows at most 5"):
         raison.compare(model, texts, ["shapley_exact(limit=5)"], out=tmp_path / "out", progress=False)
     assert not (tmp_path / "out").exists()
 

@@ -74,7 +74,7 @@ def test_the_page_boxes_the_answer(said: str) -> None:
     assert html.unescape("".join(boxed)) == said
     assert body.count(" opens") == body.count(" closes") == 1
     assert "Question</p>" in shown
-    assert 'boxed</span> <bdi translate="no">the answer that is explained' in shown
+    assert 'boxed</span> <bdi translate="no">the explained answer' in shown
     text = html.unescape(re.sub(r"<[^>]*>", "", body)).removeprefix("Context").strip()
     assert text == CONTEXT
 
@@ -91,7 +91,7 @@ def test_the_terminal_underlines_the_answer() -> None:
     assert CONTEXT in told.replace("\n", "")
     assert "question" in told
     assert "context" in told
-    assert "underlined the answer that is explained, Ilse Brandt: begins there 40.0 %" in told
+    assert "underlined the explained answer, Ilse Brandt: begins there 40.0 %" in told
     [*_, context] = [one.renderable for one in shown.renderables if isinstance(one, Padding)]
     underlined = "".join(
         context.plain[span.start : span.end] for span in context.spans if "underline" in str(span.style)
