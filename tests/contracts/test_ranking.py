@@ -170,7 +170,7 @@ def test_an_audit_of_rankings(family: str, tmp_path: Path) -> None:
             alone[method]["aopc_comprehensiveness"].values, abs=1e-5
         )
     if family != "function":
-        assert "moves the score (document 1 before document 2) by" in found["saliency"]["attacks"].says
+        assert "changes the score (document 1 before document 2) by" in found["saliency"]["attacks"].says
 
 
 def test_an_attack_changes_the_query_beside_both_documents_alike() -> None:
