@@ -88,7 +88,7 @@ _FUNCTIONS = {
     "Widget": "raison.web.component.widget",
 }
 _OPTIONAL = ("Widget",)
-"""Needs an extra: `from raison import *` leaves it out."""
+"""Needs an optional dependency: `from raison import *` omits it."""
 _PACKAGES = ("methods", "metrics", "data")
 
 

@@ -363,7 +363,8 @@ def test_the_command_serves_until_it_is_interrupted(tmp_path: Path) -> None:
     assert process.stderr is not None
     try:
         line = process.stderr.readline()
-        found = re.fullmatch(r"raison: serving tiny, prompted at http://127\.0\.0\.1:(\d+)/ \(Ctrl-C stops it\)", line)
+        served = r"raison: serving tiny, prompted at http://127\.0\.0\.1:(\d+)/ \(Ctrl-C stops it\)\n"
+        found = re.fullmatch(served, line)
         assert found, line + process.stderr.read()
         status, answer, _ = ask(int(found[1]), model="tiny", text="a dull plot", seed=1)
         assert status == 200

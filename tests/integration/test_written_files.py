@@ -120,9 +120,7 @@ def test_rows_that_cannot_be_cited_are_kept_apart(questions: Path, tmp_path: Pat
     cited(questions, tmp_path / "out")
     lines = [json.loads(line) for line in (tmp_path / "out" / "rejected.jsonl").read_text().splitlines()]
     assert [one["line"] for one in lines] == [3, 4, 5, 6]
-    for line, reason in zip(
-        lines, ("not a valid row", "no sources", "'a' is empty", "answer is empty"), strict=True
-    ):
+    for line, reason in zip(lines, ("not a valid row", "no sources", "'a' is empty", "answer is empty"), strict=True):
         assert reason in line["reason"]
 
 

@@ -11,8 +11,8 @@ class Capability(ABC):
     """
 
     name: ClassVar[str]
-    """As lists and errors have it; also the name of the file."""
+    """Its name in lists and errors; also the name of its file."""
     absence: ClassVar[str]
-    """What is said of a model without it: "NAME ... ", as a predicate."""
+    """The predicate for a model without it: "NAME ... "."""
     way_out: ClassVar[str] = ""
     """What to do on a model without it, as a sentence."""

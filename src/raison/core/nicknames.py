@@ -53,4 +53,4 @@ NICKNAMES: Mapping[str, tuple[str, ...]] = {
     "vanilla_gradient": ("saliency",),
     "vanilla_gradients": ("saliency",),
 }
-"""In lower case with underscores; a name may be of a method or of a metric, and only known ones are suggested."""
+"""In lower case with underscores; names of methods and metrics, of which only known ones are suggested."""

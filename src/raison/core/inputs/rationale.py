@@ -16,7 +16,7 @@ class Span:
 
 
 Rationale = tuple[Span, ...]
-"""The spans of one annotator; empty where nothing was marked."""
+"""The spans of one annotator; empty if nothing was marked."""
 
 
 def unit_mask(rationale: Rationale, units: Sequence[Unit]) -> tuple[bool, ...]:

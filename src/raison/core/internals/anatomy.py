@@ -70,7 +70,7 @@ class LayerWeights:
     """One layer. `value` has one block of outputs per head of the queries: shared heads are repeated."""
 
     norm_first: bool
-    """Whether each norm comes before what it is named after, inside the residual branch, or after the sum."""
+    """Whether each norm comes before its sublayer, inside the residual branch, or after the sum."""
     attention_norm: Norm | None
     value: Affine
     output: Affine

@@ -3,8 +3,9 @@
 from typing import Literal
 
 Outputs = Literal["classes", "labels", "number", "statement"]
-"""One of several classes, any of some labels (each with a probability of its own), or one number in units of its own:
-a rating, a similarity, a reward. Or how likely a statement is that a language model wrote."""
+"""One of several classes, any of several labels (each with its own probability), or one number in its own units (a
+rating, a similarity, a reward); or the likelihood of a statement that a language model wrote.
+"""
 
 EVERY: frozenset[Outputs] = frozenset({"classes", "labels", "number", "statement"})
 PROBABILITIES: frozenset[Outputs] = frozenset({"classes", "labels"})
