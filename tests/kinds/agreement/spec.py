@@ -54,7 +54,7 @@ def parse(table: Mapping[str, Any], place: Path, _tools: None) -> Agreement:
     study, mistakes = entries_of(Agreement, table)
     mistakes += parts.labels_in(study.methods, "methods", CATALOGUE, empty="methods" not in table)[1]
     mistakes += parts.model_mistakes(study.model, "[model]") + parts.data_mistakes(study.data, "[data]")
-    known = parts.Known({"pair": [f"{one} & {other}" for one, other in study.pairs]}, {"pair": str})
+    known = parts.ClaimNames({"pair": [f"{one} & {other}" for one, other in study.pairs]}, {"pair": str})
     for number, claim in enumerate(study.claims, start=1):
         mistakes += known.rows(claim, f"[[claims]] number {number}", "pair")
     if mistakes:
