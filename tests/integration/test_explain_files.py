@@ -231,7 +231,7 @@ def test_several_labels_of_a_row_are_rows_of_their_own(tmp_path: Path, reviews: 
         ({"method": "occlusio"}, "Did you mean 'occlusion'"),
         ({"target": [1, 2]}, "applies to all rows"),
         ({"format": "csv"}, "parquet, jsonl"),
-        ({"writing": Writing(earlier=True)}, "earlier belong"),
+        ({"writing": Writing(earlier=True)}, "earlier apply"),
         ({"reading": Reading(text_column="words")}, "unknown column 'words'"),
     ],
     ids=lambda one: next(iter(one)) if isinstance(one, dict) else "",
@@ -336,7 +336,7 @@ def test_the_command(model: LanguageModel, reviews: Path, tmp_path: Path) -> Non
         (("--data", "a.csv", "--pair", "x", "--out", "there"), "--pair is for one text"),
         (("--data", "a.csv", "--html", "x.html", "--out", "there"), "--html is for one text"),
         (("--data", "a.csv"), "give --out"),
-        ((), "there is no text"),
+        ((), "no text given"),
         (("one", "two"), "there are 2 texts"),
     ],
 )

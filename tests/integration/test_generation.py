@@ -239,7 +239,7 @@ def test_contrasts(generator):
     [
         ({"output": ""}, "output is empty"),
         ({"output": OUTPUT, "max_new_tokens": 3}, "max_new_tokens limits the model's own output"),
-        ({"max_new_tokens": 0}, "from 1 on"),
+        ({"max_new_tokens": 0}, "at least 1"),
         ({"output": OUTPUT, "target": "positive"}, "contrast="),
         ({"output": OUTPUT, "truncate": True}, "shorten the prompt"),
         ({"output": OUTPUT, "contrast": [3, 4]}, "2 contrasts for"),
@@ -283,7 +283,7 @@ def test_a_model_that_ends_at_once():
 def test_settings_of_writing_do_not_fit_a_classifier():
     classifier = raison.load(*TINY["bert"]())
     for settings in ({"output": "x"}, {"contrast": "x"}, {"earlier": True}, {"max_new_tokens": 3}):
-        with pytest.raises(errors.InputError, match="predicts classes"):
+        with pytest.raises(errors.InputError, match="this model is a classifier"):
             raison.explain(classifier, PROMPT, "occlusion", **settings)
 
 
