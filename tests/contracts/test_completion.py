@@ -244,7 +244,7 @@ def test_an_encoder_takes_no_prompt_and_a_prompt_no_encoder() -> None:
 
     with pytest.raises(InputError, match=r"a prompt is for causal language models"):
         raison.load(*build("bert"), prompt=prompt())
-    with pytest.raises(InputError, match="belong to a prompt"):
+    with pytest.raises(InputError, match="need a prompt"):
         raison.load(*build_language_model("gpt2"), calibrate=True)
     with pytest.raises(InputError, match="Did you mean 'sst2'"):
         raison.load(*build_language_model("gpt2"), prompt="ssst2")
