@@ -203,5 +203,5 @@ def test_two_processes_give_the_table_of_one(tmp_path: Path) -> None:
 def test_workers_need_a_folder_to_meet_in(model: Classifier) -> None:
     with pytest.raises(InputError, match="need a common folder"):
         raison.compare(model, TEXTS[:2], ["occlusion"], progress=False, sharing=Sharing(workers=2))
-    with pytest.raises(InputError, match="give one of them"):
+    with pytest.raises(InputError, match="give only one of them"):
         Sharing(Shard(1, 2), workers=2)

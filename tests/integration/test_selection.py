@@ -149,7 +149,7 @@ def test_marked_texts_and_groups_in_a_folder(model: Classifier, tmp_path: Path) 
     assert go().records() == table.records()
     (tmp_path / "groups.jsonl").unlink()
     (tmp_path / "explanations.jsonl").unlink()
-    with pytest.raises(DataError, match="holds records only"):
+    with pytest.raises(DataError, match="contains only records"):
         go()
 
 

@@ -134,5 +134,5 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_computed(
     with pytest.raises(InputError, match="has 12 texts, but 5200 are needed"):
         train_amortized_shap(adapter, DATA, tmp_path, AmortizedShapSettings())
     (tmp_path / "else").write_text("x")
-    with pytest.raises(DataError, match="something else"):
+    with pytest.raises(DataError, match="holds other files"):
         train_amortized_shap(adapter, DATA, tmp_path, SETTINGS)
