@@ -108,7 +108,7 @@ def test_a_kill_in_a_second_training_or_while_saving(
         ({"metrics": ("max_sensitivity",)}, UnsupportedError, "explains the text again"),
         ({"metrics": ("comprehensiveness", "auroc")}, UnsupportedError, "auroc needs rationales"),
         ({"metrics": ()}, InputError, "at least one metric"),
-        ({"metrics": ("sufficiency", "sufficiency()")}, InputError, "each once"),
+        ({"metrics": ("sufficiency", "sufficiency()")}, InputError, "each only once"),
         ({"masking": "msk"}, UnknownNameError, "unknown masking 'msk'. Did you mean 'mask'"),
         ({"masking": "ellipsis"}, UnsupportedError, "no ellipsis token. Use 'mask', 'random', 'learned', 'pad'"),
         ({"masking": "predicted"}, InputError, "--filler NAME"),

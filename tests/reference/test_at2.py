@@ -292,5 +292,5 @@ def test_the_docs_have_the_correlations_of_the_shipped_weights() -> None:
     root = Path(__file__).parents[2]
     found = read_card(root / "studies/models/smollm2-answers/at2", "smollm2-answers").provenance["correlation"]
     said = " ".join((root / "docs/training.md").read_text(encoding="utf-8").split())
-    assert f"the correlation is {found['held_out']:.2f}, where equal weights" in said
-    assert f"heads have {found['held_out_equal_weights']:.2f} (" in said
+    assert f"the correlation is {found['held_out']:.2f}; equal weights for all heads" in said
+    assert f"heads reach {found['held_out_equal_weights']:.2f} (" in said
