@@ -72,6 +72,15 @@ class Dice(BertForSequenceClassification):
         return found
 
 
+class Unwritten(BertForSequenceClassification):
+    """A part that its author has left out, as transformers does: without a message."""
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        if torch.is_grad_enabled():
+            raise NotImplementedError
+        return super().forward(*args, **kwargs)
+
+
 def made(kind: type[PreTrainedModel]) -> Classifier:
     """With the weights of the tiny BERT."""
     plain, tokenizer = TINY["bert"]()
@@ -151,6 +160,11 @@ def test_dice_inside_a_model_are_said_once() -> None:
     assert all("unsteady" in one.notes for one in again)
     failed = [finding.check for finding in selfcheck(model) if not finding.passed]
     assert "equal calls give equal answers" in failed
+
+
+def test_an_error_without_a_message_is_a_finding() -> None:
+    failed = {finding.check: finding.detail for finding in selfcheck(made(Unwritten)) if not finding.passed}
+    assert failed["gradients reach all embeddings"] == "NotImplementedError: NotImplementedError"
 
 
 def test_looking_for_dice_leaves_the_random_state() -> None:

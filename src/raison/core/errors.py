@@ -91,3 +91,8 @@ class LoadError(RaisonError):
 
 class UnsteadyWarning(UserWarning):
     """The model's answers differ between equal calls."""
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message that is not empty, or the error's type if it has no message."""
+    return next((line for line in map(str.strip, str(error).splitlines()) if line), type(error).__name__)

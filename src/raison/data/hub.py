@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from raison.core.errors import DataError
+from raison.core.errors import DataError, first_line
 from raison.data.columns import Column, Wanted
 from raison.data.dataset import Dataset
 from raison.data.lines import LineRecord
@@ -56,14 +56,11 @@ def _download(name: str, split: str) -> "HubDataset":
         try:
             return datasets.load_dataset(path, configuration or None, split=split)
         except failures as error:
+            reason = silent or first_line(error).rstrip(".")
             raise DataError(
-                f"cannot read the data set '{name}' (split {split}) from the Hub: {silent or _first_line(error)}. "
+                f"cannot read the data set '{name}' (split {split}) from the Hub: {reason}. "
                 f"Without a network connection, download it elsewhere and give the file."
             ) from error
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
 def _label_names(data: "HubDataset", wanted: Wanted | None) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from torch import Tensor
 from raison.core.capabilities.attention import ReadableAttention
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capabilities.passes import Passes
-from raison.core.errors import DataError, LoadError, UnsupportedError
+from raison.core.errors import DataError, LoadError, UnsupportedError, first_line
 from raison.core.inputs.encoding import Encoding
 from raison.core.model import LanguageModel
 from raison.core.settings.reading import Fields
@@ -185,7 +185,7 @@ def _loaded(card: AttentionCard, path: Path) -> InterpretableAttention | HeadMix
     try:
         explainer.load_state_dict(load_file(path))
     except (OSError, SafetensorError, RuntimeError) as error:
-        reason = str(error).splitlines()[0]
+        reason = first_line(error)
         raise LoadError(f"cannot read the explainer's coefficients {path}: {reason} Train it again.") from error
     return explainer.requires_grad_(False).eval()
 

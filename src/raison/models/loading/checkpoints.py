@@ -15,7 +15,7 @@ from transformers import (
 )
 from transformers import PreTrainedTokenizerBase as Tokenizer
 
-from raison.core.errors import LoadError
+from raison.core.errors import LoadError, first_line
 from raison.models.loading import zoo
 from raison.models.loading.pretrained import (
     adapter_base,
@@ -120,7 +120,7 @@ def _config(name: str) -> PreTrainedConfig:
     try:
         return read_config(name)
     except LoadError as error:
-        reason = _first_line(error.__cause__ or error)
+        reason = first_line(error.__cause__ or error)
         if os.path.isdir(name):
             raise LoadError(f"the folder '{name}' holds no model: {reason}") from None
         known = ", ".join(zoo.names())
@@ -143,7 +143,3 @@ def _no_answers(name: str, why: str) -> str:
         f"'{name}' has no trained question answering head ({why}): give a model that was fine-tuned for extractive "
         "question answering (SQuAD)."
     )
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from raison.core.errors import LoadError, RaisonError
+from raison.core.errors import LoadError, RaisonError, first_line
 from raison.hub import patiently
 from raison.models.loading.merged_adapters import remember
 from raison.models.stack.eval_mode import drawing, quiet
@@ -183,9 +183,9 @@ def lacking(source: str | Path, missing: tuple[str, ...]) -> str:
 
 
 def _reason(error: Exception, source: Path) -> str:
-    line = next((line for line in str(error).splitlines() if line.strip()), "").strip().rstrip(".")
+    line = first_line(error).rstrip(".")
     if isinstance(error, ImportError | UserWarning | RuntimeError | AssertionError):
-        return line or type(error).__name__
+        return line
     if isinstance(error, SafetensorError):
         return f"its weights are damaged or cut off ({line}); download or copy them again"
     if isinstance(error, OSError) and "safetensors" in line and (pickled := _pickles(source)):
@@ -194,7 +194,7 @@ def _reason(error: Exception, source: Path) -> str:
             f"trust it, convert it once: {_conversion(source)}"
         )
     if isinstance(error, OSError | ValueError):
-        return line or type(error).__name__
+        return line
     return f"one of its files is damaged or of another kind ({type(error).__name__}: {line})"
 
 

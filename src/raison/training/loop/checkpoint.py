@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from raison.core.errors import DataError, InputError
+from raison.core.errors import DataError, InputError, first_line
 from raison.jobs import disk
 
 RandomState = list[Tensor]
@@ -73,9 +73,7 @@ def save(path: Path, run: str, module: nn.Module, optimizer: torch.optim.Optimiz
             torch.save(content, part)
         except RuntimeError as error:
             # What torch says of a full disk.
-            raise DataError(
-                f"cannot write {path}: {str(error).splitlines()[0]}. The previous checkpoint is intact."
-            ) from error
+            raise DataError(f"cannot write {path}: {first_line(error)}. The previous checkpoint is intact.") from error
 
 
 def restore(path: Path, run: str, module: nn.Module, optimizer: torch.optim.Optimizer) -> Progress:

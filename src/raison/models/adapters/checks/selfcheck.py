@@ -14,7 +14,7 @@ from raison.core.capabilities.passes import Passes
 from raison.core.capabilities.rules import BackwardRules
 from raison.core.capabilities.step_logits import StepLogits
 from raison.core.capability import Capability
-from raison.core.errors import RaisonError
+from raison.core.errors import RaisonError, first_line
 from raison.core.inputs.encoding import Encoding
 from raison.core.internals.rules import Relevance
 from raison.core.model import LanguageModel
@@ -106,7 +106,7 @@ def _finding(check: _SelfCheck, model: Classifier, encoding: Encoding) -> SelfCh
         checked = check.run(model, encoding)
     except (RaisonError, RuntimeError, ValueError, TypeError, KeyError, IndexError, NotImplementedError) as error:
         # The check exists to find models that fail here; the model's own error gives the reason.
-        checked = Checked(False, f"{type(error).__name__}: {str(error).strip().splitlines()[0]}")
+        checked = Checked(False, f"{type(error).__name__}: {first_line(error)}")
     return SelfCheckFinding(check.name, checked.passed, checked.detail, check.capability)
 
 
