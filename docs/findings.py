@@ -14,6 +14,7 @@ it is:
     gap                         the difference of one claim with its interval; images/findings.svg shows all of these
     first, second               one of the two values that one claim compares
     gaps, firsts, seconds       the smallest and the largest of several
+    accuracies                  the smallest and the largest accuracy of the models that the claims are about
     open                        how many texts the undecided claims would take
     tally, pages                a table of all verdicts, by study
     passes                      of STUDY; ROW; RUN: a row's mean passes per text over the runs, a backward one as two

@@ -173,6 +173,7 @@ ANSWERS: Mapping[str, Callable[[Sequence[Row]], str]] = {
     "first": _one("first_value"),
     "second": _one("second_value"),
     "gaps": _range("difference"),
+    "accuracies": _range("accuracy"),
     "firsts": _range("first_value"),
     "seconds": _range("second_value"),
     "open": _open,
