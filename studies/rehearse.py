@@ -1,11 +1,11 @@
 """Runs the paper's study files whole on stand-ins: `python studies/rehearse.py [STUDY ...] [--out DIR]`.
 
-A study is a folder's name, or a file; without one, every paper.toml is rehearsed. Models of the Hub are tiny random
-ones of the same architecture (stand_ins.py), data sets have a few short texts, trainings one epoch; explainers that a
-study needs are trained first. Methods, metrics, claims, figures, runs and settings are the file's. Each study is
-checked, run and reported by the command line's own code, and gets a line in rehearsed.md beside this file.
+STUDY is the name of a folder, or a file; by default every paper.toml is rehearsed. Tiny random models of the same
+architecture replace those of the Hub (stand_ins.py). Data sets have a few short texts and trainings one epoch
+(shortened.py). Explainers that a study needs are trained first. Methods, metrics, claims, figures, runs and settings
+stay as they are. The command line's own code checks, runs and reports each study, and rehearsed.md gets a line for it.
 
-With --out everything stays in DIR, and rehearsed.md is written there.
+With --out, all files are kept in DIR, and rehearsed.md is written there.
 """
 
 import argparse
@@ -47,13 +47,13 @@ _INTRODUCTION = f"""# Rehearsals of the paper's files
 
 `python studies/rehearse.py` runs each `paper.toml` whole, from `raison study check` to the report, on stand-ins: tiny
 random models of the same architectures and tokenizers, {JUDGED} texts where methods are compared and {TESTED} where
-models are trained, one epoch, one seed, explainers trained first where the study needs them. The table shows that the
-file runs from end to end on models of its shape: its methods, metrics, claims and figures are known, fit the
-architectures and write what the report reads. It shows nothing about the paper's numbers: claims are counted by what
-the rule says of random models, and "missing" would be a claim about a row that no run has. Not rehearsed are the Hub
-itself, the memory and the time that the real models take. Studies of Llama 2 or Mistral with explainers are run prompt
-by prompt, as README.md says. Seconds are of one processor. A file that has changed since (see the digest) is to be
-rehearsed again.
+models are trained, one epoch, one seed. Explainers that a study needs are trained first. The table shows that a file
+runs from end to end on models of its shape: its methods, metrics, claims and figures exist, fit the architectures and
+write what the report reads. It shows nothing about the paper's numbers: the models are random, and the verdicts on
+claims are those that the rule gives for random models. "missing" would be a claim about a row that no run has. The
+rehearsal does not cover the Hub itself, nor the memory and time that the real models need. Studies of Llama 2 or
+Mistral with explainers run one prompt at a time, as README.md says. Seconds are processor time. If a file has changed
+since (see the digest), rehearse it again.
 
 | study | digest | records | claims | seconds | outcome |
 | --- | --- | --- | --- | --- | --- |
@@ -62,7 +62,7 @@ rehearsed again.
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a file; `trouble` is empty where it ran whole."""
+    """The result of rehearsing a file; `trouble` is empty if it ran whole."""
 
     study: str
     digest: str
@@ -74,13 +74,13 @@ class Outcome:
     @property
     def line(self) -> str:
         """Its line in the table."""
-        told = ", ".join(f"{count} {finding}" for finding, count in sorted(self.claims.items())) or "none"
+        claims = ", ".join(f"{count} {finding}" for finding, count in sorted(self.claims.items())) or "none"
         outcome = self.trouble or "runs whole"
-        return f"| `{self.study}` | `{self.digest}` | {self.records} | {told} | {self.seconds:.0f} | {outcome} |"
+        return f"| `{self.study}` | `{self.digest}` | {self.records} | {claims} | {self.seconds:.0f} | {outcome} |"
 
 
 def digest_of(path: Path) -> str:
-    """What a line of the table knows a file by."""
+    """The digest that identifies a file in the table."""
     return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
 
 
@@ -98,7 +98,7 @@ def rehearse(path: Path, place: Path) -> Outcome:
                 folder = run(here / study / path.name)
                 records += sum(_lines(one) for name in RECORDS for one in folder.rglob(f"{name}*.jsonl"))
                 claims += Counter(verdict.finding for verdict in verdicts(kind_of(folder).results.read(folder)))
-            except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever stops a file is what is looked for
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - any error that stops a file is a result
                 traceback.print_exc(file=log)
                 trouble = " ".join(f"{type(error).__name__}: {error}".split())[:600].replace("|", "/")
                 break
@@ -108,7 +108,7 @@ def rehearse(path: Path, place: Path) -> Outcome:
 
 
 def run(file: Path) -> Path:
-    """Run a study, which checks it and estimates its cost first, and report it; its folder."""
+    """Run a study, which first checks it and estimates its cost, and make its report; returns its folder."""
     folder = Path("runs") / "whole"
     _raison("study", "run", str(file), "--out", str(folder))
     _raison("report", str(folder))
@@ -116,7 +116,7 @@ def run(file: Path) -> Path:
 
 
 def parts(table: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The study, or one for each prompt, since an explainer is found by its model's name, without the prompt."""
+    """The study, or one for each prompt, because an explainer is found by its model's name, without the prompt."""
     prompts = {model.get("prompt") for model in table.get("models", {}).values()}
     if len(prompts) < 2 or not any(explainers(table)):
         return [dict(table)]
@@ -135,11 +135,11 @@ def wanted(table: Mapping[str, Any]) -> list[dict[str, Any]]:
 def explainers(table: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str | None, list[str]]]:
     """For each run and each folder of explainers that it reads (None is the usual one): the metrics of its methods."""
     for one in wanted(table):
-        found: dict[str | None, list[str]] = {}
+        by_folder: dict[str | None, list[str]] = {}
         for method in map(CATALOGUE.create, (m for m in table["methods"] if m not in one.get("without", ()))):
             if isinstance(method, Aml):
-                found.setdefault(method.checkpoint, []).append(method.metric or "comprehensiveness")
-        for checkpoint, metrics in found.items():
+                by_folder.setdefault(method.checkpoint, []).append(method.metric or "comprehensiveness")
+        for checkpoint, metrics in by_folder.items():
             yield one, checkpoint, list(dict.fromkeys(metrics))
 
 
@@ -162,7 +162,7 @@ def prepare(table: Mapping[str, Any], place: Path) -> None:
 
 
 def _labels(table: Mapping[str, Any], key: str) -> list[str]:
-    """The classes of a model: as many as those of the data that it is run on."""
+    """The classes of a model, those of the data that it is run on."""
     model = table["models"][key]
     source = next(table["data"][one["data"]]["source"] for one in wanted(table) if one["model"] == key)
     labels = list(model.get("labels", named()[source].labels))
@@ -170,26 +170,26 @@ def _labels(table: Mapping[str, Any], key: str) -> list[str]:
 
 
 def _layers(table: Mapping[str, Any]) -> int:
-    """As many as the methods name: layers=-12, or layers='top 12'."""
+    """The number of layers that the methods refer to, as in layers=-12 or layers='top 12'."""
     named_layers = re.findall(r"layers='?(?:-|top )(\d+)", " ".join(table["methods"]))
     return max([LAYERS, *map(int, named_layers)])
 
 
 def _train(table: Mapping[str, Any], one: Mapping[str, Any], checkpoint: str | None, metrics: Sequence[str]) -> None:
-    """Train the explainers of a run, as README.md says for the paper's sizes."""
+    """Train the explainers of a run, as README.md describes for the paper's sizes."""
     model, data = table["models"][one["model"]], table["data"][one["data"]]
-    # Reviews with rationales have the explainer of SST-2.
+    # The model of SST-2 explains the reviews with rationales.
     source = "sst2" if data["source"] == "eraser_movies" else data["source"]
-    asked = ["--model", model["name"], "--data", f"{source}:train", "--metrics", ",".join(metrics)]
-    asked += ["--even-at-chance", *chain.from_iterable(_EXPLAINER.items())]
-    asked += ["--first-words" if source in LONG else "--longest", str(WORDS)]
+    options = ["--model", model["name"], "--data", f"{source}:train", "--metrics", ",".join(metrics)]
+    options += ["--even-at-chance", *chain.from_iterable(_EXPLAINER.items())]
+    options += ["--first-words" if source in LONG else "--longest", str(WORDS)]
     if "prompt" in model:
         save_model("FacebookAI/roberta-base", Path())
-        asked += ["--prompt", model["prompt"], "--dtype", model["dtype"], "--masking", "unk"]
-        asked += ["--backbone", "FacebookAI/roberta-base"]
+        options += ["--prompt", model["prompt"], "--dtype", model["dtype"], "--masking", "unk"]
+        options += ["--backbone", "FacebookAI/roberta-base"]
     if checkpoint is not None:
-        asked += ["--out", checkpoint, "--without", "prediction" if checkpoint.endswith("xpred") else "inverse"]
-    _raison("train", "aml", *asked)
+        options += ["--out", checkpoint, "--without", "prediction" if checkpoint.endswith("xpred") else "inverse"]
+    _raison("train", "aml", *options)
 
 
 def _raison(*words: str) -> None:
@@ -199,7 +199,7 @@ def _raison(*words: str) -> None:
 
 @contextlib.contextmanager
 def _in(place: Path, log: Any) -> Iterator[None]:
-    """In a folder of its own, with the Hub's data sets replaced, and with what is said in the log."""
+    """Inside, the working directory is `place`, the Hub's data sets are replaced, and output goes to the log."""
     before = Path.cwd()
     os.chdir(place)
     try:
@@ -219,25 +219,25 @@ def _lines(path: Path) -> int:
 
 
 def write_table(path: Path, outcome: Outcome) -> None:
-    """Put an outcome's line into the table, in place of the study's earlier one."""
-    known = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    lines = {line.split("`")[1]: line for line in known if line.startswith("| `")} | {outcome.study: outcome.line}
+    """Put an outcome's line into the table, replacing the study's earlier one."""
+    earlier = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    lines = {line.split("`")[1]: line for line in earlier if line.startswith("| `")} | {outcome.study: outcome.line}
     path.write_text(_INTRODUCTION + "".join(f"{lines[name]}\n" for name in sorted(lines)), encoding="utf-8")
 
 
 def main() -> int:
-    """Rehearse what is asked for; 1 where something did not run whole."""
+    """Rehearse the given studies; returns 1 if one did not run whole."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("studies", nargs="*", metavar="STUDY", help="folders of studies, or files; all by default")
     parser.add_argument("--out", type=Path, help="keep everything in this folder, and write the table there")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     torch.set_num_threads(1)
-    files = [Path(name) if name.endswith(".toml") else FOLDER / name / "paper.toml" for name in asked.studies]
-    table = (asked.out.resolve() if asked.out else FOLDER) / TABLE
+    files = [Path(name) if name.endswith(".toml") else FOLDER / name / "paper.toml" for name in arguments.studies]
+    table = (arguments.out.resolve() if arguments.out else FOLDER) / TABLE
     os.environ.setdefault(ROOT_VARIABLE, str(DATA))
     failed = 0
     with tempfile.TemporaryDirectory() as temporary:
-        place = asked.out.resolve() if asked.out else Path(temporary)
+        place = arguments.out.resolve() if arguments.out else Path(temporary)
         os.environ["RAISON_CACHE"] = str(place / "cache")
         for path in files or sorted(FOLDER.glob("*/paper.toml")):
             outcome = rehearse(path.resolve(), place)

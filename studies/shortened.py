@@ -1,4 +1,4 @@
-"""Study files made small for a rehearsal (rehearse.py): few short texts, one epoch, one seed, and all else as it is."""
+"""Small versions of study files for a rehearsal (rehearse.py): few short texts, one epoch, one seed."""
 
 import copy
 import json
@@ -10,12 +10,12 @@ from raison.data.named import named
 JUDGED, LEARNED, TESTED = 2, 20, 10
 """Texts that a comparison judges, that a training learns from, and that trained models are judged on."""
 WORDS = 16
-"""Of texts: longer ones are left out, or cut in data sets that have no shorter ones."""
+"""Maximum words of a text: longer texts are left out, or cut in data sets without shorter ones."""
 LONG = ("imdb", "eraser_movies")
 
 
 def smaller(table: Mapping[str, Any]) -> dict[str, Any]:
-    """The same study of few texts, epochs and steps."""
+    """The same study with few texts, epochs and steps."""
     small: dict[str, Any] = copy.deepcopy(dict(table))
     for data in small.get("data", {}).values():
         _shorten(data, JUDGED)
@@ -59,7 +59,7 @@ def _shorten(data: dict[str, Any], rows: int) -> None:
 
 
 def as_toml(table: Mapping[str, Any]) -> str:
-    """A parsed study file as a file, each of its parts on one line."""
+    """A parsed study as a TOML file, each top-level entry on one line."""
     return "".join(f"{key} = {_inline(value)}\n" for key, value in table.items())
 
 

@@ -1,8 +1,8 @@
-"""What takes the place of the Hub in a rehearsal (rehearse.py): tiny random models, and few rows in the same columns.
+"""Replacements for the Hub in a rehearsal (rehearse.py): tiny random models, and a few rows in the same columns.
 
-A model lies in a folder of its Hub name, where a library that is asked for the name finds it first. It has the class of
-the original, a tokenizer of its kind (without the padding and mask tokens that the original lacks) and four layers
-unless a study names more. Sizes differ where the originals' do.
+A model is saved in a folder named after its id of the Hub, which transformers finds before the Hub. It has the class
+of the original, a tokenizer of the same kind (without the padding and mask tokens that the original lacks) and four
+layers, or more if a study refers to them. Sizes differ where those of the originals do.
 """
 
 import json
@@ -40,24 +40,24 @@ from raison.models.stack.eval_mode import drawing, quiet
 
 LAYERS, HEADS, VOCABULARY, POSITIONS = 4, 4, 1000, 512
 UNNAMED = "textattack/"
-"""The models of this owner name no classes."""
+"""The models of this owner have no class names."""
 WIDTHS = {"tiny": 16, "mini": 24, "small": 32, "medium": 40, "base": 48}
-"""Widths of models whose names tell a size; 32 for others."""
+"""Widths by the size in a model's name; 32 without one."""
 _FAMILIES = ("distilbert", "roberta", "electra", "bert", "gpt2", "t5", "llama", "mistral")
 _PROMPT_ROOM = 8192
 """Positions of models that read prompts with examples."""
 _SHORT, _ROWS = 16, 16
-"""Words of a text, and texts of a class, of a data set that stands in for the Hub's."""
+"""Words of a text, and texts of a class, in a data set that replaces one of the Hub."""
 _NLI = ("entailment", "neutral", "contradiction")
 _DOTS = ["so ... and then ... but ...", "well... no..."] * 20
 """Three dots are one token of GPT-2 and of Llama."""
 
 
 def save_model(name: str, place: Path, labels: Sequence[str] = (), layers: int = LAYERS) -> None:
-    """Save a stand-in of a Hub model in the folder `place` / `name`, unless it is there.
+    """Save a stand-in for a model of the Hub in the folder `place` / `name`, unless it exists.
 
-    With labels it is a classifier that predicts more than one of them; otherwise a base: a language model of a family
-    that writes, an encoder without a head of another. Raises LookupError for a family without a stand-in.
+    With labels it is a classifier that predicts more than one of them. Without, it is a base: a language model in a
+    generative family, otherwise an encoder without a head. Raises LookupError for a family without a stand-in.
     """
     folder = place / name
     if (folder / "config.json").is_file():
@@ -84,7 +84,7 @@ def save_snli(place: Path) -> None:
 
 
 def hub_rows(name: str, configuration: str | None = None, *, split: str) -> datasets.Dataset:
-    """In place of datasets.load_dataset: few local rows, in the columns of the Hub. Raises ValueError."""
+    """Replaces datasets.load_dataset: a few local rows in the columns of the Hub. Raises ValueError."""
     known = f"{name}:{configuration}" if configuration else name
     if known not in _HUB:
         raise ValueError(f"there is no stand-in of '{known}'")
@@ -107,13 +107,13 @@ def _tokenizer(family: str, padded: bool) -> PreTrainedTokenizerFast:
         made.mask_token = None
     if family == "gpt2":
         made.mask_token = None
-        # The original has none; who fine-tuned it took the end of texts.
+        # The original has none; fine-tuned versions use the end-of-text token.
         made.pad_token = made.eos_token if padded else None
     return made
 
 
 def _llama_tokenizer(texts: Sequence[str]) -> PreTrainedTokenizerFast:
-    """SentencePiece's BPE with bytes for what it does not know, and no padding token."""
+    """SentencePiece's BPE with byte fallback and no padding token."""
     special = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
     learner = Tokenizer(models.BPE())
     learner.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="first")
@@ -121,7 +121,7 @@ def _llama_tokenizer(texts: Sequence[str]) -> PreTrainedTokenizerFast:
         texts, trainers.BpeTrainer(vocab_size=4 * VOCABULARY, special_tokens=special, show_progress=False)
     )
     merges = [tuple(pair) for pair in json.loads(learner.to_str())["model"]["merges"]]
-    # A new tokenizer, because the learner takes the byte tokens for special ones that may stand in a text.
+    # A new tokenizer, because the learner would treat the byte tokens as special tokens in a text.
     made = Tokenizer(models.BPE(learner.get_vocab(), merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True))
     made.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="first", split=False)
     made.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
@@ -197,7 +197,7 @@ _BASES: dict[str, Callable[[Any], PreTrainedModel]] = {
 
 
 def _drawn(kind: Callable[[Any], PreTrainedModel], config: PreTrainedConfig, seed: int) -> PreTrainedModel:
-    """A model whose weights are as large as trained ones, so that outputs depend on every part of the input."""
+    """A model with weights of the size of trained ones, so that outputs depend on every part of the input."""
     with drawing(seed):
         model = kind(config)
         with torch.no_grad():
@@ -219,14 +219,14 @@ def _classifier(config: PreTrainedConfig, tokenizer: PreTrainedTokenizerFast) ->
     for seed in range(50):
         model = _drawn(AutoModelForSequenceClassification.from_config, config, seed)
         with torch.no_grad():
-            said = [int(model(**tokenizer(text, return_tensors="pt")).logits.argmax()) for text in texts]
-        if max(map(said.count, said)) <= 2 * len(said) // 3:
+            predicted = [int(model(**tokenizer(text, return_tensors="pt")).logits.argmax()) for text in texts]
+        if max(map(predicted.count, predicted)) <= 2 * len(predicted) // 3:
             return model
     raise LookupError(f"no {config.model_type} among fifty predicts different classes.")
 
 
 def _few(data: Dataset, each: int) -> list[Row]:
-    """So many rows of every class in turn, or of data without classes; the shortest ones come first."""
+    """The `each` shortest rows of every class, in turn; of all rows if the data has no classes."""
     ranked = sorted(data.rows, key=lambda row: sum(len(part) for part in segments(row.text)))
     classes = sorted({row.label for row in ranked if isinstance(row.label, int)}) or [None]
     of_class = [islice((row for row in ranked if row.label == label), each) for label in classes]
@@ -261,11 +261,11 @@ def _squad(split: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
 
 def _question(number: int, row: Row) -> dict[str, Any]:
     question, context = segments(row.text)
-    told = {
+    answers = {
         "text": [answer.text for answer in row.answers],
         "answer_start": [answer.start for answer in row.answers],
     }
-    return {"id": str(number), "title": "", "context": context, "question": question, "answers": told}
+    return {"id": str(number), "title": "", "context": context, "question": question, "answers": answers}
 
 
 _HUB = cast(

@@ -77,7 +77,7 @@ def test_every_method_works_or_says_why_not(model: LanguageModel, method: Method
     refusal = refusal_of(model, method)
     if refusal is not None:
         assert "\n" not in str(refusal)
-        assert any(why in str(refusal) for why in ("function", "'classes'", "asked")), refusal
+        assert any(why in str(refusal) for why in ("function", "'classes'", "answer questions")), refusal
         return
     explanations = raison.explain(model, list(TEXTS), method)
     for explanation, text in zip(explanations, TEXTS, strict=True):
