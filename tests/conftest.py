@@ -3,6 +3,7 @@
 The process that starts them reads this file, too, before they start: neither torch nor the package is imported here.
 """
 
+import asyncio
 import gc
 import os
 import sys
@@ -113,3 +114,15 @@ def _advice_apart(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.Temp
     """What a test's own audit recommends is known to that test alone."""
     place = tmp_path_factory.getbasetemp() / f"audits-{uuid4().hex}"
     monkeypatch.setattr("raison.combining.advice.folder", lambda: place)
+
+
+@pytest.fixture(autouse=True)
+def _loop_of_a_browser_away(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Playwright's event loop counts as running for as long as a browser is open: other tests do not see it."""
+    if request.node.get_closest_marker("browser"):
+        yield
+        return
+    running = asyncio._get_running_loop()
+    asyncio._set_running_loop(None)
+    yield
+    asyncio._set_running_loop(running)

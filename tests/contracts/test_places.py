@@ -343,7 +343,9 @@ def test_folders_and_doctor(kind: str, tmp_path: Path) -> None:
     text = texts_of(model)[0]
     target = (4, 7) if kind == "tags" else None
     assert raison.explain(loaded, text, "occlusion", target=target).scores == pytest.approx(
-        raison.explain(model, text, "occlusion", target=target).scores
+        raison.explain(model, text, "occlusion", target=target).scores,
+        # Weights that are mapped from a file lie at other addresses: kernels may add in another order.
+        abs=1e-7,
     )
     found = raison.doctor(model)
     assert found.passed, str(found)

@@ -212,7 +212,7 @@ def test_the_card_of_an_explainer(tmp_path: Path) -> None:
     assert len(said) > 150
     assert all(explainers.FILE in line and "\n" not in line and len(line) < 400 for line in said)
     path.write_text(json.dumps(changed(json.loads(path.read_text()), ("goals", "log_odds", "file"), "../../x")))
-    with pytest.raises(LoadError, match="has to be a file's name in the explainer's folder"):
+    with pytest.raises(LoadError, match="must be a file's name in the explainer's folder"):
         explainers.read_card(tmp_path, "demo/sst2")
 
 

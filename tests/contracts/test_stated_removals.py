@@ -17,6 +17,7 @@ from raison.studies.runner import run
 from tests import work
 from tests.contracts.test_metrics import PERTURBING, expected
 from tests.contracts.test_metrics import create as metric_of
+from tests.study_files import STUDY, TRAININGS, TRUST
 
 STATED = ("mask", "unk", "pad", "delete")
 
@@ -57,19 +58,19 @@ def audit(place: Path, out: Path, stated: str) -> None:
 
 def study(place: Path, out: Path, stated: str) -> None:
     metrics = f"metrics = {list(PERTURBING)}"
-    text = work.STUDY.replace('metrics = ["gini", "consistency(batch=8)"]', metrics)
+    text = STUDY.replace('metrics = ["gini", "consistency(batch=8)"]', metrics)
     path = written(place, out, text.replace("[models.one]", f'[settings]\nremoval = "{stated}"\n[models.one]'))
     run(path, out, progress=False)
 
 
 def trainings(place: Path, out: Path, stated: str) -> None:
-    text = work.TRAININGS.replace('metrics = ["gini"]', 'metrics = ["comprehensiveness", "log_odds"]')
+    text = TRAININGS.replace('metrics = ["gini"]', 'metrics = ["comprehensiveness", "log_odds"]')
     text = text.replace("[tasks.one]", f'[settings]\nremoval = "{stated}"\n[tasks.one]')
     run(written(place, out, text), out, progress=False)
 
 
 def trust(place: Path, out: Path, stated: str) -> None:
-    text = work.TRUST.replace('"attention_rollout"', '"occlusion"')
+    text = TRUST.replace('"attention_rollout"', '"occlusion"')
     text = text.replace("[models.one]", f'[settings]\nremoval = "{stated}"\n[models.one]')
     run(written(place, out, text), out, progress=False)
 

@@ -1,6 +1,7 @@
 """An audit of answers that a language model wrote: what is asked, what is left out, and what it says of the cost."""
 
 import json
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -87,7 +88,7 @@ def test_every_method_gets_its_numbers_and_no_attack(audited: Audit) -> None:
 
 
 def test_the_report_speaks_of_answers(folder: Path, audited: Audit, tmp_path: Path) -> None:
-    page = write(folder, tmp_path / "report", draw=False).read_text(encoding="utf-8")
+    page = unescape(write(folder, tmp_path / "report", draw=False).read_text(encoding="utf-8"))
     assert "log-probability of the answer" in page
     assert "two sources are swapped" in page
     assert "How similar the methods' explanations are" in page

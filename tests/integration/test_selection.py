@@ -115,7 +115,10 @@ def test_selection_says_what_it_chose_from_and_what_that_cost(model: Classifier,
 def test_a_choice_needs_something_to_choose_from_and_by(model: Classifier) -> None:
     with pytest.raises(InputError, match=r"occlusion, random offer only one: use a method .* random\(draws=24\)"):
         raison.compare(model, TEXTS[:2], ["occlusion"], select=["sufficiency"], progress=False)
-    with pytest.raises(UnsupportedError, match=r"gini says neither.*consistency judges many.*max_sensitivity explains"):
+    with pytest.raises(
+        UnsupportedError,
+        match=r"gini has no better or worse values.*consistency evaluates many.*max_sensitivity explains",
+    ):
         raison.compare(model, TEXTS[:2], [CONTROL], select=["gini", "consistency", "max_sensitivity"], progress=False)
 
 

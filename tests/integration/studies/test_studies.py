@@ -118,7 +118,7 @@ def test_a_folder_that_holds_something_is_not_touched(whole: Path, place: Path) 
     (place / "other.toml").write_text(STUDY.replace("Two tiny", "Other"))
     with pytest.raises(DataError, match="holds another study"):
         run("other.toml", whole, resume=True)
-    with pytest.raises(DataError, match="not a comparison"):
+    with pytest.raises(DataError, match="holds a comparison, not a study of methods"):
         run("study.toml", whole / "bert--words")
     assert content(whole) == before
 
@@ -129,7 +129,7 @@ def test_data_that_changed_is_found_before_the_study_goes_on(place: Path, tmp_pa
     original = path.read_text()
     try:
         path.write_text(original.replace(TEXTS[0], "a new text"))
-        with pytest.raises(DataError, match=r"holds another run \(different: data\)"):
+        with pytest.raises(DataError, match=r"holds another run \(it differs in data\)"):
             run("study.toml", tmp_path / "out", limit=4, resume=True)
     finally:
         path.write_text(original)

@@ -119,7 +119,7 @@ def test_bad_calls_are_one_line(tmp_path, files):
     rows = written(tmp_path / "q.jsonl", [{"question": QUESTION, "sources": {"a": " "}}])
     for arguments, kind, message in [
         ([], InputError, "no question"),
-        (["q", "--data", rows], InputError, "leave the others out"),
+        (["q", "--data", rows], InputError, "leave the other arguments out"),
         (["--data", tmp_path / "none.jsonl"], DataError, "is not a file"),
         (["--data", files[1]], DataError, "ends in .jsonl or .parquet"),
         (["--data", rows], DataError, "line 1 of .*'a' is empty"),

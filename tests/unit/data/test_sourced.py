@@ -58,7 +58,7 @@ def test_the_gold_passage_stands_anywhere_and_whole_paragraphs_are_whole() -> No
 
 def test_articles_with_too_few_paragraphs_are_left_out() -> None:
     assert {known.subject for known in among_others([SHOPS, MILLS], Passages(3, 1))} == {"Shops"}
-    with pytest.raises(DataError, match="from 1"):
+    with pytest.raises(DataError, match="give 1 or more"):
         Passages(0)
 
 
