@@ -53,8 +53,9 @@ from raison.core.results.explanation import Explanation
 from raison.data import load
 from raison.explaining.attribution import Batch, Settings, prepare, run
 from raison.explaining.measuring import create_metrics, measure
-from raison.integration.randomized import RandomPaths, Variant
+from raison.integration.randomized import Variant
 from raison.methods import CATALOGUE
+from raison.methods.rpi import Rpi
 from raison.numerics.gradients.diffusion import draw_noise, draw_times, signal_shares
 
 BASELINES, STEPS, TIMESTEPS = 24, 30, 500
@@ -137,11 +138,11 @@ class Trial:
         return budget // (self.points(steps) + judge.masks)
 
     def integrate(self, starts: Tensor, steps: int) -> Tensor:
-        paths = RandomPaths(len(starts), steps, TIMESTEPS, None, "linear", self.variant, None, multiply=True)
+        paths = Rpi(len(starts), steps, timesteps=TIMESTEPS, variant=self.variant)
         return paths.integrate(self.problem, 0, self.site, starts)[:, self.problem.encoding.scored[0]]
 
     def drawn(self, count: int) -> tuple[Tensor, Tensor]:
-        """Uniform timesteps and noise, in the order of the paper's RandomPaths.draw; fewer are the first ones."""
+        """Uniform timesteps and noise, in the order of RandomPaths; fewer are the first ones."""
         rng = np.random.default_rng([0, self.number])
         shape = tuple(self.site.probabilities.shape)
         draws = [(draw_times(rng, 1, TIMESTEPS, None), draw_noise(rng, shape)) for _ in range(count)]

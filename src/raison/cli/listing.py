@@ -57,29 +57,29 @@ def entry(kind: str, name: str) -> Entry:
 def _read(kind: str, name: str) -> Entry:
     path = PACKAGE / kind / f"{name}.py"
     written = _class(path, class_name(name))
-    settings, facts = {}, _inherited(path, written)
-    for node in written.body:
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            fact = ast.unparse(node.annotation).startswith("ClassVar")
-            if fact and node.target.id in FACTS:
-                facts[node.target.id] = _value(path, node.value)
-            elif not fact:
-                settings[node.target.id] = _value(path, node.value)
+    settings, facts = _stated(path, written)
     functions = frozenset(node.name for node in written.body if isinstance(node, ast.FunctionDef))
     return Entry(name, ast.get_docstring(written) or "", settings, facts, functions)
 
 
-def _inherited(path: Path, written: ast.ClassDef) -> dict[str, Any]:
-    """The attributes of a class's base that have a value."""
-    facts = {}
-    for base in written.bases:
-        origin = _origin(path, ast.unparse(base))
-        for node in _class(origin, ast.unparse(base)).body:
-            if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name) or node.value is None:
-                continue
-            if node.target.id in FACTS:
-                facts[node.target.id] = _value(origin, node.value)
-    return facts
+def _stated(path: Path, written: ast.ClassDef) -> tuple[dict[str, object], dict[str, Any]]:
+    """The settings and the attributes of a class that have a value, its bases' first."""
+    settings: dict[str, object] = {}
+    facts: dict[str, Any] = {}
+    for base in map(ast.unparse, written.bases):
+        origin = _origin(path, base)
+        if origin.is_file():
+            inherited = _stated(origin, _class(origin, base))
+            settings |= inherited[0]
+            facts |= inherited[1]
+    for node in written.body:
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            fact = ast.unparse(node.annotation).startswith("ClassVar")
+            if fact and node.target.id in FACTS and node.value is not None:
+                facts[node.target.id] = _value(path, node.value)
+            elif not fact:
+                settings[node.target.id] = _value(path, node.value)
+    return settings, facts
 
 
 def _value(path: Path, node: ast.expr | None) -> Any:

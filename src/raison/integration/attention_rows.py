@@ -1,7 +1,8 @@
-"""Scores that are read off the attention of one pass: in batches, or for given embeddings with a gradient."""
+"""Methods that read scores off the attention of one pass: in batches, or for given embeddings with a gradient."""
 
-from collections.abc import Callable, Sequence
-from typing import Literal, get_args
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar, Literal, get_args
 
 import torch
 from jaxtyping import Bool, Float
@@ -9,19 +10,80 @@ from torch import Tensor
 
 from raison.core.capabilities.attention_layers import AttentionLayers, Positions
 from raison.core.capabilities.passes import Passes
+from raison.core.capability import Capability
 from raison.core.dims import Attention, Embeddings
 from raison.core.errors import UnknownNameError
 from raison.core.inputs.encoding import Encoding
-from raison.core.model import LanguageModel
+from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
+from raison.core.registry import name_of
 from raison.integration.distinct import in_distinct_batches
 
 Present = Bool[Tensor, "batch positions"]
 Queries = Literal["all", "prediction"]
 """The rows of the attention that are read: those of all tokens, or those that the model predicts from."""
 Rows = Float[Tensor, "batch positions"]
-Read = Callable[[Sequence[Attention], Present, Rows], Rows]
-"""Scores from the attention of each layer, the mask of non-padding positions and the weight of each row."""
+
+
+class AttentionReading(Method):
+    """A method whose scores are read off the attention of one pass. The settings of each include `queries`."""
+
+    needs: ClassVar[frozenset[type[Capability]]] = frozenset({AttentionLayers})
+    properties: ClassVar[frozenset[Property]] = frozenset(
+        {Property.TOKENWISE, Property.UNSIGNED, Property.DIFFERENTIABLE}
+    )
+    passes: ClassVar[str] = "1 forward"
+
+    @property
+    @abstractmethod
+    def queries(self) -> Queries:
+        """The rows that are read."""
+
+    @abstractmethod
+    def read(self, layers: Sequence[Attention], present: Present, rows: Rows) -> Rows:
+        """Scores from the attention of each layer, the mask of non-padding positions and the weight of each row."""
+
+    def __post_init__(self) -> None:
+        check_queries(name_of(self), self.queries)
+
+    def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
+        """One forward pass for all targets of a text."""
+        encoding = problem.encoding
+        scores = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
+        self._find_rows(problem)
+
+        def run(texts: list[int]) -> Tensor:
+            with torch.no_grad():
+                return self._scores(problem, encoding.select(texts))
+
+        for texts, places, of_texts in in_distinct_batches(problem, run):
+            scores[texts, : of_texts.shape[1]] = of_texts[places]
+        problem.count_forward()
+        return scores
+
+    def scores_at(self, problem: Problem, embeds: Embeddings) -> Float[Tensor, "batch scored"]:
+        """See Method.scores_at."""
+        self._find_rows(problem)
+        with torch.enable_grad():
+            return self._scores(problem, problem.encoding, embeds)
+
+    def cost(self, units: int) -> Cost:
+        return Cost(forwards=1)
+
+    def _find_rows(self, problem: Problem) -> None:
+        """Which rows predict is found once, and not batch by batch."""
+        problem.model.ask(AttentionLayers).positions(problem.encoding.select([0]))
+
+    def _scores(
+        self, problem: Problem, part: Encoding, embeds: Embeddings | None = None
+    ) -> Float[Tensor, "batch tokens"]:
+        attention = problem.model.ask(AttentionLayers)
+        positions = attention.positions(part)
+        with attention.recorded() as records:
+            problem.model.ask(Passes).logits(part, embeds)
+        width = positions.present.shape[1]
+        layers = [block.placed(block.probabilities, width) for block in records.blocks]
+        return positions.to_tokens(self.read(layers, positions.present, _shares(positions, self.queries)))
 
 
 def check_queries(method: str, queries: str) -> None:
@@ -30,45 +92,7 @@ def check_queries(method: str, queries: str) -> None:
         raise UnknownNameError(f"queries of {method}", queries, get_args(Queries))
 
 
-def attended_scores(problem: Problem, queries: Queries, read: Read) -> Float[Tensor, "batch scored"]:
-    """The scores of all texts; one forward pass for all targets of a text."""
-    encoding, model = problem.encoding, problem.model
-    scores = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
-    # Which rows predict is found once, and not batch by batch.
-    model.ask(AttentionLayers).positions(encoding.select([0]))
-
-    def run(texts: list[int]) -> Tensor:
-        with torch.no_grad():
-            return _read(model, encoding.select(texts), queries, read)
-
-    for texts, places, of_texts in in_distinct_batches(problem, run):
-        scores[texts, : of_texts.shape[1]] = of_texts[places]
-    problem.count_forward()
-    return scores
-
-
-def attended_scores_at(
-    problem: Problem, embeds: Embeddings, queries: Queries, read: Read
-) -> Float[Tensor, "batch scored"]:
-    """The same for these embeddings, differentiable; see Method.scores_at."""
-    problem.model.ask(AttentionLayers).positions(problem.encoding.select([0]))
-    with torch.enable_grad():
-        return _read(problem.model, problem.encoding, queries, read, embeds)
-
-
-def _read(
-    model: LanguageModel, part: Encoding, queries: Queries, read: Read, embeds: Embeddings | None = None
-) -> Float[Tensor, "batch tokens"]:
-    attention = model.ask(AttentionLayers)
-    positions = attention.positions(part)
-    with attention.recorded() as records:
-        model.ask(Passes).logits(part, embeds)
-    width = positions.present.shape[1]
-    layers = [block.placed(block.probabilities, width) for block in records.blocks]
-    return positions.to_tokens(read(layers, positions.present, _shares(positions, queries)))
-
-
-def _shares(positions: Positions, queries: Queries) -> Float[Tensor, "batch positions"]:
+def _shares(positions: Positions, queries: Queries) -> Rows:
     """How much each row of the attention counts, summing to 1."""
     if queries == "prediction":
         return positions.rows.cpu().double()

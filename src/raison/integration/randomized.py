@@ -1,21 +1,24 @@
 """Integration over a layer's attention along paths from randomly drawn baselines (Barkan et al. 2024)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, get_args
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from raison.core.capabilities.attention_paths import ReplaceableAttention
+from raison.core.capability import Capability
 from raison.core.errors import InputError, UnknownNameError
 from raison.core.internals.attention import AttentionSite
 from raison.core.internals.layers import Layers, LayerSpec
-from raison.core.method import Cost, Rngs
+from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
+from raison.core.registry import name_of
 from raison.core.targets.target import Of
-from raison.numerics.gradients.diffusion import check_diffusion, draw_noise, draw_times, signal_shares
+from raison.numerics.gradients.diffusion import Schedule, check_diffusion, draw_noise, draw_times, signal_shares
 
 Variant = Literal["signed", "paper", "code"]
 """Equation 4 as printed, the published code, or the code's formula in the last layer, whose maps keep their sign."""
@@ -24,72 +27,86 @@ NUMBERS = 1 << 24
 Baselines = Float[Tensor, "maps heads query key"]
 
 
-@dataclass(frozen=True, slots=True)
-class RandomPaths:
+@dataclass(frozen=True)
+class RandomPaths(Method):
     """Draws baselines for a site's attention and integrates from each of them; see raison.methods.rpi.
 
-    `t` is the timestep that every baseline is drawn at, None a uniform choice among `timesteps`. `multiply` is the
-    product with the attention of equation 4. Each layer has its own random numbers, so that its maps do not depend on
-    the other layers.
+    `t` is the timestep that every baseline is drawn at, None a uniform choice among `timesteps`. Each layer has its own
+    random numbers, so that its maps do not depend on the other layers.
     """
 
-    baselines: int
-    steps: int
-    timesteps: int
-    t: int | None
-    schedule: str
-    """A Schedule; `check` says so where it is none."""
-    variant: str
-    """A Variant; `check` says so where it is none."""
-    layers: LayerSpec | None
+    baselines: int = 24
+    steps: int = 30
+    layers: LayerSpec | None = None
     """By default the last (the paper's text), or the third last (its code)."""
-    multiply: bool
+    timesteps: int = 500
+    t: int | None = None
+    schedule: Schedule = "linear"
+    variant: Variant = "signed"
 
-    def check(self, method: str) -> None:
-        """InputError or UnknownNameError for settings that give no paths."""
-        check_diffusion(method, self.baselines, self.timesteps, self.t, self.schedule)
+    multiply: ClassVar[bool]
+    """Whether the gradients are multiplied by the attention, as in equation 4."""
+    reference: ClassVar[str] = "barkan2024rpi"
+    needs: ClassVar[frozenset[type[Capability]]] = frozenset({ReplaceableAttention})
+    properties: ClassVar[frozenset[Property]] = frozenset(
+        {Property.TOKENWISE, Property.RANDOM, Property.CANDIDATES, Property.PARTIAL}
+    )
+
+    def __post_init__(self) -> None:
+        name = name_of(self)
+        check_diffusion(name, self.baselines, self.timesteps, self.t, self.schedule)
         if type(self.steps) is not int or self.steps < 1:
             raise InputError(
-                f"steps of {method} cannot be {self.steps!r}: give a whole number of at least 1, such as 30."
+                f"steps of {name} cannot be {self.steps!r}: give a whole number of at least 1, such as 30."
             )
         if self.variant not in get_args(Variant):
-            raise UnknownNameError(f"variant of {method}", self.variant, get_args(Variant))
-        self.in_layers()
+            raise UnknownNameError(f"variant of {name}", self.variant, get_args(Variant))
+        self._in_layers()
 
-    def in_layers(self) -> Layers:
-        """The layers asked for."""
-        default = "third_last" if self.variant == "code" else "last"
-        return Layers.of(default if self.layers is None else self.layers)
+    @property
+    def maps(self) -> int:
+        return self.baselines * len(self._in_layers())
 
-    def __len__(self) -> int:
-        """The number of maps."""
-        return self.baselines * len(self.in_layers())
+    @property
+    def parts(self) -> tuple[Method, ...]:
+        return tuple(replace(self, layers=number) for number in self._in_layers().numbers)
 
-    def cost(self) -> Cost:
-        """A pass for each point of every path, and one that records the attention of each layer."""
-        layers, points = len(self.in_layers()), self.baselines * len(self._positions())
-        return Cost(forwards=layers * (points + 1), backwards=layers * points)
+    def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
+        return self.unselected(self.candidates(problem, rngs))
 
-    def maps(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "maps batch tokens"]:
+    def drawn_maps(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "maps batch tokens"]:
         """All texts' maps: layer after layer, one for each baseline; zero on padding."""
-        layers = self.in_layers()
-        maps = torch.zeros(len(self), *problem.encoding.input_ids.shape, dtype=torch.float64)
+        layers = self._in_layers()
+        maps = torch.zeros(self.maps, *problem.encoding.input_ids.shape, dtype=torch.float64)
         for text, rng in enumerate(rngs):
             seed = int(rng.integers(2**63))
             layer_maps = []
             for site in problem.attention_sites(text, layers.among):
                 layer_rng = np.random.default_rng([seed, site.layer])
                 for count in self._portions(site):
-                    layer_maps.append(self.integrate(problem, text, site, self.draw(problem, site, layer_rng, count)))
+                    layer_maps.append(self.integrate(problem, text, site, self._draw(problem, site, layer_rng, count)))
             maps[:, text, : layer_maps[0].shape[1]] = torch.cat(layer_maps)
         return maps
+
+    def unselected(self, maps: Float[Tensor, "maps batch scored"]) -> Float[Tensor, "batch scored"]:
+        return maps.mean(0)
+
+    def cost(self, units: int) -> Cost:
+        """A pass for each point of every path, and one that records the attention of each layer."""
+        layers, points = len(self._in_layers()), self.baselines * len(self._positions())
+        return Cost(forwards=layers * (points + 1), backwards=layers * points)
+
+    def _in_layers(self) -> Layers:
+        """The layers asked for."""
+        default = "third_last" if self.variant == "code" else "last"
+        return Layers.of(default if self.layers is None else self.layers)
 
     def _portions(self, site: AttentionSite) -> list[int]:
         """Numbers of baselines that are in memory together."""
         size = max(1, NUMBERS // site.probabilities.numel())
         return [min(size, self.baselines - first) for first in range(0, self.baselines, size)]
 
-    def draw(self, problem: Problem, site: AttentionSite, rng: np.random.Generator, count: int) -> Baselines:
+    def _draw(self, problem: Problem, site: AttentionSite, rng: np.random.Generator, count: int) -> Baselines:
         """The next baselines for a site's attention, one after another, so that fewer draws are a beginning of more."""
         attention = site.probabilities
         drawn = [
@@ -133,7 +150,7 @@ class RandomPaths:
         return self.timesteps if self.variant != "paper" and self.t is None else self.t
 
     def _kept(self, timesteps: int) -> Float[Tensor, " timesteps"]:
-        return signal_shares(timesteps, self.schedule)  # type: ignore[arg-type]
+        return signal_shares(timesteps, self.schedule)
 
     def _positions(self) -> Float[Tensor, " points"]:
         """j / n for j = 1 ... n, in the code from 0 on."""

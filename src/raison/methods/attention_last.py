@@ -4,25 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from jaxtyping import Bool, Float
-from torch import Tensor
-
-from raison.core.capabilities.attention_layers import AttentionLayers
-from raison.core.capability import Capability
-from raison.core.dims import Attention, Embeddings
-from raison.core.method import Cost, Method, Property, Rngs
-from raison.core.problem import Problem
-from raison.integration.attention_rows import (
-    Queries,
-    attended_scores,
-    attended_scores_at,
-    check_queries,
-    without_padding,
-)
+from raison.core.dims import Attention
+from raison.integration.attention_rows import AttentionReading, Present, Queries, Rows, without_padding
 
 
 @dataclass(frozen=True)
-class AttentionLast(Method):
+class AttentionLast(AttentionReading):
     """The attention of the last layer at the position that the prediction is made from.
 
     score = r . A_L, with A_L the mean over heads of the last layer's attention (query x key) and r the model's
@@ -50,28 +37,7 @@ class AttentionLast(Method):
     queries: Queries = "prediction"
 
     reference: ClassVar[str] = "hollenstein2021relative"
-    needs: ClassVar[frozenset[type[Capability]]] = frozenset({AttentionLayers})
-    properties: ClassVar[frozenset[Property]] = frozenset(
-        {Property.TOKENWISE, Property.UNSIGNED, Property.DIFFERENTIABLE}
-    )
-    passes: ClassVar[str] = "1 forward"
 
-    def __post_init__(self) -> None:
-        check_queries("attention_last", self.queries)
-
-    def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
-        return attended_scores(problem, self.queries, _read)
-
-    def scores_at(self, problem: Problem, embeds: Embeddings) -> Float[Tensor, "batch scored"]:
-        """See Method.scores_at."""
-        return attended_scores_at(problem, embeds, self.queries, _read)
-
-    def cost(self, units: int) -> Cost:
-        return Cost(forwards=1)
-
-
-def _read(
-    layers: Sequence[Attention], present: Bool[Tensor, "batch positions"], rows: Float[Tensor, "batch positions"]
-) -> Float[Tensor, "batch positions"]:
-    attention = without_padding(layers[-1].mean(1).cpu().double(), present)
-    return (rows[:, None] @ attention)[:, 0]
+    def read(self, layers: Sequence[Attention], present: Present, rows: Rows) -> Rows:
+        attention = without_padding(layers[-1].mean(1).cpu().double(), present)
+        return (rows[:, None] @ attention)[:, 0]

@@ -5,27 +5,17 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
-from raison.core.capabilities.attention_layers import AttentionLayers
-from raison.core.capability import Capability
-from raison.core.dims import Attention, Embeddings
+from raison.core.dims import Attention
 from raison.core.errors import InputError
-from raison.core.method import Cost, Method, Property, Rngs
-from raison.core.problem import Problem
-from raison.integration.attention_rows import (
-    Queries,
-    attended_scores,
-    attended_scores_at,
-    check_queries,
-    without_padding,
-)
+from raison.integration.attention_rows import AttentionReading, Present, Queries, Rows, check_queries, without_padding
 from raison.numerics.attention.context_mixing import passing
 
 
 @dataclass(frozen=True)
-class AttentionRollout(Method):
+class AttentionRollout(AttentionReading):
     """Propagates attention through the layers, as if attention alone moved information between positions.
 
     score = r . B_L ... B_1 with B_l = (A_l + I) / 2, rows rescaled to sum to 1 (Abnar and Zuidema 2020, equation 1),
@@ -54,11 +44,6 @@ class AttentionRollout(Method):
     queries: Queries = "prediction"
 
     reference: ClassVar[str] = "abnar2020quantifying"
-    needs: ClassVar[frozenset[type[Capability]]] = frozenset({AttentionLayers})
-    properties: ClassVar[frozenset[Property]] = frozenset(
-        {Property.TOKENWISE, Property.UNSIGNED, Property.DIFFERENTIABLE}
-    )
-    passes: ClassVar[str] = "1 forward"
 
     def __post_init__(self) -> None:
         if type(self.residual) is not bool:
@@ -68,22 +53,7 @@ class AttentionRollout(Method):
             )
         check_queries("attention_rollout", self.queries)
 
-    def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
-        return attended_scores(problem, self.queries, self._followed)
-
-    def scores_at(self, problem: Problem, embeds: Embeddings) -> Float[Tensor, "batch scored"]:
-        """See Method.scores_at."""
-        return attended_scores_at(problem, embeds, self.queries, self._followed)
-
-    def cost(self, units: int) -> Cost:
-        return Cost(forwards=1)
-
-    def _followed(
-        self,
-        layers: Sequence[Attention],
-        present: Bool[Tensor, "batch positions"],
-        rows: Float[Tensor, "batch positions"],
-    ) -> Float[Tensor, "batch positions"]:
+    def read(self, layers: Sequence[Attention], present: Present, rows: Rows) -> Rows:
         # From the last layer down: a row times a matrix per layer instead of a product of matrices.
         flow = rows[:, None]
         for layer in reversed(layers):
@@ -91,9 +61,7 @@ class AttentionRollout(Method):
             flow = flow.to(mixing) @ mixing
         return flow[:, 0].cpu().double()
 
-    def _mixing(
-        self, attention: Attention, present: Bool[Tensor, "batch positions"]
-    ) -> Float[Tensor, "batch query key"]:
+    def _mixing(self, attention: Attention, present: Present) -> Float[Tensor, "batch query key"]:
         """One layer's matrix B; rows and columns of padding are zero, so that nothing of it can enter the product."""
         mean = attention.mean(1)
         mean = without_padding(mean.to(torch.promote_types(mean.dtype, torch.float32)), present)
