@@ -1,13 +1,14 @@
 """Which sources a language model's answer depends on. Plain numbers: this file never needs torch."""
 
 from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast, get_args
 
 from raison.core.errors import DataError, InputError
 from raison.core.inputs.unit import Unit
 from raison.core.results.notes import NOISE, check_noise, noise_in
+from raison.core.results.viewed import ViewedResult
 from raison.core.results.views import View, called, rendered
-from raison.core.settings.reading import NAME, Fields, dump, parse
+from raison.core.settings.reading import NAME, Fields, parse
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,7 +58,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Citations:
+class Citations(ViewedResult):
     """Scores of the sources, and of sentences within them, for each statement of an answer.
 
     - `sources` are where they stand in the prompt, each named by its id. `sentences` are named by their source's id.
@@ -70,6 +71,9 @@ class Citations:
       tokens of the answer.
     - `evaluations` counts the masked prompts that were run with the whole answer after them, for everything here.
     """
+
+    _page: ClassVar[View] = View.CITATIONS_PAGE
+    _fragment: ClassVar[View] = View.CITATIONS_FRAGMENT
 
     question: str
     prompt: str
@@ -137,10 +141,6 @@ class Citations:
         units = {name: [unit.to_dict() for unit in getattr(self, name)] for name in ("sources", "sentences")}
         return asdict(self) | units
 
-    def to_json(self, indent: int | None = None) -> str:
-        """JSON text that `from_json` reads back to equal citations."""
-        return dump(self.to_dict(), indent)
-
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "Citations":
         """The inverse of `to_dict`. Raises DataError for missing or invalid fields, or a newer schema."""
@@ -196,20 +196,9 @@ class Citations:
             ]
         )
 
-    def to_html(self) -> str:
-        """A standalone page that needs no network."""
-        return rendered(self, View.CITATIONS_PAGE)
-
-    def show(self) -> None:
-        """Show it: in a notebook as HTML, elsewhere in the terminal."""
-        called("pages.showing.show", self)
-
     def save(self, path: "str | Path") -> "Path":
         """Save it to a file whose ending selects the format: .html or .json. Raises InputError for another ending."""
         return cast("Path", called("pages.saving.save_citations", self, path))
-
-    def _repr_html_(self) -> str:
-        return rendered(self, View.CITATIONS_FRAGMENT)
 
     def __str__(self) -> str:
         return rendered(self, View.CITATIONS_TEXT)

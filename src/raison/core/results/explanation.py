@@ -2,20 +2,19 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, cast, get_args
 
 from raison.core.errors import DataError
 from raison.core.inputs.unit import Text, Unit
 from raison.core.results.notes import EACH_FROM, check_notes, noise_in
-from raison.core.results.views import View, called, rendered
-from raison.core.settings.reading import NAME, Fields, dump, parse
+from raison.core.results.viewed import ViewedResult
+from raison.core.results.views import View, called
+from raison.core.settings.reading import NAME, Fields, parse
 from raison.core.targets.answer import ExplainedAnswer
 from raison.core.targets.outputs import THRESHOLD, Outputs
 from raison.core.targets.place import Place
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pandas as pd
     from matplotlib.figure import Figure
     from shap import Explanation as ShapExplanation
@@ -26,7 +25,7 @@ _OPTIONAL = ("truncated", "notes", "version", "schema", "answer", "signed", "out
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Explanation:
+class Explanation(ViewedResult):
     """Scores of one text's units for one prediction.
 
     - `value_full` and `value_empty`: the target's value on the whole text and with every unit removed.
@@ -44,6 +43,9 @@ class Explanation:
     - `outputs`: whether the model gives one of several classes, any of some labels, or one number. A number has no
       probabilities and is `value_full` itself.
     """
+
+    _page: ClassVar[View] = View.EXPLANATION_PAGE
+    _fragment: ClassVar[View] = View.EXPLANATION_FRAGMENT
 
     text: Text
     unit: str
@@ -127,10 +129,6 @@ class Explanation:
             values["decided"] = list(self.decided)
         return values
 
-    def to_json(self, indent: int | None = None) -> str:
-        """JSON text that `from_json` reads back to an equal explanation."""
-        return dump(self.to_dict(), indent)
-
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "Explanation":
         """The inverse of `to_dict`. Raises DataError for missing or invalid fields, or a newer schema."""
@@ -178,22 +176,6 @@ class Explanation:
             }
         )
 
-    def to_html(self) -> str:
-        """A standalone page that needs no network."""
-        return rendered(self, View.EXPLANATION_PAGE)
-
-    def show(self) -> None:
-        """Show it: in a notebook as HTML, elsewhere in the terminal."""
-        called("pages.showing.show", self)
-
-    def save(self, path: "str | Path") -> "Path":
-        """Save it to a file whose ending selects the format: .html, .json, .svg, .tex, or .png (needs the extra
-        `report`).
-
-        Raises InputError for another ending.
-        """
-        return cast("Path", called("pages.saving.save", self, path))
-
     def plot(self) -> "Figure":
         """Bars of the units' scores, as a matplotlib figure (needs the extra `report`)."""
         return cast("Figure", called("figures.scores.figure", self))
@@ -201,9 +183,6 @@ class Explanation:
     def to_shap(self) -> "ShapExplanation":
         """The scores as a shap.Explanation, whose base value is `value_empty` (needs shap)."""
         return called("explanations.shap_values.to_shap", self)
-
-    def _repr_html_(self) -> str:
-        return rendered(self, View.EXPLANATION_FRAGMENT)
 
     def __repr__(self) -> str:
         ranked = [unit for unit in self.order() if unit not in self.unranked]

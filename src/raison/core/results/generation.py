@@ -2,18 +2,17 @@
 
 import math
 from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from raison.core.errors import DataError, InputError
 from raison.core.inputs.unit import Unit
 from raison.core.results.explanation import Explanation, check_sign
 from raison.core.results.notes import NOISE, check_noise
-from raison.core.results.views import View, called, rendered
-from raison.core.settings.reading import NAME, Fields, dump, parse
+from raison.core.results.viewed import ViewedResult
+from raison.core.results.views import View, rendered
+from raison.core.settings.reading import NAME, Fields, parse
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pandas as pd
 
 SCHEMA = 1
@@ -47,7 +46,7 @@ class OutputToken:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class GenerationExplanation:
+class GenerationExplanation(ViewedResult):
     """Scores of the prompt's units, and of earlier output tokens if `earlier` is true, for each output token.
 
     `units` are the prompt's units. With `earlier`, the output tokens follow, except the last; their characters are
@@ -55,6 +54,9 @@ class GenerationExplanation:
     same length, or grow by one from token to token with `earlier`. `seconds` is the time for all tokens together.
     `signed` is as in an Explanation: if false, no score is below zero, and a score says only how much a unit matters.
     """
+
+    _page: ClassVar[View] = View.EXPLANATION_PAGE
+    _fragment: ClassVar[View] = View.EXPLANATION_FRAGMENT
 
     prompt: str
     output: str
@@ -158,10 +160,6 @@ class GenerationExplanation:
         """Plain JSON values."""
         return asdict(self) | {"units": [unit.to_dict() for unit in self.units]}
 
-    def to_json(self, indent: int | None = None) -> str:
-        """JSON text that `from_json` reads back to an equal explanation."""
-        return dump(self.to_dict(), indent)
-
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "GenerationExplanation":
         """The inverse of `to_dict`. Raises DataError for missing or invalid fields, or a newer schema."""
@@ -214,25 +212,6 @@ class GenerationExplanation:
                 for unit, score in zip(self.units, row, strict=False)
             ]
         )
-
-    def to_html(self) -> str:
-        """A standalone page that needs no network."""
-        return rendered(self, View.EXPLANATION_PAGE)
-
-    def show(self) -> None:
-        """Show it: in a notebook as HTML, elsewhere in the terminal."""
-        called("pages.showing.show", self)
-
-    def save(self, path: "str | Path") -> "Path":
-        """Save it to a file whose ending selects the format: .html, .json, .svg, .tex, or .png (needs the extra
-        `report`).
-
-        Raises InputError for another ending.
-        """
-        return cast("Path", called("pages.saving.save", self, path))
-
-    def _repr_html_(self) -> str:
-        return rendered(self, View.EXPLANATION_FRAGMENT)
 
     def __str__(self) -> str:
         return rendered(self, View.EXPLANATION_TEXT)

@@ -1,6 +1,7 @@
 """Metric scores of methods: what evaluating and comparing return. Plain numbers: this file never needs torch."""
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -42,7 +43,38 @@ class MetricScores:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Scores:
+class Tabulated(ABC):
+    """Results that make up a table."""
+
+    @abstractmethod
+    def records(self) -> list[dict[str, Any]]:
+        """The rows of the table, as flat records."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values; NaN and infinity, which JSON lacks, become None."""
+        plain: dict[str, Any] = plain_values(asdict(self))
+        return plain
+
+    def to_json(self, indent: int | None = None) -> str:
+        """JSON text."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent, allow_nan=False)
+
+    def to_frame(self) -> "pd.DataFrame":
+        """The rows of `records`."""
+        # Only now: no other result needs it.
+        import pandas as pd
+
+        return pd.DataFrame(self.records())
+
+    def __str__(self) -> str:
+        return rendered(self, View.RESULTS_TEXT)
+
+    def _repr_html_(self) -> str:
+        return rendered(self, View.RESULTS_FRAGMENT)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Scores(Tabulated):
     """The results of one method, and its cost per text.
 
     `selected_by` is the metric that chose each text's map among the method's candidates, if any. `cautions` are
@@ -76,32 +108,13 @@ class Scores:
             for name, higher, summary in named
         ]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values; NaN and infinity, which JSON lacks, become None."""
-        plain: dict[str, Any] = plain_values(asdict(self))
-        return plain
-
-    def to_json(self, indent: int | None = None) -> str:
-        """JSON text."""
-        return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent, allow_nan=False)
-
-    def to_frame(self) -> "pd.DataFrame":
-        """The rows of `records`."""
-        return _frame(self.records())
-
-    def __str__(self) -> str:
-        return rendered(self, View.RESULTS_TEXT)
-
-    def _repr_html_(self) -> str:
-        return rendered(self, View.RESULTS_FRAGMENT)
-
     def __repr__(self) -> str:
         means = ", ".join(f"{scores.metric} {scores.summary.mean:.3f}" for scores in self.metrics)
         return f"<Scores of {self.method}: {means}>"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Comparison:
+class Comparison(Tabulated):
     """Methods side by side on the same texts. `settings` holds whatever else is needed to repeat it.
 
     `cautions` and `by_target` are as in Scores. With target="each", `texts` counts the explained labels of all texts.
@@ -129,19 +142,6 @@ class Comparison:
         """One flat row per method and metric."""
         return [record for row in self.rows for record in row.records()]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values; NaN and infinity, which JSON lacks, become None."""
-        plain: dict[str, Any] = plain_values(asdict(self))
-        return plain
-
-    def to_json(self, indent: int | None = None) -> str:
-        """JSON text."""
-        return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent, allow_nan=False)
-
-    def to_frame(self) -> "pd.DataFrame":
-        """The rows of `records`."""
-        return _frame(self.records())
-
     def to_markdown(self) -> str:
         """A Markdown table: best in bold, second best underlined."""
         return rendered(self, View.MARKDOWN)
@@ -158,18 +158,5 @@ class Comparison:
         """A standalone page that needs no network."""
         return rendered(self, View.RESULTS_PAGE)
 
-    def __str__(self) -> str:
-        return rendered(self, View.RESULTS_TEXT)
-
-    def _repr_html_(self) -> str:
-        return rendered(self, View.RESULTS_FRAGMENT)
-
     def __repr__(self) -> str:
         return f"<Comparison of {', '.join(row.method for row in self.rows)} on {self.texts} texts>"
-
-
-def _frame(records: list[dict[str, Any]]) -> "pd.DataFrame":
-    # Only now: no other result needs it.
-    import pandas as pd
-
-    return pd.DataFrame(records)
