@@ -11,7 +11,7 @@ import pytest
 from raison.core.errors import DataError, LoadError, RaisonError
 from raison.core.settings.tables import read_written
 from raison.jobs.store import read_head
-from raison.models.derived import explainers, trained_attention
+from raison.models.derived import cards, explainers, trained_attention
 from raison.models.loading import shipped, zoo
 from raison.report.pages.shown import shown_texts
 from raison.runs import record_validation
@@ -220,13 +220,13 @@ def test_the_card_of_an_attention_explainer(tmp_path: Path) -> None:
     said = {"model": "m", "classes": ["a", "b"], "vocabulary": "x", "said": [[0.5, 0.5]], "criteria": ["comp"]}
     design = {"form": "ivra", "norm": "softmax", "selection": ["heads"], "over": "units", "initial": [0.1, 0.2]}
     shape = {"layers": 2, "heads": 2, "features": 8}
-    path = tmp_path / trained_attention.FILE
+    path = tmp_path / cards.FILE
     card = {"schema": 1, **said, "design": design, "shape": shape, "history": {}, "provenance": {}}
     path.write_text(json.dumps(card))
     assert trained_attention.read_card(tmp_path, "m", "ivra").classes == ("a", "b")
     refused = in_json(path, lambda: trained_attention.read_card(tmp_path, "m", "ivra"))
     assert len(refused) > 150
-    assert all(trained_attention.FILE in line and "\n" not in line and len(line) < 400 for line in refused)
+    assert all(cards.FILE in line and "\n" not in line and len(line) < 400 for line in refused)
 
 
 def test_the_card_of_an_adapter(tmp_path: Path) -> None:

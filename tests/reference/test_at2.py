@@ -19,7 +19,7 @@ from raison.explaining.answers import Answers
 from raison.models.adapters.writing.generator import Generator
 from raison.models.adapters.writing.writer import Writer
 from raison.models.anatomy import answer_rows
-from raison.models.derived.explainers import FILE
+from raison.models.derived.cards import FILE
 from raison.models.derived.trained_heads import read_card
 from raison.numerics.attention.head_weights import Ablated, correlations, learned_weights
 from raison.training.recipes import at2 as recipe

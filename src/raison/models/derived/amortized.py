@@ -1,8 +1,7 @@
 """Attribution models that predict Shapley values, saved in a folder: a card and one file of weights."""
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -11,13 +10,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from raison.core.errors import DataError, LoadError
 from raison.core.inputs.encoding import Encoding
 from raison.core.inputs.unit import Granularity
 from raison.core.model import LanguageModel
 from raison.core.settings.reading import Fields
 from raison.jobs import disk
-from raison.models.derived import explainers
+from raison.models.derived import cards, explainers
 from raison.models.derived.attributor import Attributor
 from raison.models.derived.low_rank import RowLinear
 from raison.models.stack.eval_mode import drawing
@@ -25,7 +23,6 @@ from raison.models.tokens.alignment import Alignment, align
 
 KIND = "amortized_shap"
 COMMAND = "amortized-shap"
-SCHEMA = 1
 STATE = "values.safetensors"
 
 
@@ -96,35 +93,29 @@ def new_predictor(model: LanguageModel, backbone: str, rank: int | None, seed: i
 
 def write(folder: Path, card: AmortizedCard, state: Mapping[str, Tensor]) -> None:
     """Save the weights in half precision, and the card last: it marks a finished explainer."""
-    disk.remove(folder / explainers.FILE)
+    disk.remove(folder / cards.FILE)
     explainers.write_weights(folder / STATE, state)
-    content = {"schema": SCHEMA, **asdict(card)}
-    disk.write_whole(folder / explainers.FILE, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    cards.write_card(folder, card)
 
 
 def read_card(folder: Path, model: str) -> AmortizedCard:
     """Raises LoadError for a missing card, with the way to train one for `model`, or a broken one."""
-    path = folder / explainers.FILE
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        if content.pop("schema") > SCHEMA:
-            raise LoadError(f"{path} was written by a newer version of raison: upgrade raison.")
-        fields = Fields(content, "a card of amortized_shap")
-        explainers.check_said(fields)
-        for name in ("backbone", "of", "removal", "unit"):
-            fields.string(name)
-        fields.number("scale", 0.0)
-        if content["rank"] is not None:
-            fields.whole("rank", least=1)
-        probe_shares = tuple(tuple(map(float, row)) for row in content["said"])
-        return AmortizedCard(**content | {"classes": tuple(content["classes"]), "said": probe_shares})
-    except FileNotFoundError:
-        raise LoadError(
-            f"there is no trained explainer in {folder}: train one (raison train {COMMAND} --model {model} "
-            "--data SET:SPLIT), or name its folder (amortized_shap(checkpoint='FOLDER'))."
-        ) from None
-    except (DataError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise LoadError(f"cannot read {path}: {str(error).rstrip('.')}. Train the explainer again.") from error
+    lacking = (
+        f"there is no trained explainer in {folder}: train one (raison train {COMMAND} --model {model} "
+        "--data SET:SPLIT), or name its folder (amortized_shap(checkpoint='FOLDER'))."
+    )
+    return cards.read_card(folder, _card, lacking)
+
+
+def _card(content: dict[str, Any]) -> AmortizedCard:
+    fields = Fields(content, "a card of amortized_shap")
+    explainers.check_said(fields)
+    for name in ("backbone", "of", "removal", "unit"):
+        fields.string(name)
+    fields.number("scale", 0.0)
+    if content["rank"] is not None:
+        fields.whole("rank", least=1)
+    return AmortizedCard(**content | {"classes": tuple(content["classes"]), "said": explainers.said_in(content)})
 
 
 _KNOWN: WeakKeyDictionary[LanguageModel, dict[tuple[object, ...], Amortized]] = WeakKeyDictionary()

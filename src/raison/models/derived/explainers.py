@@ -4,13 +4,13 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor
 from transformers import AutoModel, PreTrainedModel, PreTrainedTokenizerBase
 
@@ -21,14 +21,14 @@ from raison.core.model import LanguageModel
 from raison.core.settings.reading import Fields
 from raison.jobs import disk
 from raison.models.adapters.classifier import Classifier, text_classifier
+from raison.models.derived import cards
 from raison.models.derived.attributor import Attributor, encoder_copy
+from raison.models.derived.cards import FILE
 from raison.models.loading import weights, zoo
 from raison.models.loading.pretrained import read_tokenizer, read_with_new_head
 from raison.models.stack.eval_mode import drawing
 from raison.paths import cache_folder
 
-FILE = "explainer.json"
-SCHEMA = 1
 OWN = "own"
 PROBES = ("The plot is thin, but the acting is a quiet pleasure.", "i feel so tired and a little afraid today")
 """Texts on which a model must give the same predictions as the explainer's model."""
@@ -163,24 +163,24 @@ def _goal(values: dict[str, Any]) -> Goal:
 
 def read_card(folder: Path, model: str) -> Card:
     """Raises LoadError for a missing explainer, with the way to train one for `model`, or a broken one."""
-    try:
-        content = json.loads((folder / FILE).read_text(encoding="utf-8"))
-        if content.pop("schema") > SCHEMA:
-            raise LoadError(f"{folder / FILE} was written by a newer version of raison: upgrade raison.")
-        _check(Fields({"provenance": {}} | content, "an explainer's card"))
-        content["goals"] = {name: _goal(goal) for name, goal in content["goals"].items()}
-        if not content["goals"]:
-            raise ValueError("it was not trained for any metric")
-        content["classes"] = tuple(content["classes"])
-        content["said"] = tuple(tuple(map(float, row)) for row in content["said"])
-        return Card(**content)
-    except FileNotFoundError:
-        raise LoadError(
-            f"there is no trained explainer in {folder}: train one (raison train aml --model {model} "
-            "--data SET:SPLIT), or name its folder (aml(checkpoint='FOLDER'))."
-        ) from None
-    except (DataError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise LoadError(f"cannot read {folder / FILE}: {str(error).rstrip('.')}. Train the explainer again.") from error
+    lacking = (
+        f"there is no trained explainer in {folder}: train one (raison train aml --model {model} "
+        "--data SET:SPLIT), or name its folder (aml(checkpoint='FOLDER'))."
+    )
+    return cards.read_card(folder, _card, lacking)
+
+
+def _card(content: dict[str, Any]) -> Card:
+    _check(Fields({"provenance": {}} | content, "an explainer's card"))
+    goals = {name: _goal(goal) for name, goal in content["goals"].items()}
+    if not goals:
+        raise ValueError("it was not trained for any metric")
+    return Card(**content | {"goals": goals, "classes": tuple(content["classes"]), "said": said_in(content)})
+
+
+def said_in(content: Mapping[str, Any]) -> tuple[tuple[float, ...], ...]:
+    """The probabilities on PROBES, from the content of a card."""
+    return tuple(tuple(map(float, row)) for row in content["said"])
 
 
 def write(folder: Path, card: Card, states: Mapping[str, Mapping[str, Tensor]]) -> None:
@@ -188,17 +188,13 @@ def write(folder: Path, card: Card, states: Mapping[str, Mapping[str, Tensor]]) 
     disk.remove(folder / FILE)
     for name, state in states.items():
         write_weights(folder / name, state)
-    content = {"schema": SCHEMA, **asdict(card)}
-    disk.write_whole(folder / FILE, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    cards.write_card(folder, card)
 
 
 def write_weights(path: Path, state: Mapping[str, Tensor]) -> None:
     """Save trained weights in half precision."""
     tensors = {key: value.detach().cpu().to(torch.float16).contiguous() for key, value in state.items()}
-    with disk.whole_file(path) as part:
-        save_file(tensors, part, metadata={"format": "pt"})
-        # safetensors makes files that only their owner may read; this one may be shared.
-        part.chmod(0o644)
+    cards.save_tensors(path, tensors)
 
 
 def load_attributor(folder: Path, card: Card, goal: str, model: LanguageModel) -> Attributor:

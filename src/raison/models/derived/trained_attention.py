@@ -1,8 +1,7 @@
 """Explainers built from a model's attention, saved beside the model that was trained with them."""
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -10,18 +9,18 @@ from weakref import WeakKeyDictionary
 import torch
 from jaxtyping import Float
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor
 
 from raison.core.capabilities.attention import ReadableAttention
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capabilities.passes import Passes
-from raison.core.errors import DataError, LoadError, UnsupportedError, first_line
+from raison.core.errors import LoadError, UnsupportedError, first_line
 from raison.core.inputs.encoding import Encoding
 from raison.core.model import LanguageModel
 from raison.core.settings.reading import Fields
 from raison.jobs import disk
-from raison.models.derived import explainers
+from raison.models.derived import cards, explainers
 from raison.models.derived.attention_explainer import (
     Design,
     Form,
@@ -33,9 +32,7 @@ from raison.models.derived.attention_explainer import (
     read_map,
 )
 
-FILE = "explainer.json"
 STATE = "explainer.safetensors"
-SCHEMA = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +56,10 @@ class AttentionCard:
 
 def write(folder: Path, card: AttentionCard, explainer: InterpretableAttention | HeadMixture) -> None:
     """Save the coefficients, and the card last: it marks a finished explainer."""
-    disk.remove(folder / FILE)
+    disk.remove(folder / cards.FILE)
     state = {name: value.detach().cpu().float().contiguous() for name, value in explainer.state_dict().items()}
-    with disk.whole_file(folder / STATE) as part:
-        save_file(state, part, metadata={"format": "pt"})
-        # safetensors makes files that only their owner may read; this one may be shared.
-        part.chmod(0o644)
-    content = {"schema": SCHEMA, **asdict(card)}
-    disk.write_whole(folder / FILE, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    cards.save_tensors(folder / STATE, state)
+    cards.write_card(folder, card)
 
 
 def _check(card: Fields) -> None:
@@ -88,28 +81,26 @@ def _check(card: Fields) -> None:
 
 def read_card(folder: Path, model: str, form: Form) -> AttentionCard:
     """Raises LoadError for a missing explainer, with the way to train one, or for a broken one."""
-    path = folder / FILE
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        if content.pop("schema") > SCHEMA:
-            raise LoadError(f"{path} was written by a newer version of raison: upgrade raison.")
-        _check(Fields({"history": {}, "provenance": {}} | content, "an explainer's card"))
-        design = content["design"]
-        initial = None if design["initial"] is None else tuple(map(float, design["initial"]))
-        content["design"] = Design(**design | {"selection": tuple(design["selection"]), "initial": initial})
-        content["shape"] = HeadShape(**content["shape"])
-        for name in ("classes", "criteria"):
-            content[name] = tuple(content[name])
-        content["said"] = tuple(tuple(map(float, row)) for row in content["said"])
-        return AttentionCard(**content)
-    except FileNotFoundError:
-        raise LoadError(
-            f"there is no trained attention explainer in {folder}: train the model to explain itself (raison train "
-            f"ivra --model {model} --form {form} --data SET:SPLIT --criteria comp --out FOLDER) and explain FOLDER, or "
-            f"name the explainer's folder ({form}(checkpoint='FOLDER/{form}'))."
-        ) from None
-    except (DataError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise LoadError(f"cannot read {path}: {str(error).rstrip('.')}. Train the explainer again.") from error
+    lacking = (
+        f"there is no trained attention explainer in {folder}: train the model to explain itself (raison train "
+        f"ivra --model {model} --form {form} --data SET:SPLIT --criteria comp --out FOLDER) and explain FOLDER, or "
+        f"name the explainer's folder ({form}(checkpoint='FOLDER/{form}'))."
+    )
+    return cards.read_card(folder, _card, lacking)
+
+
+def _card(content: dict[str, Any]) -> AttentionCard:
+    _check(Fields({"history": {}, "provenance": {}} | content, "an explainer's card"))
+    design = content["design"]
+    initial = None if design["initial"] is None else tuple(map(float, design["initial"]))
+    values = {
+        "design": Design(**design | {"selection": tuple(design["selection"]), "initial": initial}),
+        "shape": HeadShape(**content["shape"]),
+        "classes": tuple(content["classes"]),
+        "criteria": tuple(content["criteria"]),
+        "said": explainers.said_in(content),
+    }
+    return AttentionCard(**content | values)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,8 +1,7 @@
 """Trained weights of a writer's attention heads (AT2), saved beside it: one small file."""
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -14,22 +13,21 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from raison.core.capabilities.answer_attention import AnswerAttention
-from raison.core.errors import DataError, LoadError, UnsupportedError
+from raison.core.errors import UnsupportedError
 from raison.core.model import LanguageModel
 from raison.core.settings.reading import Fields
-from raison.jobs import disk
 from raison.jobs.identity import digest_of
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.writing.forced_answer import ForcedAnswer
 from raison.models.adapters.writing.generator import Generator
 from raison.models.adapters.writing.statements import Statements
 from raison.models.adapters.writing.writer import Writer
-from raison.models.derived.explainers import FILE, TOLERANCE, usual_folder, version_of
+from raison.models.derived import cards
+from raison.models.derived.explainers import TOLERANCE, usual_folder, version_of
 from raison.models.tokens.sourced import Sourced
 from raison.models.tokens.written_answer import WrittenAnswer
 
 KIND = "at2"
-SCHEMA = 1
 PROBE = ("The old house stood by the river. In the evening the children went", " down to the water with their father.")
 """A prompt and a continuation, whose probability identifies a model."""
 
@@ -51,8 +49,7 @@ class HeadsCard:
 
 def write(folder: Path, card: HeadsCard) -> None:
     """Save the weights."""
-    content = {"schema": SCHEMA, **asdict(card)}
-    disk.write_whole(folder / FILE, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    cards.write_card(folder, card)
 
 
 def card_of(writer: Writer, weights: Float[Tensor, "layers heads"], provenance: Mapping[str, Any]) -> HeadsCard:
@@ -81,28 +78,24 @@ def find(model: LanguageModel, checkpoint: str | None) -> Float[Tensor, "layers 
 
 def read_card(folder: Path, model: str) -> HeadsCard:
     """Raises LoadError for missing weights, with the way to train them, or for broken ones."""
-    path = folder / FILE
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        if content.pop("schema") > SCHEMA:
-            raise LoadError(f"{path} was written by a newer version of raison: upgrade raison.")
-        fields = Fields(content, "a card of at2")
-        for name in ("model", "vocabulary"):
-            fields.string(name)
-        fields.numbers("said", None, 0.0, 1.0)
-        fields.mapping("provenance")
-        layers = list(fields.items("weights"))
-        for row in layers:
-            Fields({"weights": row}, fields.what).numbers("weights", len(layers[0]))
-        weights = tuple(tuple(map(float, row)) for row in layers)
-        return HeadsCard(**content | {"weights": weights, "said": tuple(map(float, content["said"]))})
-    except FileNotFoundError:
-        raise LoadError(
-            f"there are no trained heads for at2 in {folder}: train them (raison train at2 --model {model}), or name "
-            "their folder (at2(checkpoint='FOLDER'))."
-        ) from None
-    except (DataError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise LoadError(f"cannot read {path}: {str(error).rstrip('.')}. Train the heads again.") from error
+    lacking = (
+        f"there are no trained heads for at2 in {folder}: train them (raison train at2 --model {model}), or name "
+        "their folder (at2(checkpoint='FOLDER'))."
+    )
+    return cards.read_card(folder, _card, lacking, "the heads")
+
+
+def _card(content: dict[str, Any]) -> HeadsCard:
+    fields = Fields(content, "a card of at2")
+    for name in ("model", "vocabulary"):
+        fields.string(name)
+    fields.numbers("said", None, 0.0, 1.0)
+    fields.mapping("provenance")
+    layers = list(fields.items("weights"))
+    for row in layers:
+        Fields({"weights": row}, fields.what).numbers("weights", len(layers[0]))
+    weights = tuple(tuple(map(float, row)) for row in layers)
+    return HeadsCard(**content | {"weights": weights, "said": tuple(map(float, content["said"]))})
 
 
 _KNOWN: WeakKeyDictionary[PreTrainedModel, set[tuple[str, tuple[float, ...], int]]] = WeakKeyDictionary()

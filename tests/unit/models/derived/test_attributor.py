@@ -18,7 +18,8 @@ from raison.methods.aml import Aml
 from raison.models.adapters.classifier import Classifier
 from raison.models.derived import explainers
 from raison.models.derived.attributor import FIXED, Attributor
-from raison.models.derived.explainers import FILE, load_attributor, new_attributor, read_card
+from raison.models.derived.cards import FILE, SCHEMA
+from raison.models.derived.explainers import load_attributor, new_attributor, read_card
 from tests.explainers import STATE, edit, saved_encoder, untrained
 from tests.tiny import LANGUAGE_MODELS, POSITIONS, build
 
@@ -392,7 +393,7 @@ def test_a_card_is_plain_json_that_says_where_it_is_from(tmp_path):
     adapter = loaded()
     untrained(adapter, tmp_path, provenance={"command": "raison train aml", "seconds": 3.5})
     content = json.loads((tmp_path / FILE).read_text(encoding="utf-8"))
-    assert content["schema"] == explainers.SCHEMA
+    assert content["schema"] == SCHEMA
     assert content["provenance"]["seconds"] == 3.5
     assert content["goals"]["comprehensiveness"]["file"] == STATE
     assert read_card(tmp_path, "any").provenance == content["provenance"]

@@ -1,0 +1,51 @@
+"""Cards of what was trained for a model: one file of JSON in its folder, which says what lies there and for whom."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from safetensors.torch import save_file
+from torch import Tensor
+
+from raison.core.errors import DataError, LoadError
+from raison.jobs import disk
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+C = TypeVar("C")
+FILE = "explainer.json"
+SCHEMA = 1
+
+
+def write_card(folder: Path, card: "DataclassInstance") -> None:
+    """Save a card. Written last, it marks what is finished."""
+    content = {"schema": SCHEMA, **asdict(card)}
+    disk.write_whole(folder / FILE, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+
+
+def read_card(folder: Path, build: Callable[[dict[str, Any]], C], lacking: str, trained: str = "the explainer") -> C:
+    """The card in a folder, which `build` makes from its content.
+
+    Raises LoadError with `lacking` where there is no card, or for a broken one with the advice to train again.
+    """
+    path = folder / FILE
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if content.pop("schema") > SCHEMA:
+            raise LoadError(f"{path} was written by a newer version of raison: upgrade raison.")
+        return build(content)
+    except FileNotFoundError:
+        raise LoadError(lacking) from None
+    except (DataError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise LoadError(f"cannot read {path}: {str(error).rstrip('.')}. Train {trained} again.") from error
+
+
+def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Save trained weights."""
+    with disk.whole_file(path) as part:
+        save_file(dict(tensors), part, metadata={"format": "pt"})
+        # safetensors makes files that only their owner may read; this one may be shared.
+        part.chmod(0o644)
