@@ -93,10 +93,7 @@ def cite(
     Raises InputError, TextTooLongError, UnknownNameError, UnsupportedError, DataError, NonFiniteError.
     """
     started = time.perf_counter()
-    if not isinstance(writer, Writer):
-        raise InputError(
-            "cite explains the output of a generative language model: load one without a prompt (raison.load(name))."
-        )
+    check_generative(writer)
     how = ScoringOptions(method_of(method, within, draws), within, removal, seed, draws)
     telling = Telling(answer, statements, max_new_tokens)
     prompt = asked(writer, question, sources, template)
@@ -105,6 +102,14 @@ def cite(
     if judge is not None:
         values["supported"] = supported(judge, [s.text for s in result.sources], [s.text for s in result.statements])
     return replace(result, **values)
+
+
+def check_generative(writer: object) -> None:
+    """Raise InputError for a model that writes nothing."""
+    if not isinstance(writer, Writer):
+        raise InputError(
+            "cite explains the output of a generative language model: load one without a prompt (raison.load(name))."
+        )
 
 
 def method_of(method: str | Method, within: Within, draws: int) -> Method:

@@ -11,7 +11,7 @@ from raison.core.method import Cost, Method
 from raison.core.registry import name_of
 from raison.explaining.answer_statements import Spans, Telling, told
 from raison.explaining.attribution import Settings, check
-from raison.explaining.cite import DRAWS, ScoringOptions, Within, method_of
+from raison.explaining.cite import DRAWS, ScoringOptions, Within, check_generative, method_of
 from raison.explaining.source_necessity import RandomRemovals, passes_of
 from raison.explaining.sourced_prompt import Question, Sources, asked
 from raison.explaining.token_by_token import looks_inside
@@ -82,10 +82,7 @@ def estimate_cite(
     Without an answer the model writes it first, because its statements and tokens decide the cost; a server is asked
     nothing, and needs the answer. Raises what `raison.cite` raises before it runs.
     """
-    if not isinstance(writer, Writer):
-        raise InputError(
-            "cite explains the output of a generative language model: load one without a prompt (raison.load(name))."
-        )
+    check_generative(writer)
     if isinstance(writer, ServedWriter) and answer is None:
         raise InputError(f"an estimate sends no request to {writer.name}, so its answer is unknown: pass answer=.")
     how = ScoringOptions(method_of(method, within, draws), within, removal, seed, draws)

@@ -15,7 +15,7 @@ from raison.core.targets.target import TargetSpec
 from raison.data.questions import stream_questions
 from raison.data.streams import Reading, sources_of
 from raison.explaining.attribution import Settings, check, check_model
-from raison.explaining.cite import DRAWS, Within, method_of
+from raison.explaining.cite import DRAWS, Within, check_generative, method_of
 from raison.explaining.explain import check_unwritten, within_budget
 from raison.explaining.files.begin import begun, folder_of, until
 from raison.explaining.files.citations import CitationRows
@@ -132,10 +132,7 @@ def cite_file(
     Raises InputError, UnknownNameError, UnsupportedError or DataError, as `explain_file` does.
     """
     place, ends = folder_of(out, format), until(budget_hours)
-    if not isinstance(writer, Writer):
-        raise InputError(
-            "cite explains the output of a generative language model: load one without a prompt (raison.load(name))."
-        )
+    check_generative(writer)
     rows = CitationRows(
         method_of(method, within, draws),
         None if template is None else find(template),

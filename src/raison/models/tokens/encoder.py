@@ -10,7 +10,7 @@ from raison.core.inputs.encoding import Encoding
 from raison.core.inputs.parts import Given, plain
 from raison.core.inputs.unit import Granularity, check_unit, segments
 from raison.models.tokens.own_tokenizer import own_tokenizer
-from raison.models.tokens.token_rows import TokenRow, padding_id, stack
+from raison.models.tokens.token_rows import TokenRow, numbered, padding_id, stack
 from raison.text.halves import without_halves
 from raison.text.units import find_units
 
@@ -46,11 +46,8 @@ class TextEncoder:
     def encode(self, texts: Sequence[Given], unit: Granularity, truncate: bool) -> Encoding:
         """See LanguageModel.encode."""
         check_unit(unit)
-        if not texts:
-            raise InputError("no text to explain: pass at least one.")
         rows = []
-        for number, text in enumerate(texts):
-            where = "the text" if len(texts) == 1 else f"text {number + 1} of {len(texts)}"
+        for where, text in numbered(texts):
             self._check_text(text, where)
             rows.append(self._encode_one(text, where, unit, truncate))
         return stack(rows, unit, self.pad_id)

@@ -13,7 +13,7 @@ from raison.core.inputs.parts import Given, plain
 from raison.core.inputs.unit import Granularity, Unit, check_unit
 from raison.models.tokens.label_words import Speller, find_label_ids
 from raison.models.tokens.plain_names import plain_names
-from raison.models.tokens.token_rows import TokenRow, padding_id, stack
+from raison.models.tokens.token_rows import TokenRow, numbered, padding_id, stack
 from raison.text.halves import without_halves
 from raison.text.prompts import Prompt, Template
 from raison.text.segment import Span
@@ -71,11 +71,8 @@ class PromptEncoder:
     def encode(self, texts: Sequence[Given], unit: Granularity, truncate: bool) -> Encoding:
         """See LanguageModel.encode."""
         check_unit(unit)
-        if not texts:
-            raise InputError("no text to explain: pass at least one.")
         rows = []
-        for number, text in enumerate(texts):
-            where = "the text" if len(texts) == 1 else f"text {number + 1} of {len(texts)}"
+        for where, text in numbered(texts):
             self._check_text(text, where)
             rows.append(self._encode_one(text, where, unit, truncate))
         prefix = 0 if self.explained == "prompt" else _shared_prefix(rows)

@@ -1,6 +1,6 @@
 """What all ways of encoding share: rows of tokens put together to an Encoding."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -8,7 +8,9 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedTokenizerBase
 
+from raison.core.errors import InputError
 from raison.core.inputs.encoding import Encoding
+from raison.core.inputs.parts import Given
 from raison.core.inputs.unit import Granularity, Text, Unit
 from raison.text.segment import Span
 
@@ -29,6 +31,14 @@ class TokenRow:
 def padding_id(tokenizer: PreTrainedTokenizerBase) -> int:
     """Padding never reaches the model unmasked; any id of the vocabulary will do where no pad token exists."""
     return tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
+
+
+def numbered(texts: Sequence[Given]) -> Iterator[tuple[str, Given]]:
+    """Each text after what errors call it. Raises InputError if there is none."""
+    if not texts:
+        raise InputError("no text to explain: pass at least one.")
+    for number, text in enumerate(texts):
+        yield "the text" if len(texts) == 1 else f"text {number + 1} of {len(texts)}", text
 
 
 def stack(rows: Sequence[TokenRow], unit: Granularity, pad_id: int, prefix_length: int = 0) -> Encoding:
