@@ -6,11 +6,20 @@ from typing import Annotated, Literal
 from raison.core.inputs.unit import Granularity, Merge
 from raison.core.settings.fields import Setting, check
 from raison.numerics.losses.weights import LossWeights, MaskSize, weights_of
-from raison.training.recipes.classifier_settings import BatchSetting, EpochsSetting
+from raison.training.recipes.classifier_settings import BatchSetting, EpochsSetting, HalfSetting
 
 ENCODER_RATE, LOW_RANK_RATE = 4e-5, 1e-3
 """Learning rates: that of the published code, for a whole backbone; and one for low-rank matrices."""
 LOSSES = ("prediction", "inverse", "size")
+
+BackboneSetting = Annotated[
+    str | None, Setting("Backbone of the attribution model: own, minilm, a folder or an encoder's Hub id.")
+]
+RankSetting = Annotated[
+    int | None, Setting("Rank of the matrices added to the backbone; 0 trains all of it.", least=1, none=0)
+]
+TextsSetting = Annotated[int, Setting("Number of training texts.", least=1)]
+ValidationSetting = Annotated[int, Setting("Number of validation texts.", least=1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +37,8 @@ class AmlSettings:
         tuple[str, ...],
         Setting("Comma-separated metrics to train for; they share the search.", options=("--metrics", "--metric")),
     ] = ("comprehensiveness",)
-    backbone: Annotated[
-        str | None, Setting("Backbone of the attribution model: own, minilm, a folder or an encoder's Hub id.")
-    ] = None
-    rank: Annotated[
-        int | None, Setting("Rank of the matrices added to the backbone; 0 trains all of it.", least=1, none=0)
-    ] = 4
+    backbone: BackboneSetting = None
+    rank: RankSetting = 4
     learning_rate: Annotated[
         float | None, Setting("Learning rate; 0.001, or 0.00004 with --rank 0.", above=0, options=("--lr",))
     ] = None
@@ -46,8 +51,8 @@ class AmlSettings:
     unit: Annotated[Granularity, Setting("What is masked: token, word or sentence.", options=("--unit", "-u"))] = (
         "token"
     )
-    texts: Annotated[int, Setting("Number of training texts.", least=1)] = 1000
-    validation: Annotated[int, Setting("Number of validation texts.", least=1)] = 200
+    texts: TextsSetting = 1000
+    validation: ValidationSetting = 200
     epochs: EpochsSetting = 10
     batch_size: BatchSetting = 20
     checks: Annotated[int, Setting("Evaluations per epoch.", least=1)] = 3
@@ -62,7 +67,7 @@ class AmlSettings:
     search_texts: Annotated[int, Setting("Number of training texts per trial.", least=1)] = 450
     search_epochs: Annotated[int, Setting("Epochs per trial.", least=1)] = 2
     seed: Annotated[int, Setting("Seed of the texts, the new weights and the search.")] = 0
-    half: Annotated[bool, Setting("Train in bfloat16: faster where supported.")] = False
+    half: HalfSetting = False
     above_chance: bool = False
     progress: bool = True
 

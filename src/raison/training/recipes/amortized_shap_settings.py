@@ -6,6 +6,7 @@ from typing import Annotated
 from raison.core.inputs.unit import Granularity
 from raison.core.settings.fields import Setting, check
 from raison.explaining.settings import OfSetting, RemovalSetting
+from raison.training.recipes.aml_settings import BackboneSetting, RankSetting, TextsSetting, ValidationSetting
 from raison.training.recipes.classifier_settings import BatchSetting, EpochsSetting, HalfSetting
 
 ENCODER_RATE, LOW_RANK_RATE = 5e-5, 1e-3
@@ -22,12 +23,8 @@ class AmortizedShapSettings:
     it. `removal` and `of` None are what is usual for the model.
     """
 
-    backbone: Annotated[
-        str | None, Setting("Backbone of the attribution model: own, minilm, a folder or an encoder's Hub id.")
-    ] = None
-    rank: Annotated[
-        int | None, Setting("Rank of the matrices added to the backbone; 0 trains all of it.", least=1, none=0)
-    ] = 16
+    backbone: BackboneSetting = None
+    rank: RankSetting = 16
     learning_rate: Annotated[
         float | None, Setting("Learning rate; 0.001, or 0.00005 with --rank 0.", above=0, options=("--lr",))
     ] = None
@@ -38,8 +35,8 @@ class AmortizedShapSettings:
     ] = "word"
     of: OfSetting = None
     removal: RemovalSetting = None
-    texts: Annotated[int, Setting("Number of training texts.", least=1)] = 5000
-    validation: Annotated[int, Setting("Number of validation texts.", least=1)] = 200
+    texts: TextsSetting = 5000
+    validation: ValidationSetting = 200
     epochs: EpochsSetting = 8
     batch_size: BatchSetting = 32
     seed: Annotated[int, Setting("Seed of the texts, their classes, the passes and the new weights.")] = 0
