@@ -11,7 +11,7 @@ may also be stored as .jsonl.gz, for reading only.
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -161,25 +161,24 @@ def read_run(folder: Path, shard: int | None = None) -> Run:
     """The run in a folder. Raises DataError if there is none or it was written by a newer version."""
     run = Run(read_header(folder / HEADER), folder, shard)
     store, parts = RecordStore(folder / "records.jsonl"), [metric.parts for metric in run.header.single]
+    for record in _records(store, run, lambda record: record_validation.check_record(record, run.header.texts, parts)):
+        run.records.add(Record.from_dict(record))
+    for record in _records(RecordStore(folder / "groups.jsonl"), run, record_validation.check_group):
+        values = [tuple(scalar(value) for value in group) for group in record["values"]]
+        run.groups[record["row"], record["seed"], record["metric"]] = values
+    return run
+
+
+def _records(store: RecordStore, run: Run, check: Callable[[dict[str, Any]], None]) -> Iterator[dict[str, Any]]:
+    """The checked records of a file, one after the other; the run counts the broken lines."""
     for line in store.lines():
         record = line.parsed()
         if record is None:
             run.dropped += 1
             continue
         with store.telling(line):
-            record_validation.check_record(record, run.header.texts, parts)
-        run.records.add(Record.from_dict(record))
-    store = RecordStore(folder / "groups.jsonl")
-    for line in store.lines():
-        group_record = line.parsed()
-        if group_record is None:
-            run.dropped += 1
-            continue
-        with store.telling(line):
-            record_validation.check_group(group_record)
-        values = [tuple(scalar(value) for value in group) for group in group_record["values"]]
-        run.groups[group_record["row"], group_record["seed"], group_record["metric"]] = values
-    return run
+            check(record)
+        yield record
 
 
 def settings_hash(header: RunHead) -> str:

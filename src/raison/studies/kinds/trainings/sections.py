@@ -164,7 +164,7 @@ def rate_tables(study: TrainingRuns) -> list[Table]:
             continue
         for place in places(study):
             cells = [[_scores(study, table.get((*rate, c)), place, gains[c]) for c in criteria] for rate in rates]
-            grid = _ranked(cells, [_info(study, gains[c]) for c in criteria])
+            grid = _ranked(cells, [info_of(study, gains[c]) for c in criteria])
             tables.append(
                 Table(
                     ", ".join(part for part in ("Learning rate and decay", name, place.title) if part),
@@ -262,12 +262,8 @@ def _scores(study: TrainingRuns, row: TrainingHead | None, place: ColumnKey, met
     return None if row is None else scores(study, row.name, place, metric)
 
 
-def _info(study: TrainingRuns, metric: str) -> MetricInfo:
-    return info_of(study, metric)
-
-
 def _arrow(study: TrainingRuns, metric: str) -> str:
-    return ARROWS[_info(study, metric).higher_is_better]
+    return ARROWS[info_of(study, metric).higher_is_better]
 
 
 def _gain_table(table: GainTable, title: str, caption: str) -> Table:
