@@ -1,7 +1,7 @@
 // A question and its sources in; the answer's statements out, each with what it rests on.
 import { button, choice, exchangeContent, field, make } from "./elements.js";
 import { latest, remembered } from "./requests.js";
-import { beside, comparedIn } from "./history.js";
+import { addressOf, beside, comparedIn } from "./history.js";
 import { comparisonForm, methodsOf, names } from "./form.js";
 import { area, count } from "./messages.js";
 import { paintedCitations } from "./statements.js";
@@ -162,9 +162,7 @@ function citingToHash(settings, compared) {
     held.append("source", id);
     held.append("text", text);
   }
-  held.append("with", compared.with);
-  if (compared.value !== null) held.append("than", compared.value);
-  return "#" + held;
+  return addressOf(held, compared);
 }
 
 /** The state that an address holds; nothing where it holds none. */

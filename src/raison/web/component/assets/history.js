@@ -101,6 +101,13 @@ export function fromHash(hash, names) {
   return { settings, compared: comparedIn(held) };
 }
 
+/** What follows # in an address: the parameters, and the comparison after them. */
+export function addressOf(held, compared) {
+  held.append("with", compared.with);
+  if (compared.value !== null) held.append("than", compared.value);
+  return "#" + held;
+}
+
 /** What the parameters of an address say of the comparison. */
 export function comparedIn(held) {
   const than = held.getAll("than");

@@ -1,7 +1,7 @@
 // What a language model writes: a prompt or a chat in, the answer token by token out, with the prompt's map for each.
 import { choice, exchangeContent, field, make } from "./elements.js";
 import { latest, remembered } from "./requests.js";
-import { beside, comparedIn } from "./history.js";
+import { addressOf, beside, comparedIn } from "./history.js";
 import { painted } from "./map.js";
 import { comparisonForm, methodsOf, names, QUANTITIES } from "./form.js";
 import { area, count, isBlank, promptEditor } from "./messages.js";
@@ -191,9 +191,7 @@ function writingToHash({ model, prompt, method, unit, of, output, tokens }, comp
     if (role) held.append("role", role);
     held.append("text", content);
   }
-  held.append("with", compared.with);
-  if (compared.value !== null) held.append("than", compared.value);
-  return "#" + held;
+  return addressOf(held, compared);
 }
 
 /** The state that an address holds; nothing where it holds none. */
