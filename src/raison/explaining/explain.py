@@ -7,7 +7,7 @@ from typing import Literal, TypedDict, Unpack, cast, overload
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.inputs.chat import Chat, Message
 from raison.core.inputs.parts import Given, PartedText, Spans, plain
-from raison.core.inputs.unit import Granularity
+from raison.core.inputs.unit import Granularity, Side
 from raison.core.internals.precision import Precision
 from raison.core.method import Method
 from raison.core.metric import GroupMetric, Metric, Need
@@ -36,7 +36,7 @@ from raison.explaining.generation import Contrast, Writing, explain_generation
 from raison.explaining.measuring import create_metrics, lacking_of, missing_needs
 from raison.explaining.ranking import fitting, named, pairs_of, read_ranked
 from raison.explaining.selection import best_maps, check_selection
-from raison.explaining.texts import Asks, InputOptions, Side, Texts
+from raison.explaining.texts import Asks, InputOptions, Texts
 from raison.methods import CATALOGUE
 from raison.models.adapters.writing.writer import Writer
 from raison.progress import Advance, progress_bar

@@ -4,12 +4,12 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any, Literal, TypeGuard, TypeVar, cast, get_args
+from typing import Any, TypeGuard, TypeVar, cast
 
 from raison.core.errors import InputError
 from raison.core.inputs.chat import Chat
 from raison.core.inputs.parts import Given, PartedText, Spans, parted, plain
-from raison.core.inputs.unit import PART, Granularity, check_unit, segments
+from raison.core.inputs.unit import PART, SIDES, Granularity, check_unit, segments
 from raison.core.model import LanguageModel
 from raison.core.targets.choices import One
 from raison.data.dataset import Contrast, Dataset
@@ -22,10 +22,6 @@ Asks = Given | Chat
 """The input of a language model."""
 
 Q = TypeVar("Q", bound=Asks)
-
-Side = Literal["first", "second", "third"]
-SIDES: tuple[Side, ...] = get_args(Side)
-"""Which string of a multi-string text has the units, by `units=`; the others are held fixed."""
 
 _CODE = re.compile("[a-z]{2,3}(-[A-Za-z]+)?")
 """A code of ISO 639."""

@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Literal
+from typing import Literal, get_args
 
 from raison.core.errors import UnknownNameError
 
 Text = str | tuple[str, str] | tuple[str, str, str]
 """What is explained: one text, a pair such as premise and hypothesis, or a query and two documents of a ranking."""
+Side = Literal["first", "second", "third"]
+SIDES: tuple[Side, ...] = get_args(Side)
+"""Which string of a multi-string text has the units, by `units=`; the others are held fixed."""
 
 Granularity = Literal["token", "word", "sentence", "part"]
 Merge = Literal["max", "mean"]

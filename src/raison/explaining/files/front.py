@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from raison.core.errors import InputError
-from raison.core.inputs.unit import Granularity
+from raison.core.inputs.unit import Granularity, Side
 from raison.core.internals.precision import Precision
 from raison.core.method import Method
 from raison.core.metric import Metric
@@ -25,7 +25,6 @@ from raison.explaining.files.survey import Input
 from raison.explaining.files.texts import TextRows
 from raison.explaining.files.work import FileWork
 from raison.explaining.generation import Writing
-from raison.explaining.texts import Side
 from raison.jobs.engine import ALONE, Sharing
 from raison.jobs.runner import perform
 from raison.methods import CATALOGUE

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from raison.core.inputs.unit import Side
 from raison.core.method import Method
 from raison.core.metric import Metric
 from raison.core.model import LanguageModel
@@ -16,7 +17,7 @@ from raison.explaining.explain import explain
 from raison.explaining.files.explained_rows import RowExplainer, row_of
 from raison.explaining.ranking import fitting
 from raison.explaining.settings import Settings
-from raison.explaining.texts import InputOptions, Side, against
+from raison.explaining.texts import InputOptions, against
 from raison.runs.files.flat_records import Record, record_of
 
 

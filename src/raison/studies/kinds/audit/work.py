@@ -12,12 +12,12 @@ from typing import Any
 from raison.combining import advice
 from raison.core.errors import DataError, RaisonError
 from raison.core.inputs.parts import Spans, written
-from raison.core.inputs.unit import PART
+from raison.core.inputs.unit import PART, Side
 from raison.core.model import LanguageModel
 from raison.explaining.answers import Answers, Rows
 from raison.explaining.attribution import Settings
 from raison.explaining.ranking import fitting
-from raison.explaining.texts import InputOptions, Side, Texts, read_names
+from raison.explaining.texts import InputOptions, Texts, read_names
 from raison.jobs.engine import ALONE, Job, Sharing
 from raison.jobs.folder import AUDIT, read_marker, refuse_others
 from raison.jobs.identity import DATA, IDENTITY, SETTINGS, digest_of
