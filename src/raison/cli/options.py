@@ -57,26 +57,39 @@ class But:
 Model = Annotated[StudyModel, But(defaults={"name": "demo/sst2"})]
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A record that is built from options: its fields that are options, and the records that are its other fields."""
+
+    kind: type
+    fields: list[Field]
+    parts: "dict[str, _Asked]"
+
+    @property
+    def options(self) -> list[Field]:
+        """The fields of the record and of the records in it."""
+        return [*(one for part in self.parts.values() for one in part.options), *self.fields]
+
+
 def from_records(command: Callable[..., None]) -> Callable[..., None]:
     """The command with an option for each Setting of its record parameters; it receives the records.
 
-    typer and click know functions' parameters only; a record's fields become some of these.
+    typer and click know functions' parameters only; the fields of a record, and of records in it, become some of these.
     """
     parameters: list[inspect.Parameter] = []
-    records: dict[str, tuple[type, list[Field]]] = {}
+    records: dict[str, _Asked] = {}
     for parameter in inspect.signature(command, eval_str=True).parameters.values():
         kind, *extras = get_args(parameter.annotation) if _is_annotated(parameter) else (parameter.annotation,)
         if is_dataclass(kind) and isinstance(kind, type):
             buts = [extra for extra in extras if isinstance(extra, But)]
-            fields = list(_asked(kind, buts))
-            records[parameter.name] = kind, fields
-            parameters += (_option(one, any(but.argument == one.name for but in buts)) for one in fields)
+            asked = records[parameter.name] = _asked(kind, buts)
+            parameters += (_option(one, any(but.argument == one.name for but in buts)) for one in asked.options)
         else:
             parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
 
     @functools.wraps(command)
     def run(**given: Any) -> None:
-        built = {name: _built(kind, fields, given) for name, (kind, fields) in records.items()}
+        built = {name: _built(asked, given) for name, asked in records.items()}
         command(**given, **built)
 
     del run.__annotations__
@@ -84,13 +97,17 @@ def from_records(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _asked(kind: type, buts: Sequence[But]) -> Iterator[Field]:
-    """The fields of a record that are options of a command, with its defaults."""
+def _asked(kind: type, buts: Sequence[But]) -> _Asked:
+    """What a command asks for a record, with the command's defaults."""
     without = {name for but in buts for name in but.without}
     defaults = {name: value for but in buts for name, value in but.defaults.items()}
+    asked = _Asked(kind, [], {})
     for name, one in fields_of(kind).items():
         if one.setting is not None and one.setting.help and name not in without:
-            yield replace(one, default=defaults.get(name, one.default))
+            asked.fields.append(replace(one, default=defaults.get(name, one.default)))
+        elif one.setting is None and one.default is REQUIRED and is_dataclass(one.hint):
+            asked.parts[name] = _asked(one.hint, buts)
+    return asked
 
 
 def _is_annotated(parameter: inspect.Parameter) -> bool:
@@ -136,19 +153,19 @@ def _typed(one: Field) -> tuple[Any, Any]:
     return str, default if isinstance(default, str) or default is REQUIRED else None
 
 
-def _built(kind: type, fields: Sequence[Field], given: dict[str, Any]) -> Any:
+def _built(asked: _Asked, given: dict[str, Any]) -> Any:
     """The record built from the options. Raises InputError with every mistake, one per line."""
-    values: dict[str, Any] = {}
+    values = {name: _built(part, given) for name, part in asked.parts.items()}
     mistakes: list[InputError] = []
-    for one in fields:
+    for one in asked.fields:
         typed = given.pop(one.name)
         try:
             values[one.name] = _value(one, typed)
         except ValueError as error:
             unread = InputError(f"cannot read {_names(one)[0]} '{typed}': {error}")
             mistakes.append(error if isinstance(error, InputError) else unread)
-    refuse([*mistakes, *mistakes_in(kind, values)])
-    return kind(**values)
+    refuse([*mistakes, *mistakes_in(asked.kind, values)])
+    return asked.kind(**values)
 
 
 def _value(one: Field, typed: Any) -> Any:

@@ -84,6 +84,26 @@ def test_a_record_refuses_the_same_without_a_command_line() -> None:
         Painting(("red",), "x", 0)  # type: ignore[arg-type]
 
 
+@dataclass(frozen=True, slots=True)
+class Exhibition:
+    painting: Painting
+    hidden: Annotated[int, Setting("Where it hangs.", least=1)] = 1
+
+
+def test_a_record_in_a_record_has_options_of_its_own() -> None:
+    given: list[Exhibition] = []
+
+    @options.from_records
+    def exhibit(shown: Annotated[Exhibition, options.But(without=("size",), defaults={"coats": 9})]) -> None:
+        given.append(shown)
+
+    small = typer.Typer(rich_markup_mode=None, add_completion=False)
+    small.command()(exhibit)
+    assert CliRunner().invoke(small, ["-c", "red", "--hidden", "4", "--glossy"]).exit_code == 0
+    # The painting's own field `hidden` is no option, so that the name is free.
+    assert given == [Exhibition(Painting(("red",), coats=9, glossy=True), hidden=4)]
+
+
 def _commands() -> list[tuple[str, typer.models.CommandInfo]]:
     groups = [app, *(group.typer_instance for group in app.registered_groups if group.typer_instance)]
     return [(command.name or "", command) for group in groups for command in group.registered_commands]
