@@ -1,7 +1,7 @@
 """raison audit."""
 
 import json as json_module
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,11 +9,28 @@ import typer
 
 from raison.cli import options
 from raison.cli.readable_texts import TextSource, judged_rows
+from raison.core.settings.fields import Setting
 from raison.explaining.settings import Settings
 from raison.jobs.engine import Sharing
 
 if TYPE_CHECKING:
     from raison.studies.kinds.audit.results import Audit
+
+
+@dataclass(frozen=True, slots=True)
+class Auditing:
+    """How a command audits, besides the settings; see raison.audit."""
+
+    texts: options.TextOptions
+    methods: Annotated[
+        tuple[str, ...], Setting("Comma-separated names or calls; by default all usual methods that the model allows.")
+    ] = ()
+    out: Annotated[Path | None, Setting("Folder for records and report; run again to resume.")] = None
+    estimate: Annotated[bool, Setting("Only estimate the cost.")] = False
+
+    def folder(self, model: str, data: str) -> Path:
+        """For the records and the report."""
+        return Path("runs") / f"audit-{_plain_name(model)}-{_plain_name(data)}" if self.out is None else self.out
 
 
 @options.from_records
@@ -22,17 +39,7 @@ def audit(
     entry: Annotated[options.Model, options.But(without=("explained", "calibrate"))],
     settings: Annotated[Settings, options.But(without=("target", "of", "precision"))],
     sharing: Sharing,
-    methods: Annotated[
-        str,
-        typer.Option(
-            "--methods", help="Comma-separated names or calls; by default all usual methods that the model allows."
-        ),
-    ] = "",
-    out: Annotated[Path | None, typer.Option(help="Folder for records and report; run again to resume.")] = None,
-    estimate: Annotated[bool, typer.Option("--estimate", help="Only estimate the cost.")] = False,
-    units: options.Units = None,
-    language: options.Language = None,
-    template: options.Template = None,
+    auditing: Auditing,
     plots: options.Plots = True,
     json: options.Json = False,
 ) -> None:
@@ -47,22 +54,22 @@ def audit(
     from raison.studies.plans import load_judged
     from raison.studies.reports import write
 
-    chosen = options.named(options.split_calls(methods), CATALOGUE) or None
+    chosen = options.named(auditing.methods, CATALOGUE) or None
     model = load_judged(entry)
-    data = judged_rows(model, source, settings, template)
+    data = judged_rows(model, source, settings)
     settings = replace(settings, target=data.target)
-    folder = Path("runs") / f"audit-{_plain_name(model.name)}-{_plain_name(data.name)}" if out is None else out
-    if estimate:
+    if auditing.estimate:
         cost = estimate_audit(model, data.texts, chosen, settings=settings)
         typer.echo(json_module.dumps(cost.to_dict()) if json else cost.text())
         return
+    folder = auditing.folder(model.name, data.name)
     audited = run(
         model,
         data.texts,
         chosen,
         out=folder,
-        units=options.side_of(units),
-        language=language,
+        units=auditing.texts.units,
+        language=auditing.texts.language,
         settings=settings,
         data=data.name,
         sharing=sharing,

@@ -1,5 +1,6 @@
 """raison compare."""
 
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -8,8 +9,20 @@ import typer
 
 from raison.cli import options
 from raison.cli.readable_texts import TextSource, judged_rows
+from raison.core.settings.fields import Setting
 from raison.explaining.settings import ComparisonSettings, Settings
 from raison.jobs.engine import Sharing
+
+
+@dataclass(frozen=True, slots=True)
+class Comparing:
+    """How a command compares, besides the settings; see raison.compare."""
+
+    texts: options.TextOptions
+    out: Annotated[Path | None, Setting("Folder for explanations and scores; run again to resume.")] = None
+    threshold: Annotated[
+        float | None, Setting("With --target each: explain labels whose probability is at least this.")
+    ] = None
 
 
 @options.from_records
@@ -19,13 +32,7 @@ def compare(
     chosen: ComparisonSettings,
     settings: Annotated[Settings, options.But(without=("seed",))],
     sharing: Sharing,
-    out: Annotated[Path | None, typer.Option(help="Folder for explanations and scores; run again to resume.")] = None,
-    threshold: Annotated[
-        float | None, typer.Option(help="With --target each: explain labels whose probability is at least this.")
-    ] = None,
-    units: options.Units = None,
-    language: options.Language = None,
-    template: options.Template = None,
+    comparing: Comparing,
     json: options.Json = False,
 ) -> None:
     """Compare methods on a data set, with random scores as the baseline.
@@ -40,15 +47,15 @@ def compare(
     # Mistakes in the request are reported before the model is loaded.
     options.check_named(chosen)
     model = load_judged(entry)
-    data = judged_rows(model, source, settings, template)
+    data = judged_rows(model, source, settings)
     comparison = run(
         model,
         data.texts,
         options.methods_of(chosen, data.given.model, data.given.texts, settings),
         options.metrics_of(chosen),
         unit=settings.unit,
-        units=options.side_of(units),
-        language=language,
+        units=comparing.texts.units,
+        language=comparing.texts.language,
         target=data.target,
         of=settings.of,
         removal=settings.removal,
@@ -57,10 +64,10 @@ def compare(
         precision=settings.precision,
         rationales=data.rationales,
         select=chosen.select,
-        out=out,
+        out=comparing.out,
         data=data.name,
         sharing=sharing,
         load=partial(load_judged, entry),
-        threshold=threshold,
+        threshold=comparing.threshold,
     )
     typer.echo(comparison.to_json(indent=1)) if json else show(comparison)

@@ -21,7 +21,6 @@ def estimate(
     entry: options.Model,
     chosen: Annotated[ComparisonSettings, options.But(without=("seeds", "select"))],
     settings: Annotated[Settings, options.But(without=("seed",))],
-    template: options.Template = None,
     json: options.Json = False,
 ) -> None:
     """Estimate the passes, memory and time of `compare`."""
@@ -30,7 +29,7 @@ def estimate(
 
     options.check_named(chosen)
     model = load_judged(entry)
-    data = judged_rows(model, source, settings, template)
+    data = judged_rows(model, source, settings)
     methods = options.methods_of(chosen, data.given.model, data.given.texts, settings)
     cost = run(model, data.texts, methods, options.metrics_of(chosen), settings)
     if json:

@@ -2,24 +2,20 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from raison.cli import options
-from raison.cli.files import Files, InFiles, RowOptions, explain_files, refuse_beside_data
+from raison.cli.files import InFiles, explain_files, refuse_beside_data
 from raison.cli.files import show as show_files
 from raison.core.errors import InputError
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
 from raison.core.settings.fields import Setting
-from raison.data.streams import Reading
 from raison.explaining.settings import Settings
-from raison.jobs.engine import Sharing
 
-if TYPE_CHECKING:
-    from raison.explaining.generation import Writing
-
+Told = Explanation | GenerationExplanation | list[Explanation]
 Input = Annotated[
     list[str] | None,
     typer.Argument(
@@ -32,11 +28,6 @@ Data = Annotated[
     list[str] | None,
     typer.Option("--data", "-d", help="Explain every row of FILE...: csv, tsv, jsonl, parquet, a pattern, a Hub id."),
 ]
-Method = Annotated[
-    str,
-    typer.Option("--method", "-M", help="Name or call: kernel_shap(samples=512). auto chooses a method and says why."),
-]
-Budget = Annotated[int | None, typer.Option(min=2, help="Maximum number of passes for auto; 100 by default.")]
 Pair = Annotated[str | None, typer.Option(help="Second text of a pair, such as a hypothesis.")]
 Document = Annotated[
     list[str] | None,
@@ -49,14 +40,6 @@ Document = Annotated[
 ]
 Contrast = Annotated[
     list[str] | None, typer.Option(help="Explain output tokens against this word: one for all, or one for each.")
-]
-Select = Annotated[
-    str | None,
-    typer.Option(help="Metric that selects one of the method's candidate maps, such as comprehensiveness."),
-]
-Threshold = Annotated[
-    float | None,
-    typer.Option(help="With --target each: explain labels with at least this probability; 0.5 by default."),
 ]
 Html = Annotated[Path | None, typer.Option(help="Also write a standalone page to this file.")]
 
@@ -74,76 +57,84 @@ class WritingOptions:
     earlier: Annotated[bool, Setting("Also score earlier output tokens.")] = False
     chat: Annotated[bool, Setting("Use the model's chat template.")] = False
 
-    def asked(self, contrast: list[str] | None) -> "Writing":
-        """The same with the contrast of the output."""
-        # Only now: it needs torch.
-        from raison.explaining.generation import Writing
 
-        return Writing(self.output, self.max_new_tokens, _contrast(contrast), self.earlier)
+@dataclass(frozen=True, slots=True)
+class Explaining:
+    """How a command explains; see raison.explain."""
+
+    settings: Settings
+    texts: options.TextOptions
+    writing: WritingOptions
+    method: Annotated[
+        str,
+        Setting(
+            "Name or call: kernel_shap(samples=512). auto chooses a method and says why.", options=("--method", "-M")
+        ),
+    ] = "auto"
+    budget: Annotated[int | None, Setting("Maximum number of passes for auto; 100 by default.", least=2)] = None
+    select: Annotated[
+        str | None, Setting("Metric that selects one of the method's candidate maps, such as comprehensiveness.")
+    ] = None
+    threshold: Annotated[
+        float | None, Setting("With --target each: explain labels with at least this probability; 0.5 by default.")
+    ] = None
 
 
 @options.from_records
 def explain(
     entry: options.Model,
-    settings: Settings,
-    writing: WritingOptions,
-    reading: Reading,
-    files: Files,
-    sharing: Sharing,
+    how: Explaining,
+    files: InFiles,
     text: Input = None,
     data: Data = None,
-    method: Method = "auto",
-    budget: Budget = None,
     pair: Pair = None,
     document: Document = None,
-    units: options.Units = None,
-    language: options.Language = None,
     contrast: Contrast = None,
-    select: Select = None,
     html: Html = None,
-    threshold: Threshold = None,
     json: options.Json = False,
 ) -> None:
     """Show which parts of a text made the model predict or write what it did; with --data, of every row of files."""
-    in_files = InFiles(reading, files, sharing)
-    side = options.side_of(units)
     if data:
         refuse_beside_data({"--pair": pair, "--document": document, "--html": html})
-        how = RowOptions(method, budget, side, language, select, threshold, writing.asked(contrast), writing.chat)
-        show_files(explain_files((*data, *(text or ())), entry, settings, how, in_files), json)
+        show_files(explain_files((*data, *(text or ())), entry, how, _contrast(contrast), files), json)
         return
-    in_files.refuse_without_data()
-    from raison.explaining.explain import explain as run
+    files.refuse_without_data()
     from raison.studies.plans import load_entry
 
+    model = load_entry(entry)
+    given: Any = _input(_single(text), pair, how.writing.chat) if not document else (_single(text), document)
+    _tell(_explained(model, given, how, _contrast(contrast)), html, json)
+
+
+def _explained(model: Any, given: Any, how: Explaining, contrast: str | list[str] | None) -> Told:
     # Only the model's files tell whether a prediction or an output is explained: no overload can be chosen here.
-    model: Any = load_entry(entry)
-    given: Any = _input(_single(text), pair, writing.chat) if not document else (_single(text), document)
-    explanation: Explanation | GenerationExplanation | list[Explanation] = run(
+    from raison.explaining.explain import explain as run
+
+    told: Told = run(
         model,
         given,
-        method,
-        unit=settings.unit,
-        units=side,
-        language=language,
-        target=settings.target,
-        of=settings.of,
-        removal=settings.removal,
-        seed=settings.seed,
-        truncate=settings.truncate,
-        precision=settings.precision,
-        select=select,
-        budget=budget,
-        output=writing.output,
-        max_new_tokens=writing.max_new_tokens,
-        contrast=_contrast(contrast),
-        earlier=writing.earlier,
-        threshold=threshold,
+        how.method,
+        unit=how.settings.unit,
+        units=how.texts.units,
+        language=how.texts.language,
+        target=how.settings.target,
+        of=how.settings.of,
+        removal=how.settings.removal,
+        seed=how.settings.seed,
+        truncate=how.settings.truncate,
+        precision=how.settings.precision,
+        select=how.select,
+        budget=how.budget,
+        output=how.writing.output,
+        max_new_tokens=how.writing.max_new_tokens,
+        contrast=contrast,
+        earlier=how.writing.earlier,
+        threshold=how.threshold,
     )
-    _tell(explanation, html, json)
+    return told
 
 
-def _tell(explanation: Explanation | GenerationExplanation | list[Explanation], html: Path | None, json: bool) -> None:
+def _tell(explanation: Told, html: Path | None, json: bool) -> None:
     from raison.cli.output import show
     from raison.jobs.disk import write_whole
 

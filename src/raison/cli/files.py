@@ -16,9 +16,8 @@ from raison.runs.files.shards import Format
 
 if TYPE_CHECKING:
     from raison.cli.cite import Citing
-    from raison.explaining.generation import Writing
-    from raison.explaining.settings import Settings
-    from raison.explaining.texts import Side
+    from raison.cli.explain import Explaining
+    from raison.explaining.generation import Contrast
     from raison.runs.files.folder import WrittenShards
     from raison.studies.entries import StudyModel
 
@@ -54,20 +53,6 @@ class InFiles:
             raise InputError(f"{', '.join(given)} is for files: {way_out}, or leave it out.")
 
 
-@dataclass(frozen=True, slots=True)
-class RowOptions:
-    """How each row is explained, besides the settings."""
-
-    method: str
-    budget: int | None
-    units: "Side | None"
-    language: str | None
-    select: str | None
-    threshold: float | None
-    writing: "Writing"
-    chat: bool
-
-
 def refuse_beside_data(for_texts: Mapping[str, object]) -> None:
     """Raise InputError where an option was given that is about one text."""
     given = [name for name, value in for_texts.items() if value]
@@ -76,12 +61,14 @@ def refuse_beside_data(for_texts: Mapping[str, object]) -> None:
 
 
 def explain_files(
-    data: Sequence[str], entry: "StudyModel", settings: "Settings", how: RowOptions, files: InFiles
+    data: Sequence[str], entry: "StudyModel", how: "Explaining", contrast: "Contrast", files: InFiles
 ) -> "WrittenShards":
     """Explain the files. Raises RaisonError."""
     from raison.explaining.files.front import explain_file
+    from raison.explaining.generation import Writing
     from raison.studies.plans import load_judged
 
+    writing = Writing(how.writing.output, how.writing.max_new_tokens, contrast, how.writing.earlier)
     if files.files.out is None:
         raise InputError("--data needs a folder for the explanations: give --out DIR.")
     return explain_file(
@@ -90,20 +77,20 @@ def explain_files(
         files.files.out,
         how.method,
         reading=files.reading,
-        unit=settings.unit,
-        units=how.units,
-        language=how.language,
-        target=settings.target,
-        of=settings.of,
-        removal=settings.removal,
-        seed=settings.seed,
-        truncate=settings.truncate,
-        precision=settings.precision,
+        unit=how.settings.unit,
+        units=how.texts.units,
+        language=how.texts.language,
+        target=how.settings.target,
+        of=how.settings.of,
+        removal=how.settings.removal,
+        seed=how.settings.seed,
+        truncate=how.settings.truncate,
+        precision=how.settings.precision,
         select=how.select,
         budget=how.budget,
         threshold=how.threshold,
-        writing=how.writing,
-        chat=how.chat,
+        writing=writing,
+        chat=how.writing.chat,
         format=files.files.format,
         budget_hours=files.files.budget_hours,
         sharing=files.sharing,

@@ -11,6 +11,7 @@ import typer
 from typer.models import ArgumentInfo, OptionInfo
 
 from raison.core.errors import InputError, UnknownNameError
+from raison.core.inputs.unit import SIDES, Side
 from raison.core.settings.fields import REQUIRED, Field, Setting, fields_of, mistakes_in, refuse
 from raison.studies.entries import StudyModel
 
@@ -19,25 +20,11 @@ if TYPE_CHECKING:
     from raison.core.model import LanguageModel
     from raison.core.registry import Catalogue
     from raison.explaining.settings import ComparisonSettings, Settings
-    from raison.explaining.texts import Side
 
 ALL = "all"
 CHOOSING = "auto"
 """The pseudo-method that resolves to another method for each text."""
 
-Language = Annotated[str | None, typer.Option(help="Language of the sentences, such as de; with --unit sentence.")]
-Units = Annotated[
-    str | None, typer.Option(help="first or second: only the words of this text of a pair; the other is held fixed.")
-]
-Template = Annotated[
-    str | None,
-    typer.Option(
-        help=(
-            "Prompt template for questions with sources, for generative models: plain, chat, a TOML file, or a text "
-            "with {sources} and {question}."
-        )
-    ),
-]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table or coloured text.")]
 Plots = Annotated[bool, typer.Option("--plots/--no-plots", help="Draw plots, if matplotlib is installed.")]
 
@@ -105,7 +92,7 @@ def _asked(kind: type, buts: Sequence[But]) -> _Asked:
     for name, one in fields_of(kind).items():
         if one.setting is not None and one.setting.help and name not in without:
             asked.fields.append(replace(one, default=defaults.get(name, one.default)))
-        elif one.setting is None and one.default is REQUIRED and is_dataclass(one.hint):
+        elif one.setting is None and isinstance(one.hint, type) and is_dataclass(one.hint) and one.default is REQUIRED:
             asked.parts[name] = _asked(one.hint, buts)
     return asked
 
@@ -117,9 +104,9 @@ def _is_annotated(parameter: inspect.Parameter) -> bool:
 def _option(one: Field, argument: bool) -> inspect.Parameter:
     setting = one.setting or Setting()
     names = _names(one)
-    if one.hint is bool and one.default is True:
-        names = (f"{names[0]}/--no-{names[0][2:]}",)
     kind, default = _typed(one)
+    if kind is bool and default is True:
+        names = (f"{names[0]}/--no-{names[0][2:]}",)
     least = setting.none if setting.none is not None else setting.least
     numbers = kind in (int, float)
     bounds = (least, setting.most) if numbers else (None, None)
@@ -198,16 +185,23 @@ def _item(hint: Any, typed: str) -> Any:
     return int(typed) if int in get_args(hint) and typed.isdigit() else typed
 
 
-def side_of(units: str | None) -> "Side | None":
+def side_of(typed: str) -> Side:
     """Which text of a pair `--units` names. Raises UnknownNameError."""
-    from raison.explaining.texts import SIDES
-
     for side in SIDES:
-        if units == side:
+        if typed == side:
             return side
-    if units is not None:
-        raise UnknownNameError("value of --units", units, SIDES)
-    return None
+    raise UnknownNameError("value of --units", typed, SIDES)
+
+
+@dataclass(frozen=True, slots=True)
+class TextOptions:
+    """How texts are read, besides the settings; see raison.explain."""
+
+    units: Annotated[
+        Side | None,
+        Setting("first or second: only the words of this text of a pair; the other is held fixed.", read=side_of),
+    ] = None
+    language: Annotated[str | None, Setting("Language of the sentences, such as de; with --unit sentence.")] = None
 
 
 def named(specs: Sequence[str], catalogue: "Catalogue[Any]") -> list[str]:

@@ -45,6 +45,13 @@ class TextSource:
     delimiter: DelimiterSetting = None
     split: Annotated[str, Setting("Split of a data set from the Hub.")] = "test"
     skip_bad: Annotated[bool, Setting("Skip rows that cannot be read, and report them.")] = False
+    template: Annotated[
+        str | None,
+        Setting(
+            "Prompt template for questions with sources, for generative models: plain, chat, a TOML file, or a text "
+            "with {sources} and {question}."
+        ),
+    ] = None
 
     @property
     def wanted(self) -> Wanted:
@@ -81,9 +88,7 @@ class JudgedRows:
     target: TargetSpec = None
 
 
-def judged_rows(
-    model: "LanguageModel | Writer", source: TextSource, settings: "Settings", template: str | None = None
-) -> JudgedRows:
+def judged_rows(model: "LanguageModel | Writer", source: TextSource, settings: "Settings") -> JudgedRows:
     """The texts of a command that evaluates; for a generative language model, questions with their answers.
 
     Raises DataError, InputError.
@@ -95,7 +100,7 @@ def judged_rows(
     reading = InputOptions(settings.unit)
     if not isinstance(model, Writer):
         readable = readable_texts(model, source, settings)
-        given = judged(model, readable.texts, reading, template)
+        given = judged(model, readable.texts, reading, source.template)
         return JudgedRows(given, readable.texts, readable.rationales, readable.name, readable.target)
     if source.wanted != Wanted() or source.skip_bad:
         raise InputError(
@@ -103,7 +108,7 @@ def judged_rows(
             "--skip-bad out."
         )
     data = load_data(source.data, split=source.split, limit=source.limit)
-    answers = answers_of(model, data, template)
+    answers = answers_of(model, data, source.template)
     return JudgedRows(judged(model, answers, reading), answers, None, data.name, settings.target)
 
 
