@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from raison.cli import options
-from raison.cli.files import Files, InFiles, cite_files, refuse_beside_data
+from raison.cli.files import InFiles, cite_files, refuse_beside_data
 from raison.cli.files import show as show_files
 from raison.core.errors import DataError, InputError, RaisonError
 from raison.core.settings.fields import Setting
 from raison.core.settings.reading import dump
-from raison.data.streams import Reading
-from raison.explaining.settings import DeviceSetting, DtypeSetting
-from raison.jobs.engine import Sharing
-from raison.studies.entries import MaxCost, MaxRequests, MaxTokens, PriceIn, PriceOut, ServedName, StudyModel
+from raison.studies.entries import StudyModel
 
 if TYPE_CHECKING:
     from raison.core.results.citations import Citations
@@ -41,7 +38,7 @@ Data = Annotated[
     ),
 ]
 _OF_TEXTS = ("text_column", "pair_column", "contrast_column", "output_column", "label_column")
-Rows = Annotated[Reading, options.But(without=(*_OF_TEXTS, "delimiter", "split", "encoding"))]
+QuestionFiles = Annotated[InFiles, options.But(without=(*_OF_TEXTS, "delimiter", "split", "encoding"))]
 Answer = Annotated[str | None, typer.Option(help="The answer to explain; the model's own by default.")]
 Html = Annotated[Path | None, typer.Option(help="Also write a standalone page to this file.")]
 
@@ -50,11 +47,7 @@ Html = Annotated[Path | None, typer.Option(help="Also write a standalone page to
 class Citing:
     """How a command cites; see raison.cite."""
 
-    name: Annotated[
-        str, Setting("Demo name, Hub id, folder or server's address of a model.", options=("--model", "-m"))
-    ] = "demo/smollm2-generation"
-    dtype: DtypeSetting = None
-    device: DeviceSetting = None
+    entry: StudyModel
     template: Annotated[str | None, Setting("plain, chat, a TOML file, or a text with {sources} and {question}.")] = (
         None
     )
@@ -66,27 +59,6 @@ class Citing:
     draws: Annotated[
         int, Setting("Number of random texts that each source is compared with; 0: no lights.", least=0)
     ] = 16
-    served: ServedName = None
-    max_requests: MaxRequests = None
-    max_tokens: MaxTokens = None
-    max_cost: MaxCost = None
-    price_in: PriceIn = 0.0
-    price_out: PriceOut = 0.0
-
-    @property
-    def entry(self) -> StudyModel:
-        """The language model."""
-        return StudyModel(
-            self.name,
-            dtype=self.dtype,
-            device=self.device,
-            served=self.served,
-            max_requests=self.max_requests,
-            max_tokens=self.max_tokens,
-            max_cost=self.max_cost,
-            price_in=self.price_in,
-            price_out=self.price_out,
-        )
 
     def options(self) -> dict[str, Any]:
         """The keyword arguments of raison.cite."""
@@ -96,10 +68,11 @@ class Citing:
 
 @options.from_records
 def cite(
-    citing: Citing,
-    reading: Rows,
-    files: Files,
-    sharing: Sharing,
+    citing: Annotated[
+        Citing,
+        options.But(without=("prompt", "explained", "calibrate"), defaults={"name": "demo/smollm2-generation"}),
+    ],
+    files: QuestionFiles,
     question: Question = None,
     source: Sources = None,
     data: Data = None,
@@ -109,13 +82,12 @@ def cite(
     json: options.Json = False,
 ) -> None:
     """Show which sources each statement of a language model's answer depends on; with --out, for whole files."""
-    in_files = InFiles(reading, files, sharing)
-    if data and files.out is not None:
+    if data and files.files.out is not None:
         given = {"QUESTION": question, "--source": source, "--answer": answer, "--html": html}
         refuse_beside_data(given | {"--estimate": estimate or None})
-        show_files(cite_files(data, citing, in_files), json)
+        show_files(cite_files(data, citing, files), json)
         return
-    in_files.refuse_without_data("give --data and --out DIR")
+    files.refuse_without_data("give --data and --out DIR")
     file = _one_file(data)
     rows = _rows(question, source or [], file, answer)
     from raison.studies.plans import load_entry
