@@ -162,7 +162,7 @@ def test_the_command(base: Path, data: Splits, tmp_path: Path, monkeypatch: pyte
     assert "test accuracy" in result.output
     card = zoo.read_card(tmp_path / "out")
     assert set(card["accuracy"]) == {"dev", "test"}
-    assert "--train train.tsv --test test.tsv --out out --dev test.tsv" in card["command"]
+    assert "--train train.tsv --test test.tsv --dev test.tsv --out out" in card["command"]
     assert card["command"].endswith("--labels bad,good --epochs 1 --limit 24 --keep-best")
 
 

@@ -1,13 +1,12 @@
 """raison train aml: an explainer by attributive masking."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from raison.cli.options import But, Model, from_records
-from raison.cli.train.shared import EvenAtChance, LearnedData, SkipBad, command_line
+from raison.cli.train.shared import LearnedData, command_line
 from raison.data import Wanted
 from raison.data.lengths import Lengths
 from raison.training.recipes.aml_settings import AmlSettings
@@ -20,12 +19,10 @@ def aml(
     entry: Annotated[Model, But(without=("explained", "calibrate"))],
     wanted: Annotated[Wanted, But(without=("pair", "label"))],
     lengths: Annotated[Lengths, But(without=("answer_window",))],
-    settings: AmlSettings,
+    settings: Annotated[AmlSettings, But(defaults={"above_chance": True})],
     out: Annotated[
         Path | None, typer.Option(help="Folder for the explainer; by default where --method aml finds it.")
     ] = None,
-    even_at_chance: EvenAtChance = False,
-    skip_bad: SkipBad = False,
 ) -> None:
     """Train an explainer of a model by attributive masking (AML). If killed, run it again to resume.
 
@@ -37,10 +34,9 @@ def aml(
     from raison.studies.plans import load_named_model
     from raison.training.recipes.aml import train_aml
 
-    data, dev = texts.read(wanted, skip_bad)
+    data, dev = texts.read(wanted)
     model = load_named_model(entry)
     folder = out or own_folder(model.name, "aml")
-    settings = replace(settings, above_chance=not even_at_chance)
     dev = None if dev is None else lengths.of(dev)
     card = train_aml(model, lengths.of(data), folder, settings, dev, command_line(context, "aml"))
     reached = ", ".join(f"{metric} {goal.validation:.4f}" for metric, goal in card.goals.items())

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from raison.cli.options import But, Model, from_records
-from raison.cli.train.shared import LearnedData, SkipBad, command_line
+from raison.cli.train.shared import LearnedData, command_line
 from raison.data import Wanted
 from raison.data.lengths import Lengths
 from raison.training.recipes.amortized_shap_settings import AmortizedShapSettings
@@ -23,7 +23,6 @@ def amortized_shap(
     out: Annotated[
         Path | None, typer.Option(help="Folder for the explainer; by default where --method amortized_shap finds it.")
     ] = None,
-    skip_bad: SkipBad = False,
 ) -> None:
     """Train an explainer that predicts Shapley values in one pass. If killed, run it again to resume.
 
@@ -35,7 +34,7 @@ def amortized_shap(
     from raison.studies.plans import load_named_model
     from raison.training.recipes.amortized_shap import train_amortized_shap
 
-    data, dev = texts.read(wanted, skip_bad)
+    data, dev = texts.read(wanted)
     model = load_named_model(entry)
     folder = out or own_folder(model.name, KIND)
     dev = None if dev is None else lengths.of(dev)

@@ -1,37 +1,44 @@
 """raison train classifier: fine-tuning of a text classifier."""
 
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
 from raison.cli.options import from_records
 from raison.cli.readable_texts import read
-from raison.cli.train.shared import KnownFeatureOptions, SkipBad, command_line
+from raison.cli.train.shared import Adapter, KnownFeatureOptions, SkipBadSetting, TrainSetting, command_line
+from raison.core.settings.fields import Setting
 from raison.data import Wanted
 from raison.training.recipes.classifier_settings import ClassifierSettings
+
+
+@dataclass(frozen=True, slots=True)
+class SplitData:
+    """Data to train, test and develop with."""
+
+    train: TrainSetting
+    test: Annotated[str, Setting("Test data, used once, after training.")]
+    dev: Annotated[str | None, Setting("Development data: scored after each epoch.")] = None
+    skip_bad: SkipBadSetting = False
 
 
 @from_records
 def classifier(
     context: typer.Context,
-    train: Annotated[str, typer.Option(help="Training data: a tsv, csv, txt, jsonl or parquet file, or SET:SPLIT.")],
-    test: Annotated[str, typer.Option(help="Test data, used once, after training.")],
-    out: Annotated[Path, typer.Option(help="Folder for the adapter and its card.")],
-    *,
-    dev: Annotated[str | None, typer.Option(help="Development data: scored after each epoch.")] = None,
-    base: Annotated[str, typer.Option(help="Base model: a known name or a folder.")] = "minilm",
+    data: SplitData,
+    adapter: Adapter,
     wanted: Wanted,
     settings: ClassifierSettings,
     features: KnownFeatureOptions,
-    skip_bad: SkipBad = False,
 ) -> None:
     """Fine-tune a text classifier with low-rank adapters. If killed, run it again to resume."""
     # Imported here: the help page must not wait for torch.
     from raison.training.recipes.card import described
     from raison.training.recipes.classifier import Splits, train_classifier
 
-    splits = [features.of(read(source, wanted, skip_bad=skip_bad)) for source in (train, test, dev) if source]
-    card = train_classifier(base, Splits(*splits), out, settings, command_line(context, "classifier"))
+    sources = [source for source in (data.train, data.test, data.dev) if source]
+    splits = [features.of(read(source, wanted, skip_bad=data.skip_bad)) for source in sources]
+    card = train_classifier(adapter.base, Splits(*splits), adapter.out, settings, command_line(context, "classifier"))
     scores = "; ".join(f"{name} {described(card, name)}" for name in card["accuracy"])
-    typer.echo(f"{out}: {scores}")
+    typer.echo(f"{adapter.out}: {scores}")

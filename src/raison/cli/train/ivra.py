@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from raison.cli.options import But, Model, from_records
-from raison.cli.train.shared import EvenAtChance, LearnedData, SkipBad, command_line
+from raison.cli.train.shared import LearnedData, command_line
 from raison.core.settings.fields import REQUIRED
 from raison.data import Wanted
 from raison.data.lengths import Lengths
@@ -27,10 +27,8 @@ def ivra(
     entry: Annotated[Model, But(without=("explained", "calibrate"))],
     wanted: Wanted,
     lengths: Lengths,
-    settings: Annotated[IvraSettings, But(defaults={"criteria": REQUIRED})],
+    settings: Annotated[IvraSettings, But(defaults={"criteria": REQUIRED, "above_chance": True})],
     plain_epochs: Annotated[int, typer.Option(min=1, help="Epochs on the task alone, if --model is a base.")] = 3,
-    even_at_chance: EvenAtChance = False,
-    skip_bad: SkipBad = False,
 ) -> None:
     """Train a model to explain itself with its attention (IvRA). If killed, run it again to resume.
 
@@ -42,9 +40,8 @@ def ivra(
     from raison.studies.plans import load_named_model
     from raison.training.recipes.ivra import fine_tune, train_ivra
 
-    data, dev = texts.read(wanted, skip_bad)
+    data, dev = texts.read(wanted)
     data, dev = lengths.of(data), None if dev is None else lengths.of(dev)
-    settings = replace(settings, above_chance=not even_at_chance)
     if entry.name in weights.names():
         plain = FineTuneSettings(
             epochs=plain_epochs,

@@ -13,10 +13,16 @@ from raison.core.settings.fields import Setting
 from raison.data import Dataset, Wanted
 from raison.data import known_features as add_known_features
 
-SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Skip broken lines of the data.")]
-EvenAtChance = Annotated[
-    bool, typer.Option("--even-at-chance", help="Continue even if the model has hardly learned its task.")
-]
+TrainSetting = Annotated[str, Setting("Training data: a tsv, csv, txt, jsonl or parquet file, or SET:SPLIT.")]
+SkipBadSetting = Annotated[bool, Setting("Skip broken lines of the data.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """The adapter that a training makes, and its base."""
+
+    out: Annotated[Path, Setting("Folder for the adapter and its card.")]
+    base: Annotated[str, Setting("Base model: a known name or a folder.")] = "minilm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +48,12 @@ class LearnedData:
     data: Annotated[str, Setting("Training texts: a file, or SET:SPLIT.", options=("--data", "-d"))]
     dev: Annotated[str | None, Setting("Held-out texts for evaluation; by default a part of the data.")] = None
     labels: Annotated[tuple[str, ...], Setting("Names of numeric labels, in order, for a base model.")] = ()
+    skip_bad: SkipBadSetting = False
 
-    def read(self, wanted: Wanted, skip_bad: bool) -> tuple[Dataset, Dataset | None]:
+    def read(self, wanted: Wanted) -> tuple[Dataset, Dataset | None]:
         """Both data sets, the second only if given. Raises DataError."""
-        data = named(read(self.data, wanted, skip_bad=skip_bad), self.labels)
-        return data, None if self.dev is None else named(read(self.dev, wanted, skip_bad=skip_bad), self.labels)
+        data = named(read(self.data, wanted, skip_bad=self.skip_bad), self.labels)
+        return data, None if self.dev is None else named(read(self.dev, wanted, skip_bad=self.skip_bad), self.labels)
 
 
 def named(data: Dataset, labels: tuple[str, ...]) -> Dataset:

@@ -35,7 +35,7 @@ class Setting:
     words: str = ""
     distinct: bool = False
     options: tuple[str, ...] = ()
-    flag: str | None = None
+    flag: str | bool | None = None
     none: int | None = None
     read: Callable[[str], object] | None = None
 

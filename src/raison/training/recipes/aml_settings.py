@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from raison.core.inputs.unit import Granularity, Merge
 from raison.core.settings.fields import Setting, check
 from raison.numerics.losses.weights import LossWeights, MaskSize, weights_of
-from raison.training.recipes.classifier_settings import BatchSetting, EpochsSetting, HalfSetting
+from raison.training.recipes.classifier_settings import AboveChanceSetting, BatchSetting, EpochsSetting, HalfSetting
 
 ENCODER_RATE, LOW_RANK_RATE = 4e-5, 1e-3
 """Learning rates: that of the published code, for a whole backbone; and one for low-rank matrices."""
@@ -68,7 +68,7 @@ class AmlSettings:
     search_epochs: Annotated[int, Setting("Epochs per trial.", least=1)] = 2
     seed: Annotated[int, Setting("Seed of the texts, the new weights and the search.")] = 0
     half: HalfSetting = False
-    above_chance: bool = False
+    above_chance: AboveChanceSetting = False
     progress: bool = True
 
     def __post_init__(self) -> None:

@@ -10,6 +10,11 @@ BatchSetting = Annotated[int, Setting("Texts per training step.", least=1)]
 LabelsSetting = Annotated[tuple[str, ...], Setting("Names of numeric labels, in order: negative,positive.")]
 PeakSetting = Annotated[float, Setting("Peak learning rate.", above=0, options=("--lr",))]
 HalfSetting = Annotated[bool, Setting("Train in bfloat16: faster where supported.")]
+AboveChanceSetting = Annotated[
+    bool,
+    Setting("Continue even if the model has hardly learned its task.", options=("--even-at-chance",), flag=False),
+]
+"""Training from the command line refuses a model at chance, unless this option is given."""
 LIMITED = "{} on this many rows, drawn at random."
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from raison.core.errors import InputError
 from raison.core.settings.fields import Setting, check
-from raison.training.recipes.classifier_settings import BatchSetting, EpochsSetting
+from raison.training.recipes.classifier_settings import AboveChanceSetting, BatchSetting, EpochsSetting
 
 if TYPE_CHECKING:
     from raison.models.derived.attention_explainer import Design
@@ -84,7 +84,7 @@ class IvraSettings:
     validation: ValidationSetting = None
     checks: Annotated[int, Setting("Evaluations per epoch.", least=1)] = 1
     seed: Annotated[int, Setting("Seed of the texts, their order and new weights.")] = 0
-    above_chance: bool = False
+    above_chance: AboveChanceSetting = False
     progress: bool = True
 
     def __post_init__(self) -> None:
