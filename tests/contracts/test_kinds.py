@@ -3,7 +3,6 @@
 A sixth kind of four files, in tests/kinds, is among them: nothing else knows it.
 """
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +23,7 @@ from raison.studies.folder import check_folder
 from raison.studies.kind import Kind, every, kind_of
 from raison.studies.reports import write
 from raison.studies.runner import examine, execute
+from tests.conftest import ALL
 from tests.folder_content import content, tree
 from tests.interruptions import Cut
 from tests.study_files import FILES
@@ -62,10 +62,21 @@ def examined(place: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def whole(examined: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """One folder of each kind, done in one go."""
-    out = tmp_path_factory.mktemp("whole")
-    return {name: execute(examined[name], out / name, progress=False) for name in NAMES}
+def made(examined: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, list[str]]]:
+    """One folder of each kind, done in one go, and the jobs that ran."""
+    out, found = tmp_path_factory.mktemp("whole"), {}
+    for name in NAMES:
+        work: Any = Kind(name).work
+        with pytest.MonkeyPatch.context() as patched:
+            wrapped, ran = counted(work, 0)
+            patched.setattr(work, "jobs", wrapped)
+            found[name] = execute(examined[name], out / name, progress=False), ran
+    return found
+
+
+@pytest.fixture(scope="module")
+def whole(made: dict[str, tuple[Path, list[str]]]) -> dict[str, Path]:
+    return {name: folder for name, (folder, _) in made.items()}
 
 
 def merged(folder: Path) -> dict[str, object]:
@@ -103,17 +114,17 @@ def test_every_kind_is_tried() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_cut_at_any_job_and_gone_on_with(
-    examined: dict[str, Any], whole: dict[str, Path], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    examined: dict[str, Any],
+    made: dict[str, tuple[Path, list[str]]],
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     work: Any = Kind(name).work
-    expected = content(whole[name])
-    with monkeypatch.context() as patched:
-        wrapped, ran = counted(work, 0)
-        patched.setattr(work, "jobs", wrapped)
-        execute(examined[name], tmp_path / "counted", progress=False)
-    assert content(tmp_path / "counted") == expected
+    folder, ran = made[name]
+    expected = content(folder)
     assert len(set(ran)) == len(ran) > 1
-    step = 1 if os.environ.get("RAISON_ALL_FAMILIES") else max(1, len(ran) // TRIED)
+    step = 1 if ALL else -(-len(ran) // TRIED)
     for stop in range(1, len(ran) + 1, step):
         with monkeypatch.context() as patched:
             wrapped, _ = counted(work, stop)
