@@ -1,5 +1,6 @@
 """Each output token explained alone, literally from the formulas and with plain transformers calls only."""
 
+from functools import cache
 from itertools import combinations
 from math import comb
 
@@ -158,13 +159,13 @@ def test_occlusion(name, removal, earlier):
         assert found.tokens[number].value_empty == pytest.approx(expected_empty, abs=1e-3)
 
 
-def exact_shapley(value, units):
-    scores = np.zeros(units)
+def exact_shapley(of_units, units):
+    scores, value = np.zeros(units), cache(of_units)
     for unit in range(units):
         others = [other for other in range(units) if other != unit]
         for size in range(units):
             for chosen in combinations(others, size):
-                gain = value({*chosen, unit}) - value(set(chosen))
+                gain = value(frozenset({*chosen, unit})) - value(frozenset(chosen))
                 scores[unit] += gain / (units * comb(units - 1, size))
     return scores
 
@@ -178,13 +179,14 @@ def test_kernel_shap_gives_shapley_values_of_each_token_and_of_the_joint_log_pro
     assert words == len(PROMPT.split())
     owners = owners_of(generator, found)
 
-    def value(chosen, numbers):
+    @cache
+    def of_token(chosen, number):
         keep = [owner in chosen for owner in owners]
-        total = 0.0
-        for number in numbers:
-            ids = kept(prompt + output[:number], keep, added, 0, generator.tokenizer.unk_token_id)
-            total += value_of_ids(generator, ids, output[number], "log_probability")
-        return total
+        ids = kept(prompt + output[:number], keep, added, 0, generator.tokenizer.unk_token_id)
+        return value_of_ids(generator, ids, output[number], "log_probability")
+
+    def value(chosen, numbers):
+        return sum(of_token(frozenset(chosen), number) for number in numbers)
 
     for number in range(len(output)):
         expected = exact_shapley(lambda chosen, number=number: value(chosen, [number]), words)

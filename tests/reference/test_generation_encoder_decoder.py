@@ -1,5 +1,7 @@
 """Each token that an encoder-decoder writes explained alone, from the formulas, with plain transformers calls only."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 import torch
@@ -121,6 +123,7 @@ def test_gradients_of_earlier_tokens(name, method):
         np.testing.assert_allclose(found.scores[number], expected, rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("removal", ["unk", "delete"])
 @pytest.mark.parametrize("earlier", [False, True])
 @pytest.mark.parametrize("name", WRITERS)
@@ -151,12 +154,13 @@ def test_kernel_shap_gives_shapley_values_of_each_token_and_of_the_joint_log_pro
     found = explain(generator, "kernel_shap(samples=1000)", unit="word", removal="unk")
     owners, words = owners_in(generator, found), len(found.units)
 
-    def value(chosen, numbers):
+    @cache
+    def of_token(chosen, number):
         texts = kept(source, [owner in chosen for owner in owners], own[0], 0, generator.tokenizer.unk_token_id)
-        return sum(
-            value_of_ids(generator, texts, start + output[:number], output[number], "log_probability")
-            for number in numbers
-        )
+        return value_of_ids(generator, texts, start + output[:number], output[number], "log_probability")
+
+    def value(chosen, numbers):
+        return sum(of_token(frozenset(chosen), number) for number in numbers)
 
     expected = exact_shapley(lambda chosen: value(chosen, [1]), words)
     assert found.scores[1] == pytest.approx(expected, abs=1e-3)
