@@ -122,6 +122,7 @@ def test_what_is_refused_leaves_no_old_colours(served: ServedPage) -> None:
     page.get_by_text("the source 'plot' is empty or blank").wait_for()
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("viewport", [WIDE, NARROW], ids=["wide", "narrow"])
 def test_axe_finds_no_violation_and_nothing_is_cut_off(

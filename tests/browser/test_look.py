@@ -39,6 +39,7 @@ def busy_stage(opened: Opened, **options: Any) -> Stage:
     return stage
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("viewport", [WIDE, NARROW], ids=["wide", "narrow"])
 def test_axe_finds_no_violation_and_nothing_is_cut_off(opened: Opened, scheme: str, viewport: dict[str, int]) -> None:

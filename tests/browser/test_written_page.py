@@ -207,6 +207,7 @@ def test_writing_is_stopped(served: ServedPage) -> None:
     assert page.locator(".place-status").inner_text() == ""
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("viewport", [WIDE, NARROW], ids=["wide", "narrow"])
 def test_axe_finds_no_violation_and_nothing_is_cut_off(

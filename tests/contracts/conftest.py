@@ -5,7 +5,7 @@ import pytest
 import raison
 from raison.models.adapters.classifier import Classifier
 from tests.conftest import ALL
-from tests.tiny import TINY
+from tests.tiny import LANGUAGE_MODELS, TINY
 
 TEXTS = [
     "the film is not a quiet pleasure , it is a loud one",
@@ -32,6 +32,10 @@ IN_TURN = (
     "test_everything_it_measures_was_announced",
 )
 """Of the contracts of methods and metrics: what hardly depends on the family."""
+OF_PARTS = ("test_a_method_takes_parts_as_it_takes_words", "test_a_method_scores_parts_with_context_around_them")
+"""What depends on it even less: each method on one of the few families."""
+CAUSAL_ONLY = ("mp_pi", "sp_pi")
+"""Methods that no family but decoders' has what they need for: their few are those."""
 OF_ANSWERS = ("test_scores_every_unit", "test_untouched", "test_bfloat16")
 """The same on a model that answers questions: each method has one of them."""
 
@@ -39,9 +43,9 @@ OF_ANSWERS = ("test_scores_every_unit", "test_untouched", "test_bfloat16")
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Pairs of method, or metric, and family that tell most; all of them with RAISON_ALL_FAMILIES=1.
 
-    A method's main tests run on two of the few families and one other, those in turn on one, of the few and of the
-    others by turns. Which one moves on from method to method and from test to test, so that a method meets most
-    families in some test, and every family some method.
+    A method's main tests run on one of the few families and one other, those in turn on one, of the few and of the
+    others by turns, those of parts on one of the few. Which one moves on from method to method and from test to test,
+    so that a method meets most families in some test, and every family some method.
     """
     if ALL:
         return
@@ -66,11 +70,14 @@ def _is_left(item: pytest.Item, turns: dict[str, int]) -> bool:
         return turn % len(OF_ANSWERS) != OF_ANSWERS.index(name)
     if family is None:
         return False
+    few = tuple(one for one in FEW if one in LANGUAGE_MODELS) if judged in CAUSAL_ONLY else FEW
     if name in IN_TURN:
         turn += IN_TURN.index(name)
-        kind = (FEW, OTHERS)[turn % 2]
+        kind = (few, OTHERS)[turn % 2]
         return family != kind[turn // 2 % len(kind)]
-    return family not in (FEW[turn % len(FEW)], FEW[(turn + 2) % len(FEW)], OTHERS[turn % len(OTHERS)])
+    if name in OF_PARTS:
+        return family != few[(turn + OF_PARTS.index(name)) % len(few)]
+    return family not in (few[turn % len(few)], OTHERS[turn % len(OTHERS)])
 
 
 @pytest.fixture(params=sorted(TINY))

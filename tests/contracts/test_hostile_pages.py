@@ -138,6 +138,12 @@ def test_specials_of_markdown_and_latex() -> None:
     )
 
 
+@pytest.fixture(scope="module")
+def plain_pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[object]]:
+    with pytest.MonkeyPatch.context() as patched:
+        return study_pages(PLAIN, tmp_path_factory.mktemp("plain") / "study", patched)
+
+
 def study_pages(word: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[object]]:
     """The structure of each page of a study whose title, claims, texts, labels and models hold the word."""
     plain = study_folder.explanation_of
@@ -161,7 +167,9 @@ def study_pages(word: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dic
 
 
 @pytest.mark.parametrize("word", ["<script>alert(1)</script>", "'\"><svg/onload=alert(1)>"])
-def test_no_element_of_a_study_comes_from_its_files(word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_element_of_a_study_comes_from_its_files(
+    word: str, plain_pages: dict[str, list[object]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found = study_pages(word, tmp_path / "hostile", monkeypatch)
     assert len(found) >= 3
-    assert found == study_pages(PLAIN, tmp_path / "plain", monkeypatch)
+    assert found == plain_pages

@@ -58,7 +58,7 @@ SIGN_BY_SETTING = (
 FURTHER = ("aml(steps=2)", "kernel_shap(samples=32, estimator='gaussian_process')")
 """Calls that do something else than a method's defaults: fine-tuning on each text, another way to the same values."""
 SHORT_TEXTS = ["a dull plot", "dull", "the end is good"]
-MANY = 5000
+MANY = 300
 """Passes for a text of the usual length from which a method gets the short ones."""
 
 

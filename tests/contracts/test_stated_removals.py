@@ -90,7 +90,7 @@ WORKS: Mapping[str, tuple[Callable[[Path, Path, str], None], Sequence[str]]] = {
 """Each kind of work, and the metrics that it measures by."""
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("stated", STATED)
 @pytest.mark.parametrize("kind", WORKS)
 def test_the_stated_removal_reaches_everything(

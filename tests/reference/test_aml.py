@@ -103,6 +103,7 @@ def test_fine_tuning_takes_the_weights_and_the_size_of_its_training(weights, tmp
     assert problem.ledger.gradients == [4]
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("unit", ["token", "word"])
 @pytest.mark.parametrize("name", ENCODERS)
 def test_tuning_together_changes_nothing(name, unit, tmp_path):

@@ -43,6 +43,7 @@ ABLATED = {
 }
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("unit", ["token", "word"])
 @pytest.mark.parametrize("name", ENCODERS)
 def test_the_losses_are_equations_4_to_7(name, unit, tmp_path):

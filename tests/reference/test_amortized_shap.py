@@ -111,7 +111,7 @@ def test_its_targets_are_those_of_kernel_shap(tmp_path: Path, monkeypatch: pytes
 
 
 def test_the_word_that_decides_is_found_for_both_classes(tmp_path: Path) -> None:
-    model, fresh = Planted(), texts(60, 1)
+    model, fresh = Planted(), texts(20, 1)
     given = replace(SETTINGS, backbone=quick_settings(tmp_path / "bert").backbone, rank=None, learning_rate=0.01)
     settings = replace(given, texts=160, validation=40, epochs=6, batch_size=20, samples=32)
     card = train_amortized_shap(model, texts(200, 0), tmp_path / "trained", settings)

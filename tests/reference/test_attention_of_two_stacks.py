@@ -128,6 +128,7 @@ METHODS = {
 }
 
 
+@pytest.mark.in_turn(len(METHODS))
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", WRITERS)
 def test_what_a_writer_attends_to(name, method):

@@ -80,7 +80,7 @@ def test_equals_the_formula_point_by_point(toy, names):
 @pytest.mark.parametrize("toy", [Linear, Product, Ignored, Max])
 def test_approaches_integrated_gradients_and_the_change_of_the_value(toy):
     problem = make_problem(toy(), TEXTS, of="probability")
-    exact = IntegratedGradients(steps=400).attribute(make_problem(toy(), TEXTS, of="probability"), generators(4))
+    exact = IntegratedGradients(steps=100).attribute(make_problem(toy(), TEXTS, of="probability"), generators(4))
     ends = problem.values([torch.tensor([[True], [False]]).expand(2, n) for n in problem.encoding.unit_counts])
     change = torch.stack([values[0] - values[1] for values in ends])
     errors = []

@@ -25,6 +25,7 @@ from tests.attention_explainers import (
     span_adapter,
     untrained_attention,
 )
+from tests.conftest import ALL
 from tests.tiny import ANSWERING, ENCODER_DECODERS, LANGUAGE_MODELS, TAPPED, TINY
 
 TEXTS = (
@@ -147,7 +148,8 @@ def test_the_map_is_on_the_simplex(name: str) -> None:
 @pytest.mark.parametrize("name", TAPPED)
 def test_through_the_method_the_shares_sum_to_one(name: str, tmp_path: Path) -> None:
     model = raison.load(*TINY[name]())
-    for form, norm in product(FORMS, NORMS):
+    designs = [*product(FORMS, NORMS)]
+    for form, norm in designs if ALL or name == "bert" else [designs[TAPPED.index(name) % len(designs)]]:
         folder = tmp_path / form / norm
         method = f"{form}(checkpoint={str(folder)!r})"
         if not model.offers(ReadableAttention):

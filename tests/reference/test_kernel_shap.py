@@ -349,8 +349,8 @@ def test_gaussian_process_is_exact_where_nothing_is_left_out():
 
 
 def test_gaussian_process_errs_less_than_least_squares():
-    errors = np.zeros((2, 12))
-    for seed in range(12):
+    errors = np.zeros((2, 5))
+    for seed in range(5):
         values = smooth_game(seed)
         truth = by_subsets(values, 12)
         for row, estimator in enumerate(("least_squares", "gaussian_process")):

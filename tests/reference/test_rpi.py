@@ -51,6 +51,7 @@ def test_equals_the_formula_with_whole_passes_one_by_one(name, layers, numbers):
     check(name, Rpi(baselines=3, steps=4, layers=layers, variant="paper"), Recipe(numbers))
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(("layers", "numbers"), [(None, (0,)), ("last", (2,)), (1, (1,))])
 @pytest.mark.parametrize("name", READS)
 def test_the_codes_variant_equals_what_the_code_does(name, layers, numbers):

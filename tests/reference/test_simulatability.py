@@ -329,7 +329,7 @@ def test_ready_made_students_learn(name: str, layers: int) -> None:
     for one, other in zip(student.model.parameters(), twin.model.parameters(), strict=True):
         assert torch.equal(one, other)
     lessons = [Lesson(text, label, (), ()) for label, text in enumerate(("the plot moves", "a dull film"))]
-    teach(student, lessons, Course(0.0, 20, 2, 5e-4, 0))
+    teach(student, lessons, Course(0.0, 10, 2, 5e-4, 0))
     assert predict(student, [lesson.text for lesson in lessons]) == [0, 1]
 
 
