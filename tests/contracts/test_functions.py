@@ -163,14 +163,14 @@ def test_margins_and_pairs_of_classes_are_differences_of_log_probabilities() -> 
         np.testing.assert_allclose(found.scores, terms(TEXTS[0]), atol=1e-9)
 
 
-SHORTER = {"simulatability": "simulatability(student='tiny', epochs=1)"}
+QUICKER = {"simulatability": "simulatability(student='tiny', epochs=1)"}
 """Metrics whose defaults teach for long."""
 
 
 @pytest.mark.parametrize("unit", ["word", "part"])
 @pytest.mark.parametrize("name", METRICS.names)
 def test_every_metric_works_or_says_why_not(model: LanguageModel, name: str, unit: str) -> None:
-    metric = METRICS.create(SHORTER.get(name, name))
+    metric = METRICS.create(QUICKER.get(name, name))
     texts = [f"{text} {number}" for text in TEXTS for number in range(4)]
     # The number is context.
     units = [word_spans(text)[:-1] for text in texts] if unit == "part" else None
