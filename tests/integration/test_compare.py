@@ -1,10 +1,7 @@
 """A comparison that is killed and run again equals one that was not."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -18,6 +15,7 @@ from raison.core.errors import DataError, InputError, TextTooLongError, UnknownN
 from raison.jobs.engine import Shard, Sharing
 from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier
+from tests.apart import started
 from tests.tiny import TINY
 
 WORDS = "the film is a dull and quiet pleasure but not good for its loud end".split()
@@ -86,21 +84,20 @@ def test_a_line_that_was_cut_is_done_again(model: Classifier, whole: raison.Comp
 
 
 def test_killed_with_signal_9_then_resumed(whole: raison.Comparison, tmp_path: Path) -> None:
-    script = (
-        "import raison; from tests.tiny import TINY; from tests.integration.test_compare import METHODS, TEXTS;"
-        f"raison.compare(raison.load(*TINY['bert']()), TEXTS, METHODS, out={str(tmp_path)!r}, progress=False)"
-    )
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(Path(__file__).parents[2])])}
-    process = subprocess.Popen([sys.executable, "-c", script], env=environment)
+    process = started(partial(compared, tmp_path))
     records = tmp_path / "records.jsonl"
     deadline = time.monotonic() + 120
-    while not (records.exists() and records.stat().st_size) and process.poll() is None:
+    while not (records.exists() and records.stat().st_size) and process.is_alive():
         assert time.monotonic() < deadline
         time.sleep(0.005)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    model = raison.load(*TINY["bert"]())
-    assert values(raison.compare(model, TEXTS, METHODS, out=tmp_path, progress=False)) == values(whole)
+    process.kill()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    assert values(compared(tmp_path)) == values(whole)
+
+
+def compared(out: Path) -> raison.Comparison:
+    return raison.compare(raison.load(*TINY["bert"]()), TEXTS, METHODS, out=out, progress=False)
 
 
 def test_another_run_in_the_same_folder_is_refused(model: Classifier, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Whole files by a server: what is wrong with one row's answers keeps no other row from its explanation."""
 
 import json
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -125,10 +126,9 @@ def test_a_server_that_gives_no_more_log_probabilities_stops_the_file(texts: Pat
             raison.explain_file(model, texts, texts.parent / "out", "occlusion", progress=False)
 
 
-def loaded(base: str, most: int | None) -> LanguageModel:
-    model = raison.load(base, prompt="sentiment", served=raison.Served(max_requests=most))
-    assert isinstance(model, LanguageModel)
-    return model
+def loading(base: str, most: int | None) -> Callable[[], LanguageModel]:
+    """Nothing of the tests, which would be imported in each of several processes."""
+    return partial(raison.load, base, prompt="sentiment", served=raison.Served(max_requests=most))
 
 
 @pytest.mark.parametrize("engine", ["local", "ray"])
@@ -143,7 +143,7 @@ def test_a_limit_holds_for_all_workers_together(
     monkeypatch.setattr(surveys, "ROWS", 1)
 
     def explained(fake: Fake, most: int | None, workers: int) -> WrittenShards:
-        load = partial(loaded, fake.base, most)
+        load = loading(fake.base, most)
         sharing = Sharing(workers=workers, engine=engine) if workers > 1 else Sharing()
         options = {"format": "jsonl", "progress": False, "sharing": sharing, "load": load}
         return raison.explain_file(load(), path, out, "occlusion", **options)
@@ -160,12 +160,12 @@ def test_a_limit_holds_for_all_workers_together(
 
 def test_loads_with_equal_limits_count_together_and_others_apart() -> None:
     with running(Fake()) as fake:
-        first = loaded(fake.base, 60).server.meter  # type: ignore[attr-defined]
+        first = loading(fake.base, 60)().server.meter  # type: ignore[attr-defined]
         used = len(fake.requests)
         assert first.requests == used
-        second = loaded(fake.base, 60).server.meter  # type: ignore[attr-defined]
+        second = loading(fake.base, 60)().server.meter  # type: ignore[attr-defined]
         assert (second.requests, second.reused) == (0, used)
         with pytest.raises(SpentError, match=r"max_requests is 60, and 61 would be reached"):
             second.foresee([10] * (61 - used), 0)
-        other = loaded(fake.base, 61).server.meter  # type: ignore[attr-defined]
+        other = loading(fake.base, 61)().server.meter  # type: ignore[attr-defined]
         other.foresee([10] * 61, 0)

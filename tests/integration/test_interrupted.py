@@ -1,22 +1,22 @@
 """Ctrl-C in every command that takes long: one line that says what is kept and how to go on, and the exit code 130."""
 
-import contextlib
 import os
 import re
 import shlex
-import signal
-import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
+from torch.nn.modules.module import register_module_forward_pre_hook
 
 import raison
-from raison.cli import app
+from raison.cli import app, main
 from raison.cli.interruption import interruptible
 from raison.data import RecordStore
 from raison.jobs.folder import COMPARISON, read_marker, write_marker
+from tests.apart import interrupted, started
 from tests.work import prepare
 
 LONG = "the film is a dull and quiet pleasure but not good for its loud end " * 3
@@ -47,16 +47,6 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "ivra": (f"train ivra {DATA} --even-at-chance --criteria comp {LASTING}", "training.json", KEPT),
 }
 """What is typed, the file that says that it has begun, and what an interrupt then says."""
-# A shell that starts the tests in the background has them ignore the signal.
-START = """
-import signal; signal.signal(signal.SIGINT, signal.default_int_handler)
-from raison.cli import main; main()
-"""
-ASKED = """
-from pathlib import Path; from torch.nn.modules.module import register_module_forward_pre_hook
-register_module_forward_pre_hook(lambda *_: Path("begun").touch())
-"""
-"""What has no file of its own has begun when the model is asked."""
 MANY = 4000
 """Texts of the run whose report is interrupted."""
 
@@ -97,40 +87,34 @@ def test_an_interrupt_is_one_true_line(name: str, place: Path) -> None:
     if name == "report":
         many_texts(place)
     words, begun = shlex.split(typed), place / "out" / marker if marker else place / "begun"
-    script = START if marker else ASKED + START
-    environment = {**os.environ, "RAISON_CACHE": str(place / "cache"), "HF_HUB_OFFLINE": "1"}
-    process = subprocess.Popen(
-        [sys.executable, "-c", script, *words],
-        cwd=place,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    said_to, environment = place / "said.txt", {"RAISON_CACHE": str(place / "cache"), "HF_HUB_OFFLINE": "1"}
+    process = started(partial(command, words, place, environment, None if marker else begun), said_to)
     deadline = time.monotonic() + 240
     while not begun.is_file():
         assert time.monotonic() < deadline
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.05)
-    time.sleep(0.3)
-    errors = interrupted(process)
-    last = errors.decode().splitlines()[-1]
-    assert process.returncode == 130, errors
+        assert process.is_alive(), said_to.read_text()
+        time.sleep(0.01)
+    time.sleep(0.1)
+    interrupted(process)
+    errors = said_to.read_text()
+    last = errors.splitlines()[-1]
+    assert process.exitcode == 130, errors
     assert re.fullmatch(said.format(out="out", command=re.escape(shlex.join(words))), last), last
     # What Python says of an interrupt that it dropped is not ours.
-    ours = re.sub(r"Exception ignored in.*?\nKeyboardInterrupt[^\n]*\n", "", errors.decode(), flags=re.DOTALL)
+    ours = re.sub(r"Exception ignored in.*?\nKeyboardInterrupt[^\n]*\n", "", errors, flags=re.DOTALL)
     assert "Traceback" not in ours
-    assert errors.decode().count("raison: interrupted") == 1
+    assert errors.count("raison: interrupted") == 1
     assert begun.exists()
 
 
-def interrupted(process: subprocess.Popen[bytes]) -> bytes:
-    """What the process said on stderr. Python drops an interrupt that falls into a destructor: then again."""
-    for _ in range(5):
-        process.send_signal(signal.SIGINT)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            return process.communicate(timeout=10)[1]
-    process.kill()
-    return process.communicate()[1]
+def command(words: list[str], place: Path, environment: dict[str, str], begun: Path | None) -> None:
+    """The command line in this process. What has no file of its own has begun when the model is asked."""
+    os.chdir(place)
+    os.environ.update(environment)
+    sys.argv = ["raison", *words]
+    if begun is not None:
+        register_module_forward_pre_hook(lambda *_: begun.touch())
+    main()
 
 
 def test_every_command_that_takes_long_says_it() -> None:

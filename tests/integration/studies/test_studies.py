@@ -5,10 +5,9 @@ import os
 import random
 import re
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -26,6 +25,7 @@ from raison.studies.file import Study, StudyError, read
 from raison.studies.kinds.comparison.results import read as read_study
 from raison.studies.reports import write
 from raison.studies.runner import examine, run
+from tests.apart import started
 from tests.conftest import ALL
 from tests.integration.studies.two_models import STUDY, TEXTS, changed
 from tests.interruptions import Cut, Interruption, content, tables
@@ -81,14 +81,14 @@ def test_interrupted_at_random_moments_then_resumed(
 @pytest.mark.parametrize("awaited", ["bert--words/records.jsonl", "electra--words/run.json"])
 def test_killed_with_signal_9_then_resumed(expected: tuple[object, object], tmp_path: Path, awaited: str) -> None:
     out = tmp_path / "out"
-    script = f"from raison.studies.runner import run; run('study.toml', {str(out)!r}, progress=False)"
-    process = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL)
+    process = started(partial(run, "study.toml", out, progress=False))
     deadline = time.monotonic() + 180
-    while not (out / awaited).exists() and process.poll() is None:
+    while not (out / awaited).exists() and process.is_alive():
         assert time.monotonic() < deadline
         time.sleep(0.005)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
+    process.kill()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
     run("study.toml", out, resume=True, progress=False)
     assert (content(out), tables(out)) == expected
 
