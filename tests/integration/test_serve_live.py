@@ -8,13 +8,13 @@ import os
 import re
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +23,14 @@ import pytest
 from typer.testing import CliRunner
 
 import raison
-from raison.cli import app
+from raison.cli import app, main
 from raison.cli.served_models import served_models
 from raison.studies.entries import StudyModel
 from raison.web.server import guard, running
 from raison.web.server.calls import AskedExplanation
 from raison.web.server.served import ServedModels
 from raison.web.server.settings import Access, Limits
+from tests.apart import started
 from tests.functions import CLASSES, TEXTS, shares
 from tests.serving import WORDS, without_time
 from tests.tiny import TINY, build_language_model
@@ -352,20 +353,16 @@ def test_the_command_serves_until_it_is_interrupted(tmp_path: Path) -> None:
         part.save_pretrained(tmp_path / "decoder")
     (tmp_path / "prompt.toml").write_text(PROMPT)
     (tmp_path / "models.toml").write_text('[models.prompted]\nname = "decoder"\nprompt = "prompt.toml"\n')
-    asked = ["serve", "-m", "tiny", "--models", "models.toml", "--port", "0"]
-    process = subprocess.Popen(
-        [sys.executable, "-c", "from raison.cli import main; main()", *asked],
-        cwd=tmp_path,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    assert process.stderr is not None
+    said = tmp_path / "said.txt"
+    process = started(partial(serve, tmp_path, ["-m", "tiny", "--models", "models.toml", "--port", "0"]), said)
     try:
-        line = process.stderr.readline()
+        end = time.monotonic() + 60
+        while process.is_alive() and "\n" not in (said.read_text() if said.exists() else ""):
+            assert time.monotonic() < end
+            time.sleep(0.05)
         served = r"raison: serving tiny, prompted at http://127\.0\.0\.1:(\d+)/ \(Ctrl-C stops it\)\n"
-        found = re.fullmatch(served, line)
-        assert found, line + process.stderr.read()
+        found = re.fullmatch(served, said.read_text())
+        assert found, said.read_text()
         status, answer, _ = ask(int(found[1]), model="tiny", text="a dull plot", seed=1)
         assert status == 200
         expected = raison.explain(raison.load(str(tmp_path / "tiny")), "a dull plot", "occlusion", progress=False)
@@ -376,12 +373,20 @@ def test_the_command_serves_until_it_is_interrupted(tmp_path: Path) -> None:
         expected = raison.explain(by_prompt, "a dull plot", "occlusion", progress=False)
         assert answer["classes"] == ["bad", "good"]
         np.testing.assert_allclose(answer["scores"], expected.scores, rtol=1e-5, atol=1e-6)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(PATIENCE) == 0
-        said = process.stderr.read()
-        assert "Traceback" not in said
-        assert "dull" not in said
+        assert process.pid is not None
+        os.kill(process.pid, signal.SIGINT)
+        process.join(PATIENCE)
+        assert process.exitcode == 0
+        told = said.read_text()
+        assert "Traceback" not in told
+        assert "dull" not in told
     finally:
         process.kill()
-        process.wait()
-        process.stderr.close()
+        process.join()
+
+
+def serve(folder: Path, options: list[str]) -> None:
+    """The command line in this process."""
+    os.chdir(folder)
+    sys.argv = ["raison", "serve", *options]
+    main()

@@ -14,7 +14,7 @@ from transformers import AutoModelForTokenClassification
 
 import raison
 from raison.core.errors import DataError, InputError, NonFiniteError, RaisonError, UnknownNameError, UnsupportedError
-from raison.models.derived import explainers
+from raison.models.derived import cards
 from raison.numerics.losses.attributive_masking import LossWeights
 from raison.training.objectives.attributive_masking import AttributiveMasking
 from raison.training.recipes.aml import train_aml
@@ -86,7 +86,7 @@ def test_a_kill_in_a_second_training_or_while_saving(
     killed_at(10, tmp_path / "cut", both)
     assert names_in(tmp_path / "cut") == ["training-0.checkpoint", "training-1.checkpoint"]
     with monkeypatch.context() as patched:
-        patched.setattr(explainers, "save_file", dies)
+        patched.setattr(cards, "save_file", dies)
         with pytest.raises(Killed):
             train_aml(Planted(), DATA, tmp_path / "cut", both)
     # All steps were made by now.

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import time
 from collections.abc import Callable
@@ -94,8 +95,10 @@ def test_killed_with_signal_9_then_resumed(expected: tuple[object, object], tmp_
 
 
 @pytest.mark.parametrize("file", ["records.jsonl", "explanations.jsonl", "groups.jsonl"])
-def test_a_line_that_was_cut_is_done_again(expected: tuple[object, object], tmp_path: Path, file: str) -> None:
-    run("study.toml", tmp_path / "out", progress=False)
+def test_a_line_that_was_cut_is_done_again(
+    whole: Path, expected: tuple[object, object], tmp_path: Path, file: str
+) -> None:
+    shutil.copytree(whole, tmp_path / "out")
     path = tmp_path / "out" / "bert--words" / file
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:-3]) + lines[-3][: len(lines[-3]) // 2])
