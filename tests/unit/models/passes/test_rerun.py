@@ -92,6 +92,7 @@ def maps(model: Classifier, method: Rpi = RPI, texts: Sequence[str] = (TEXT, OTH
     return method.candidates(problem_of(model, texts), generators(len(texts)))
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("layer", [0, 1, 2])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_upper_layers_give_what_whole_passes_give(name: str, layer: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,6 +106,7 @@ def test_upper_layers_give_what_whole_passes_give(name: str, layer: int, monkeyp
     assert found.values.std() > 1e-6, "a model that ignores its attention would pass"
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("name", LANGUAGE_MODELS)
 @pytest.mark.parametrize("layer", [0, 2])
 def test_a_text_of_one_token(name: str, layer: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,6 +155,7 @@ def _differ(self: UpperRunner, attention: Tensor) -> Tensor:
     return UpperRunner.kept(self, attention) + 0.05  # type: ignore[attr-defined]
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("wrong", [_refuse, _differ])
 @pytest.mark.parametrize("name", ["bert", "llama", "modernbert mean"])
 def test_where_re_runs_are_wrong_the_whole_model_runs(
@@ -177,6 +180,7 @@ def test_where_no_layer_can_be_called_alone_maps_are_the_same(monkeypatch: pytes
     torch.testing.assert_close(found, maps(model), atol=1e-5 * float(found.abs().max()), rtol=1e-3)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("name", ["bert", "gpt2"])
 @pytest.mark.parametrize("tokens", [1, 25])
 def test_a_small_budget_gives_the_same_maps(name: str, tokens: int) -> None:
@@ -236,6 +240,7 @@ def test_out_of_memory_on_one_point_is_told(monkeypatch: pytest.MonkeyPatch) -> 
         maps(model)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("name", ["bert", "llama", "modernbert mean"])
 @pytest.mark.parametrize("layer", [0, 2])
 def test_an_exception_on_the_path_leaves_nothing_behind(name: str, layer: int) -> None:
@@ -285,6 +290,7 @@ def test_a_model_in_training_is_explained_as_in_evaluation_and_trains_on() -> No
     assert all(parameter.grad is None for parameter in model.model.parameters())
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("name", ["bert", "gpt2", "modernbert mean"])
 @pytest.mark.parametrize("mode", [torch.inference_mode, torch.no_grad])
 def test_inside_a_callers_mode_without_gradients(name: str, mode: Callable[[], object]) -> None:

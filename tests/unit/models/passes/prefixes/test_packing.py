@@ -16,6 +16,7 @@ from raison.models.stack.caches import given_cache
 from tests.packs import BASES, alone, bloom, check, counted, forget_prompts, seeded, sequences
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("name", BASES)
 @pytest.mark.parametrize("prefix", [0, 1, 9])
 def test_equal_to_each_sequence_alone(name: str, prefix: int) -> None:
@@ -91,6 +92,7 @@ def test_runs_one_token_per_distinct_beginning() -> None:
     assert sizes == [6, len(beginnings), len(few)]
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("name", BASES)
 @pytest.mark.parametrize("prefix", [0, 6])
 @pytest.mark.parametrize("nodes", [3, 25])
