@@ -282,6 +282,7 @@ def literal_studentised(columns: np.ndarray) -> float:
     return 2 * min(above, 1 - above)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("shift", [0.0, 0.3, 0.6])
 @pytest.mark.parametrize("kind", ["even", "skewed"])
 def test_studentised_p_is_the_share_of_resamples_beyond(shift: float, kind: str) -> None:
