@@ -34,6 +34,8 @@ CHECKED = ("bert", "llama")
 """The families on which these have shapes and types checked, too."""
 
 
+MANY = 12
+"""Combinations of parameters from which on a test without a mark is halved."""
 ALL = bool(os.environ.get("RAISON_ALL_FAMILIES"))
 """Whether tests that are much alike all run."""
 
@@ -41,23 +43,31 @@ ALL = bool(os.environ.get("RAISON_ALL_FAMILIES"))
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Of a test that is marked in_turn(n), one in n of its combinations of parameters runs, as in a Latin square.
 
-    With two parameters of which one has at least n values, every value of the other still occurs, and so on.
+    With two parameters of which one has at least n values, every value of the other still occurs, and so on. A test
+    without a mark is halved if it has MANY combinations of parameters that do not decide each other.
     """
     if ALL:
         return
-    marked = defaultdict(list)
+    tests: dict[str, list[pytest.Function]] = defaultdict(list)
     for item in items:
-        for mark in item.iter_markers("in_turn"):
-            marked[item.nodeid.partition("[")[0], mark.args[0]].append(item)
-    left = {
-        item
-        for (_, every), combinations in marked.items()
-        for item, place in zip(combinations, _places(combinations), strict=True)
-        if place % every
-    }
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec"):
+            tests[item.nodeid.partition("[")[0]].append(item)
+    left = {item for combinations in tests.values() for item in _left_out(combinations)}
     if left:
         config.hook.pytest_deselected(items=[item for item in items if item in left])
         items[:] = [item for item in items if item not in left]
+
+
+def _left_out(combinations: list[pytest.Function]) -> Iterator[pytest.Function]:
+    """Those of a test's combinations of parameters that do not run."""
+    mark = combinations[0].get_closest_marker("in_turn")
+    if mark is None and len(combinations) < MANY:
+        return
+    columns = _free_columns(combinations)
+    every = mark.args[0] if mark is not None else 2 if len(columns) > 1 else 1
+    for item, place in zip(combinations, map(sum, zip(*columns, strict=True)), strict=True):
+        if place % every:
+            yield item
 
 
 def pytest_collection_finish() -> None:
@@ -72,12 +82,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         gc.freeze()
 
 
-def _places(combinations: list[pytest.Item]) -> list[int]:
-    """For each combination of a test's parameters the sum of its values' numbers, without those that others decide."""
+def _free_columns(combinations: list[pytest.Function]) -> list[list[int]]:
+    """For each parameter that no other decides, the number of its value in each combination."""
     columns: dict[str, list[int]] = defaultdict(list)
     numbers: dict[str, dict[str, int]] = defaultdict(dict)
     for item in combinations:
-        assert isinstance(item, pytest.Function)
         for name, value in item.callspec.params.items():
             columns[name].append(numbers[name].setdefault(repr(value), len(numbers[name])))
     free: list[list[int]] = []
@@ -85,7 +94,7 @@ def _places(combinations: list[pytest.Item]) -> list[int]:
         column = columns[name]
         if all(len(set(zip(one, column, strict=True))) > len(set(one)) for one in free):
             free.append(column)
-    return [sum(place) for place in zip(*free, strict=True)]
+    return free
 
 
 @pytest.fixture(autouse=True)
