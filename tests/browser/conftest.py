@@ -80,9 +80,9 @@ def opened(browser: "Browser") -> Iterator[Opened]:
         assert not stage.problems
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def port() -> Iterator[int]:
-    """Of a server of a model that writes and of one that predicts, the same for all tests of its pages."""
+    """Of a server of a model that writes and of one that predicts, the same for all tests of a file."""
     with listening(ServedModels({"writer": writer(), "words": models()["words"]})) as found:
         yield found
 

@@ -11,6 +11,7 @@ import socket
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -60,7 +61,7 @@ def listening(served: ServedModels) -> Iterator[int]:
     """The port of a server that runs in another thread."""
     held = running.listening(Access(port=0))
     server = running.server_of(served)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [held]})
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [held]}, daemon=True)
     thread.start()
     try:
         until(lambda: server.started)
@@ -68,7 +69,14 @@ def listening(served: ServedModels) -> Iterator[int]:
     finally:
         server.should_exit = True
         thread.join(PATIENCE)
-        assert not thread.is_alive()
+        assert not thread.is_alive(), where_threads_are()
+
+
+def where_threads_are() -> str:
+    """The stack of every thread."""
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    stacks = [(names.get(ident, str(ident)), frame) for ident, frame in sys._current_frames().items()]
+    return "\n".join(f"{name}:\n{''.join(traceback.format_stack(frame))}" for name, frame in stacks)
 
 
 def until(holds: Callable[[], object]) -> None:
