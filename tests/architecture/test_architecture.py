@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jaxtyping
 import pytest
 
 from raison.core.registry import class_name, name_of
@@ -48,7 +49,8 @@ def test_linters(command: list[str]) -> None:
 
 
 def test_generated_pages_are_fresh(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """In this process, which has imported torch already."""
+    """In this process, which has imported torch already, and without the checks of types, which tests of these make."""
+    jaxtyping.config.update("jaxtyping_disable", True)
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
     monkeypatch.setattr(sys, "argv", ["docs/generate.py", "--check"])
     code = runpy.run_path(str(ROOT / "docs/generate.py"))["main"]()
