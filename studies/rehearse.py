@@ -42,7 +42,7 @@ FOLDER = Path(__file__).resolve().parent
 DATA = FOLDER.parent.parent / "shared" / "data"
 TABLE = "rehearsed.md"
 RECORDS = ("records", "trainings", "similarities", "attacks")
-_EXPLAINER = {"--rank": "0", "--weights": "0.7,0.5,0.3", "--texts": "16", "--validation": "12", "--epochs": "1"}
+_EXPLAINER = {"--rank": "0", "--weights": "0.7,0.5,0.3", "--texts": "16", "--validation": "24", "--epochs": "1"}
 _INTRODUCTION = f"""# Rehearsals of the paper's files
 
 `python studies/rehearse.py` runs each `paper.toml` whole, from `raison study check` to the report, on stand-ins: tiny
@@ -120,10 +120,17 @@ def parts(table: Mapping[str, Any]) -> list[dict[str, Any]]:
     prompts = {model.get("prompt") for model in table.get("models", {}).values()}
     if len(prompts) < 2 or not any(explainers(table)):
         return [dict(table)]
-    return [
-        {**table, "runs": [one for one in wanted(table) if table["models"][one["model"]].get("prompt") == prompt]}
+    shares = [
+        [one for one in wanted(table) if table["models"][one["model"]].get("prompt") == prompt]
         for prompt in sorted(prompts)
     ]
+    return [{**table, "runs": runs, "claims": _about(table, runs)} for runs in shares]
+
+
+def _about(table: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The claims, without those about a method that all of these runs leave out."""
+    out = set.intersection(*({*one.get("without", ())} for one in runs))
+    return [claim for claim in table["claims"] if out.isdisjoint(claim.get(key) for key in ("above", "below", "than"))]
 
 
 def wanted(table: Mapping[str, Any]) -> list[dict[str, Any]]:

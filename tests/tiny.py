@@ -261,7 +261,7 @@ TAGGERS = ("bert", "roberta", "deberta_v2", "distilbert", "modernbert")
 FILLERS = (*TAGGERS, "albert")
 """Families that masked language models are tested on."""
 
-ANSWERING = ("bert", "distilbert", "electra", "roberta")
+ANSWERING = ("bert", "distilbert", "electra", "roberta", "gpt2")
 """Families that question answering is tested on."""
 
 QUESTIONS = [

@@ -159,17 +159,19 @@ def test_everything_kept_equals_plain_under_every_removal(answering: Classifier)
 
 def test_masked_texts_keep_their_answer(answering: Classifier) -> None:
     """Each keep alone, the ids replaced by hand; also under a budget of one row at a time."""
+    removal = "unk" if answering.tokenizer.mask_token_id is None else "mask"
+    absent_id = getattr(answering.tokenizer, f"{removal}_token_id")
     encoding = answering.encode(QUESTIONS)
     generator = torch.Generator().manual_seed(0)
     keeps = [torch.rand(5, count, generator=generator) < 0.5 for count in encoding.unit_counts]
-    found = answering.masked_logits(encoding, keeps, "mask")
+    found = answering.masked_logits(encoding, keeps, removal)
     answering.budget.tokens = 20
-    for text, (rows, few) in enumerate(zip(found, answering.masked_logits(encoding, keeps, "mask"), strict=True)):
+    for text, (rows, few) in enumerate(zip(found, answering.masked_logits(encoding, keeps, removal), strict=True)):
         torch.testing.assert_close(rows, few, **CLOSE)
         part = encoding.select([text])
         for keep, logits in zip(keeps[text], rows, strict=True):
             absent = part.scored & ~torch.cat([keep, torch.tensor([True])])[part.unit_ids]
-            changed = replace(part, input_ids=part.input_ids.masked_fill(absent, answering.tokenizer.mask_token_id))
+            changed = replace(part, input_ids=part.input_ids.masked_fill(absent, absent_id))
             with torch.no_grad():
                 torch.testing.assert_close(logits, answering.ask(Passes).logits(changed)[0], **CLOSE)
 

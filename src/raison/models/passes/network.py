@@ -24,6 +24,9 @@ from raison.models.stack.caches import given_cache
 from raison.models.stack.eval_mode import evaluating
 from raison.models.stack.transformer import embedding_tables, is_a
 
+_AT_PLACES = ("ForTokenClassification", "ForMaskedLM", "ForQuestionAnswering")
+"""Endings of the classes whose outputs are read at their places: tags, masked words, the ends of an answer."""
+
 
 class Network:
     """A model, read by its own head, or by a readout of a decoder's hidden states.
@@ -54,8 +57,8 @@ class Network:
         accepted = inspect.signature(self.core.forward).parameters
         self.takes_types = "token_type_ids" in tokenizer.model_input_names and "token_type_ids" in accepted
         self._by_length = reads_padding(self.core.config)
-        # Without a head, nothing reads it; tags and masked words are read where they are.
-        elsewhere = self.core.base_model is self.core or is_a(core, "ForTokenClassification", "ForMaskedLM")
+        # Without a head, nothing reads it.
+        elsewhere = self.core.base_model is self.core or is_a(core, *_AT_PLACES)
         self._reads_padding = self._by_length and not elsewhere
         self._offset = family_of(self.core).position_offset if "position_ids" in accepted else 0
 
