@@ -130,7 +130,11 @@ def parts(table: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _about(table: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The claims, without those about a method that all of these runs leave out."""
     out = set.intersection(*({*one.get("without", ())} for one in runs))
-    return [claim for claim in table["claims"] if out.isdisjoint(claim.get(key) for key in ("above", "below", "than"))]
+    return [
+        claim
+        for claim in table.get("claims", ())
+        if out.isdisjoint(claim.get(key) for key in ("above", "below", "than"))
+    ]
 
 
 def wanted(table: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -1,14 +1,15 @@
 """raison cite."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from raison.cli import options
-from raison.cli.files import InFiles, cite_files, refuse_beside_data
+from raison.cli.files import InFiles, refuse_beside_data
 from raison.cli.files import show as show_files
 from raison.core.errors import DataError, InputError, RaisonError
 from raison.core.settings.fields import Setting
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from raison.core.results.citations import Citations
     from raison.data.question_rows import QuestionRow
     from raison.judging.citing import CiteEstimate
+    from raison.runs.files.folder import WrittenShards
 
 Told = TypeVar("Told")
 Question = Annotated[str | None, typer.Argument(help="The question; leave it out with --data.")]
@@ -85,7 +87,7 @@ def cite(
     if data and files.files.out is not None:
         given = {"QUESTION": question, "--source": source, "--answer": answer, "--html": html}
         refuse_beside_data(given | {"--estimate": estimate or None})
-        show_files(cite_files(data, citing, files), json)
+        show_files(_cited_files(data, citing, files), json)
         return
     files.refuse_without_data("give --data and --out DIR")
     file = _one_file(data)
@@ -104,6 +106,26 @@ def cite(
     else:
         for c in citations:
             _show(c)
+
+
+def _cited_files(data: Sequence[str], citing: Citing, files: InFiles) -> "WrittenShards":
+    """The citations for every question of files, in a folder."""
+    from raison.explaining.files.front import cite_file
+    from raison.studies.plans import load_entry
+
+    assert files.files.out is not None
+    load: partial[Any] = partial(load_entry, citing.entry)
+    return cite_file(
+        load(),
+        list(data),
+        files.files.out,
+        reading=files.reading,
+        format=files.files.format,
+        budget_hours=files.files.budget_hours,
+        sharing=files.sharing,
+        load=load,
+        **citing.options(),
+    )
 
 
 def _one_file(data: list[str] | None) -> Path | None:

@@ -1,19 +1,25 @@
 """raison explain."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from raison.cli import options
-from raison.cli.files import InFiles, explain_files, refuse_beside_data
+from raison.cli.files import InFiles, refuse_beside_data
 from raison.cli.files import show as show_files
 from raison.core.errors import InputError
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
 from raison.core.settings.fields import Setting
 from raison.explaining.settings import Settings
+from raison.studies.entries import StudyModel
+
+if TYPE_CHECKING:
+    from raison.runs.files.folder import WrittenShards
 
 Told = Explanation | GenerationExplanation | list[Explanation]
 Input = Annotated[
@@ -96,7 +102,7 @@ def explain(
     """Show which parts of a text made the model predict or write what it did; with --data, of every row of files."""
     if data:
         refuse_beside_data({"--pair": pair, "--document": document, "--html": html})
-        show_files(explain_files((*data, *(text or ())), entry, how, _contrast(contrast), files), json)
+        show_files(_explained_files((*data, *(text or ())), entry, how, _contrast(contrast), files), json)
         return
     files.refuse_without_data()
     from raison.studies.plans import load_entry
@@ -132,6 +138,43 @@ def _explained(model: Any, given: Any, how: Explaining, contrast: str | list[str
         threshold=how.threshold,
     )
     return told
+
+
+def _explained_files(
+    data: Sequence[str], entry: StudyModel, how: Explaining, contrast: str | list[str] | None, files: InFiles
+) -> "WrittenShards":
+    """The explanations of every row of files, in a folder."""
+    if files.files.out is None:
+        raise InputError("--data needs a folder for the explanations: give --out DIR.")
+    from raison.explaining.files.front import explain_file
+    from raison.explaining.generation import Writing
+    from raison.studies.plans import load_judged
+
+    return explain_file(
+        load_judged(entry),
+        list(data),
+        files.files.out,
+        how.method,
+        reading=files.reading,
+        unit=how.settings.unit,
+        units=how.texts.units,
+        language=how.texts.language,
+        target=how.settings.target,
+        of=how.settings.of,
+        removal=how.settings.removal,
+        seed=how.settings.seed,
+        truncate=how.settings.truncate,
+        precision=how.settings.precision,
+        select=how.select,
+        budget=how.budget,
+        threshold=how.threshold,
+        writing=Writing(how.writing.output, how.writing.max_new_tokens, contrast, how.writing.earlier),
+        chat=how.writing.chat,
+        format=files.files.format,
+        budget_hours=files.files.budget_hours,
+        sharing=files.sharing,
+        load=partial(load_judged, entry),
+    )
 
 
 def _tell(explanation: Told, html: Path | None, json: bool) -> None:

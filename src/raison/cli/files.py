@@ -1,10 +1,9 @@
-"""raison explain --data: every row of files, into a folder."""
+"""What the commands that work through files have in common: their options, and what they show of what is written."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,11 +14,7 @@ from raison.jobs.engine import Sharing
 from raison.runs.files.shards import Format
 
 if TYPE_CHECKING:
-    from raison.cli.cite import Citing
-    from raison.cli.explain import Explaining
-    from raison.explaining.generation import Contrast
     from raison.runs.files.folder import WrittenShards
-    from raison.studies.entries import StudyModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,64 +53,6 @@ def refuse_beside_data(for_texts: Mapping[str, object]) -> None:
     given = [name for name, value in for_texts.items() if value]
     if given:
         raise InputError(f"{', '.join(given)} is for one text, and --data explains files: leave it out.")
-
-
-def explain_files(
-    data: Sequence[str], entry: "StudyModel", how: "Explaining", contrast: "Contrast", files: InFiles
-) -> "WrittenShards":
-    """Explain the files. Raises RaisonError."""
-    from raison.explaining.files.front import explain_file
-    from raison.explaining.generation import Writing
-    from raison.studies.plans import load_judged
-
-    writing = Writing(how.writing.output, how.writing.max_new_tokens, contrast, how.writing.earlier)
-    if files.files.out is None:
-        raise InputError("--data needs a folder for the explanations: give --out DIR.")
-    return explain_file(
-        load_judged(entry),
-        list(data),
-        files.files.out,
-        how.method,
-        reading=files.reading,
-        unit=how.settings.unit,
-        units=how.texts.units,
-        language=how.texts.language,
-        target=how.settings.target,
-        of=how.settings.of,
-        removal=how.settings.removal,
-        seed=how.settings.seed,
-        truncate=how.settings.truncate,
-        precision=how.settings.precision,
-        select=how.select,
-        budget=how.budget,
-        threshold=how.threshold,
-        writing=writing,
-        chat=how.writing.chat,
-        format=files.files.format,
-        budget_hours=files.files.budget_hours,
-        sharing=files.sharing,
-        load=partial(load_judged, entry),
-    )
-
-
-def cite_files(data: Sequence[str], citing: "Citing", files: InFiles) -> "WrittenShards":
-    """Cite for every question of files. Raises RaisonError."""
-    from raison.explaining.files.front import cite_file
-    from raison.studies.plans import load_entry
-
-    assert files.files.out is not None
-    load: partial[Any] = partial(load_entry, citing.entry)
-    return cite_file(
-        load(),
-        list(data),
-        files.files.out,
-        reading=files.reading,
-        format=files.files.format,
-        budget_hours=files.files.budget_hours,
-        sharing=files.sharing,
-        load=load,
-        **citing.options(),
-    )
 
 
 def show(written: "WrittenShards", json: bool) -> None:
