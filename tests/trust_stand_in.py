@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from raison.core.errors import InputError
-from raison.trust.records import Attacked, Similarity, Substituted
+from raison.trust.records import Attacked, BlockSimilarity, Substituted
 from raison.trust.works import TrustRequest, Works
 from tests.explained import of_words
 
@@ -74,7 +74,7 @@ class Stand:
 
     def similarities(
         self, request: TrustRequest, plan: Randomised, done: Collection[Any]
-    ) -> Iterator[list[Similarity]]:
+    ) -> Iterator[list[BlockSimilarity]]:
         for method in request.methods:
             for order in plan.orders:
                 for blocks in range(1, 4):
@@ -84,7 +84,7 @@ class Stand:
                         if left:
                             self._step(method, order, blocks, draw)
                             value = float("nan") if method == "saliency" and blocks == 3 and draw else len(method) / 20
-                            yield [Similarity(*key[:3], 3, *key[3:], value, value, 0.2) for key in left]
+                            yield [BlockSimilarity(*key[:3], 3, *key[3:], value, value, 0.2) for key in left]
 
     def attacked(
         self, request: TrustRequest, plans: Sequence[Attack], done: Collection[Any]

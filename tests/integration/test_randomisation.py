@@ -26,7 +26,7 @@ from raison.models.stack.blocks import drawn_values, find_blocks
 from raison.numerics.measures.agreement import kendall, spearman, top_k_overlap
 from raison.trust import randomisation
 from raison.trust.randomisation import Randomisation, records, similarities, without_parameters
-from raison.trust.records import Similarity
+from raison.trust.records import BlockSimilarity
 from tests.tiny import QUESTIONS, TINY, build_answering, build_language_model, build_writer
 from tests.unit.models.stack.test_tap_isolation import snapshot
 
@@ -99,7 +99,7 @@ def tiny(name: str = "bert") -> Classifier:
 
 def all_of(
     model: Classifier, methods: Sequence[str | Method], plan: Randomisation, texts: Sequence[object] = SENTENCES
-) -> list[Similarity]:
+) -> list[BlockSimilarity]:
     units = similarities(model, list(texts), methods, SETTINGS, plan)  # type: ignore[arg-type]
     return [record for unit in units for record in unit]
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from raison.core.inputs.unit import Granularity
 from raison.core.settings.fields import Setting
-from raison.core.settings.tables import FLAT, Table
+from raison.core.settings.tables import FLAT, TableReading
 from raison.core.targets.choices import Explained
 from raison.data import Wanted
 from raison.data.known_features import DEFAULT_WORDS, Position
@@ -97,7 +97,7 @@ class StudyData:
     source: str
     split: str = "test"
     limit: Count = None
-    wanted: Annotated[Wanted, Table(flat=True, without=_NO_CONTRAST)] = Wanted()  # noqa: RUF009
+    wanted: Annotated[Wanted, TableReading(flat=True, without=_NO_CONTRAST)] = Wanted()  # noqa: RUF009
     known_features: KnownFeatures | None = None
     sample: int | None = None
     longest: Count = None
@@ -145,7 +145,9 @@ class StudyModel:
     max_cost: MaxCost = None
     price_in: PriceIn = 0.0
     price_out: PriceOut = 0.0
-    made: Annotated[Made | None, Table(without={"progress": "progress cannot be set here: leave it out."})] = None
+    made: Annotated[Made | None, TableReading(without={"progress": "progress cannot be set here: leave it out."})] = (
+        None
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from raison.models.derived.randomised import RandomisedModels
 from raison.models.stack.blocks import How, check_how, find_blocks
 from raison.numerics.measures.agreement import kendall, spearman, top_k_overlap
 from raison.numerics.measures.ranking import check_share
-from raison.trust.records import Order, Similarity, SimilarityKey
+from raison.trust.records import BlockSimilarity, Order, SimilarityKey
 
 CHUNK = 16
 """Number of texts that are explained and yielded together. Fixed, so that a resumed run repeats the same batches."""
@@ -73,7 +73,7 @@ def similarities(
     *,
     done: Container[SimilarityKey] = frozenset(),
     advance: Callable[[int], None] = lambda _records: None,
-) -> Iterator[list[Similarity]]:
+) -> Iterator[list[BlockSimilarity]]:
     """Similarities between the explanations of the model and of its randomised copies, as units of work are finished.
 
     A unit of work is one method, order, number of blocks and draw over a chunk of 16 texts. `done` holds the keys of
@@ -181,7 +181,7 @@ class _Chunk:
     batches: dict[tuple[int, ...], Batch] = field(default_factory=dict)
     originals: dict[tuple[str, tuple[int, ...]], Scores] = field(default_factory=dict)
 
-    def units(self, method: Method, draw: int, done: Container[SimilarityKey]) -> Iterator[list[Similarity]]:
+    def units(self, method: Method, draw: int, done: Container[SimilarityKey]) -> Iterator[list[BlockSimilarity]]:
         """The records of each unit of work of one method and draw; an empty list for one that was done."""
         models = self.copies.of(draw)
         # States stored for another method's masks are not needed again.
@@ -202,11 +202,11 @@ class _Chunk:
                 # One block's copy at a time is enough.
                 models.drop_copies()
 
-    def _records(self, keys: Sequence[SimilarityKey], method: Method, scores: Scores) -> list[Similarity]:
+    def _records(self, keys: Sequence[SimilarityKey], method: Method, scores: Scores) -> list[BlockSimilarity]:
         top = self.copies.plan.top
         originals = self._original(tuple(key.text for key in keys), method)
         return [
-            Similarity(
+            BlockSimilarity(
                 method=key.method,
                 order=key.order,
                 blocks=key.blocks,

@@ -30,7 +30,7 @@ class AttackKey(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Similarity:
+class BlockSimilarity:
     """The similarity of explanations of a model and of the same model with randomised blocks.
 
     `blocks` counts, in the order "cascading", the randomised blocks, from the last back. In the order "independent" it

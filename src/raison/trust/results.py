@@ -1,6 +1,6 @@
 """Records of randomised blocks and attacks for one model on one data set, in its folder; never torch.
 
-    similarities.jsonl    one line per method, order, blocks, draw and text (raison.trust.records.Similarity)
+    similarities.jsonl    one line per method, order, blocks, draw and text (raison.trust.records.BlockSimilarity)
     attacks.jsonl         one line per method, attack, objective and text (raison.trust.records.Attacked)
     substitutions.jsonl   the explanations before and after words were replaced, with their texts
 
@@ -23,9 +23,9 @@ from raison.trust.records import (
     Attack,
     Attacked,
     AttackKey,
+    BlockSimilarity,
     Objective,
     Order,
-    Similarity,
     SimilarityKey,
     Substituted,
 )
@@ -121,7 +121,7 @@ class TrustRun:
     """One model on one data set. `header` is its entry in trust.json; `dropped` lines were broken."""
 
     header: TrustHead
-    similarities: Mapping[SimilarityKey, Similarity]
+    similarities: Mapping[SimilarityKey, BlockSimilarity]
     attacks: Mapping[AttackKey, Attacked]
     dropped: int = 0
 
@@ -224,7 +224,7 @@ def substituted(folder: Path, run: TrustRun, method: str) -> Substituted | None:
     return Substituted(worst, Explanation.from_dict(line["before"]), Explanation.from_dict(line["after"]))
 
 
-def plain(record: Similarity | Attacked) -> dict[str, Any]:
+def plain(record: BlockSimilarity | Attacked) -> dict[str, Any]:
     """A record as plain JSON values: NaN becomes None."""
     values: dict[str, Any] = plain_values(record.to_dict())
     return values
@@ -243,8 +243,8 @@ def _records(path: Path, make: Callable[[dict[str, Any]], R]) -> tuple[dict[Any,
     return records, dropped
 
 
-def _similarity(line: dict[str, Any]) -> Similarity:
-    return Similarity(**_values(line, Similarity, ("spearman", "kendall", "overlap")))
+def _similarity(line: dict[str, Any]) -> BlockSimilarity:
+    return BlockSimilarity(**_values(line, BlockSimilarity, ("spearman", "kendall", "overlap")))
 
 
 def _attacked(line: dict[str, Any]) -> Attacked:

@@ -14,7 +14,7 @@ from raison.explaining.attribution import Settings
 from raison.jobs.engine import Job
 from raison.jobs.store import RecordStore
 from raison.progress import Told
-from raison.trust.records import Attacked, Similarity, Substituted
+from raison.trust.records import Attacked, BlockSimilarity, Substituted
 from raison.trust.results import ATTACKS, SIMILARITIES, SUBSTITUTIONS, TrustHead, TrustRun, plain, read_run, store_of
 from raison.trust.works import TrustRequest, Work, Works
 
@@ -206,7 +206,9 @@ class Bench:
     def _request(self, work: Work) -> TrustRequest:
         return self.trial.request(self.model(), self.texts, work)
 
-    def _write(self, parts: Iterable[list[Similarity]] | Iterable[list[Attacked]], name: str, advance: Told) -> None:
+    def _write(
+        self, parts: Iterable[list[BlockSimilarity]] | Iterable[list[Attacked]], name: str, advance: Told
+    ) -> None:
         store = store_of(self.folder, self.entry.name, name, self.shard)
         for records in parts:
             store.append(plain(record) for record in records)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from raison.core.inputs.parts import Given
 from raison.core.model import LanguageModel
 from raison.explaining.attribution import Settings
-from raison.trust.records import Attacked, Similarity, Substituted
+from raison.trust.records import Attacked, BlockSimilarity, Substituted
 
 Work = Literal["randomisation", "embedding", "substitution"]
 
@@ -33,7 +33,7 @@ class Works:
     """
 
     settings: Mapping[Work, type[Any]]
-    similarities: Callable[[TrustRequest, Any, Collection[Any]], Iterator[list[Similarity]]]
+    similarities: Callable[[TrustRequest, Any, Collection[Any]], Iterator[list[BlockSimilarity]]]
     attacked: Callable[[TrustRequest, Sequence[Any], Collection[Any]], Iterator[list[Attacked]]]
     substituted: Callable[[TrustRequest, Any, Collection[Any]], Iterator[list[Substituted]]]
     unable: Mapping[Work, Callable[[TrustRequest], dict[str, str]]]

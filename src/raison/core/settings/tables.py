@@ -1,8 +1,8 @@
 """Reads tables of a file into records by their fields, and reports every mistake at once, one per line.
 
 A field that is a record, a list of records or a mapping to records is a table, a list of tables [[...]] or a table of
-tables. `Annotated[..., Setting(...)]` says what the other fields may hold (raison.core.settings.fields), `Table` how a
-table is read.
+tables. `Annotated[..., Setting(...)]` says what the other fields may hold (raison.core.settings.fields), `TableReading`
+how a table is read.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,7 +22,7 @@ _TABLES = "a list of tables, each under its own [[...]]"
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TableReading:
     """How a field's table is read.
 
     The entries of a `flat` record stand in the table around it. A mapping that takes the `rest` has every entry that no
@@ -37,7 +37,12 @@ class Table:
     without: Mapping[str, str] = field(default_factory=dict)
 
 
-FLAT, REST, WHOLE, KEY = Table(flat=True), Table(rest=True), Table(whole=True), Table(key=True)
+FLAT, REST, WHOLE, KEY = (
+    TableReading(flat=True),
+    TableReading(rest=True),
+    TableReading(whole=True),
+    TableReading(key=True),
+)
 
 
 def read(
@@ -51,10 +56,10 @@ def read(
     """The record that a table at the place `where` holds, and every mistake in it.
 
     With mistakes the record has what could be read, and defaults or empty values elsewhere: enough to look up names.
-    `without` is as in `Table`; `beside` has further names that a misspelt one may have meant.
+    `without` is as in `TableReading`; `beside` has further names that a misspelt one may have meant.
     """
     reader = _TableReader([], tuple(beside))
-    made = reader.record(record, table, where, Table(without=without or {}))
+    made = reader.record(record, table, where, TableReading(without=without or {}))
     return made, reader.mistakes
 
 
@@ -65,7 +70,7 @@ def read_written(record: type[T], written: object, what: str, path: Path) -> T:
     mistake, in one line.
     """
     reader = _TableReader([], (), written=True)
-    made = reader.record(record, written, what, Table())
+    made = reader.record(record, written, what, TableReading())
     if reader.mistakes:
         more = f" ({len(reader.mistakes) - 1} further mistakes.)" if len(reader.mistakes) > 1 else ""
         raise DataError(f"cannot read {path}: {reader.mistakes[0]}{more}")
@@ -86,7 +91,7 @@ class _TableReader:
     beside: tuple[str, ...]
     written: bool = False
 
-    def record(self, kind: Any, table: object, where: str, how: Table, key: str = "") -> Any:
+    def record(self, kind: Any, table: object, where: str, how: TableReading, key: str = "") -> Any:
         """A record of a whole table."""
         if not isinstance(table, Mapping):
             self.mistakes.append(f"{where}: it is {table!r:.80}; give a table.")
@@ -124,7 +129,7 @@ class _TableReader:
                 self.mistakes.extend(f"{where}: {line}" for line in str(error).split(MISTAKE))
         return _emptied(kind, values)
 
-    def entry(self, one: Field, how: Table, value: object, where: str, values: dict[str, object]) -> None:
+    def entry(self, one: Field, how: TableReading, value: object, where: str, values: dict[str, object]) -> None:
         """Put the value of a field, which is there, among the record's values."""
         name, inner = one.name, _record_in(one.hint)
         blank = not self.written and (value is None or (isinstance(value, str) and not value.strip()))
@@ -155,10 +160,10 @@ def _keys(kind: type) -> tuple[str, ...]:
 
 
 @cache
-def _how(kind: type, name: str) -> Table:
+def _how(kind: type, name: str) -> TableReading:
     hint = get_type_hints(kind, include_extras=True)[name]
     extras = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
-    return next((extra for extra in extras if isinstance(extra, Table)), Table())
+    return next((extra for extra in extras if isinstance(extra, TableReading)), TableReading())
 
 
 def _takes_rest(kind: type) -> bool:

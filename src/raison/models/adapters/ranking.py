@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from raison.core.targets.ranking import before
 from raison.models.adapters.task_setup import TaskSetup
-from raison.models.passes.outputs.reads import Difference, Join
-from raison.models.passes.outputs.vectors import Nearer, Similarity
+from raison.models.passes.outputs.reads import Join, ReadDifference
+from raison.models.passes.outputs.vectors import Nearer, VectorSimilarity
 from raison.models.tokens.multi_input import Encoder, MultiInputEncoder, Read
 
 WANTED = "a query and two documents"
@@ -18,8 +18,8 @@ def ranking(use: TaskSetup, pad_id: int) -> TaskSetup:
     """
     inner: Encoder = use.encoder
     reads: tuple[Read, ...] = ((0, 1), (0, 2))
-    join: Join = Difference()
-    if isinstance(inner, MultiInputEncoder) and isinstance(use.join, Similarity):
+    join: Join = ReadDifference()
+    if isinstance(inner, MultiInputEncoder) and isinstance(use.join, VectorSimilarity):
         inner, reads, join = inner.inner, ((0,), (1,), (2,)), Nearer(use.join)
     encoder = MultiInputEncoder(inner, reads, pad_id, WANTED)
     return replace(use, encoder=encoder, head=replace(use.head, classes=(before(0, 1),)), join=join, strings=3)

@@ -5,7 +5,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from raison.core.errors import LoadError
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.task_setup import TaskSetup
-from raison.models.passes.outputs.vectors import CLASSES, Measure, Similarity, TextVectors, VectorHead
+from raison.models.passes.outputs.vectors import CLASSES, Measure, TextVectors, VectorHead, VectorSimilarity
 from raison.models.tokens.encoder import TextEncoder
 from raison.models.tokens.limits import max_tokens
 from raison.models.tokens.multi_input import MultiInputEncoder
@@ -31,4 +31,4 @@ def similarity(
         inner, APART, padding_id(tokenizer), "a pair of two strings, whose similarity is explained"
     )
     head = VectorHead(CLASSES, multi_label=False, vectors=vectors)
-    return Classifier(model, tokenizer, name, TaskSetup(encoder, head, join=Similarity(measure), strings=2))
+    return Classifier(model, tokenizer, name, TaskSetup(encoder, head, join=VectorSimilarity(measure), strings=2))

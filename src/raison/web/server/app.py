@@ -123,7 +123,7 @@ def _listing(app: FastAPI, served: ServedModels) -> None:
         return offered
 
     @app.get("/api/methods")
-    async def methods() -> facts.Catalogue:
+    async def methods() -> facts.MethodList:
         """The catalogue of methods."""
         return catalogue
 

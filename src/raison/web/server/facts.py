@@ -51,7 +51,7 @@ class MethodFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Catalogue:
+class MethodList:
     """All methods."""
 
     methods: tuple[MethodFacts, ...]
@@ -64,9 +64,9 @@ def offer(models: Mapping[str, Any], limits: Limits) -> Offer:
     return Offer(__version__, facts, limited)
 
 
-def catalogue() -> Catalogue:
+def catalogue() -> MethodList:
     """The answer of GET /api/methods."""
-    return Catalogue(tuple(_method(name, CATALOGUE.create(name)) for name in CATALOGUE.names))
+    return MethodList(tuple(_method(name, CATALOGUE.create(name)) for name in CATALOGUE.names))
 
 
 def _method(name: str, method: Method) -> MethodFacts:

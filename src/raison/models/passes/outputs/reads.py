@@ -30,7 +30,7 @@ class Join(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Difference(Join):
+class ReadDifference(Join):
     """By how much the number of one read is higher than that of another."""
 
     reads: ClassVar[int] = 2

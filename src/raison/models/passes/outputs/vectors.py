@@ -109,7 +109,7 @@ class VectorHead(Head):
 
 
 @dataclass(frozen=True, slots=True)
-class Similarity(Join):
+class VectorSimilarity(Join):
     """The cosine or the dot product of two texts' vectors."""
 
     measure: Measure
@@ -129,7 +129,7 @@ class Similarity(Join):
 class Nearer(Join):
     """By how much the first vector is more similar to the second than to the third."""
 
-    similarity: Similarity
+    similarity: VectorSimilarity
     reads: ClassVar[int] = 3
 
     def number(self, outputs: Sequence[Output]) -> Float[Tensor, "rows 1"]:

@@ -27,7 +27,7 @@ from raison.core.errors import InputError
 from raison.core.inputs.parts import Given
 from raison.core.model import LanguageModel, asked_of
 from raison.core.registry import label_of
-from raison.core.settings.tables import FLAT, Table
+from raison.core.settings.tables import FLAT, TableReading
 from raison.explaining.answers import Answers
 from raison.explaining.attribution import Settings
 from raison.explaining.attribution import check as check_method
@@ -102,8 +102,8 @@ class AuditFile:
     model: StudyModel
     data: StudyData
     methods: tuple[str, ...] | None = None
-    settings: Annotated[Settings, Table(without=PREDICTED)] = Settings()  # noqa: RUF009
-    texts: Annotated[AuditPlan, Table(without=_AS_CALLED)] = AuditPlan()
+    settings: Annotated[Settings, TableReading(without=PREDICTED)] = Settings()  # noqa: RUF009
+    texts: Annotated[AuditPlan, TableReading(without=_AS_CALLED)] = AuditPlan()
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from raison.runs.run import Run, head_of, open_run
 from raison.studies.file import Study
 from raison.studies.kinds.trainings.grids import TrainingRow
 from raison.studies.kinds.trainings.recipes import Recipes
-from raison.studies.kinds.trainings.records import MODELS, PLAIN, Explaining, RowKind, TrainingKey, TrainingRecord
+from raison.studies.kinds.trainings.records import MODELS, PLAIN, ExplanationCost, RowKind, TrainingKey, TrainingRecord
 from raison.studies.kinds.trainings.spec import Task, Trainings
 from raison.studies.labels import majority_of
 from raison.studies.plans import plan_of
@@ -264,7 +264,7 @@ def _explained(record: TrainingRecord, run: Run, judging: _Judging, method: str)
             info.label: tuple(line.scores[place] for line in lines) for place, info in enumerate(run.header.single)
         },
         groups={metric: tuple(run.groups[method, judging.seed, metric]) for metric in run.header.grouped},
-        explaining=Explaining(
+        explaining=ExplanationCost(
             tuple(line.costs.seconds for line in lines),
             tuple(line.costs.evaluations for line in lines),
             tuple(line.costs.gradients for line in lines),

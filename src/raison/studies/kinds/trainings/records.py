@@ -25,7 +25,7 @@ TrainingKey = tuple[str, str, str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Explaining:
+class ExplanationCost:
     """The cost of explaining each test text."""
 
     seconds: tuple[float, ...] = ()
@@ -56,7 +56,7 @@ class TrainingRecord:
     plain_accuracy: float
     history: Mapping[str, Any]
     training_seconds: float
-    explaining: Explaining = Explaining()
+    explaining: ExplanationCost = ExplanationCost()
 
     @property
     def key(self) -> TrainingKey:
@@ -86,7 +86,7 @@ class TrainingRecord:
             correct=tuple(int(value) for value in data["correct"]),
             plain_accuracy=_number(data["plain_accuracy"]),
             training_seconds=_number(data["training_seconds"]),
-            explaining=Explaining(
+            explaining=ExplanationCost(
                 **{name: tuple(_number(value) for value in values) for name, values in data["explaining"].items()}
             ),
         )

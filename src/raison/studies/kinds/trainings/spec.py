@@ -32,7 +32,7 @@ from typing import Annotated, Any, Literal
 from raison.core.errors import RaisonError
 from raison.core.registry import label_of
 from raison.core.settings.fields import fields_of
-from raison.core.settings.tables import FLAT, KEY, Table, read
+from raison.core.settings.tables import FLAT, KEY, TableReading, read
 from raison.methods import CATALOGUE as METHODS
 from raison.metrics import CATALOGUE as METRICS
 from raison.studies import parts
@@ -120,7 +120,7 @@ class TrainingsFile:
     trainings: tuple[TrainingTable, ...]
     seeds: Seeds = (0,)
     keep: bool = False
-    settings: Annotated[StudySettings, Table(without=_SEEDS)] = StudySettings()  # noqa: RUF009
+    settings: Annotated[StudySettings, TableReading(without=_SEEDS)] = StudySettings()  # noqa: RUF009
     plain: Mapping[str, Any] = field(default_factory=dict)
     training: Mapping[str, Any] = field(default_factory=dict)
     posthoc: tuple[PosthocTable, ...] = ()

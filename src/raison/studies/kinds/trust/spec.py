@@ -38,7 +38,7 @@ from typing import Annotated, Any, get_args
 
 from raison.core.registry import label_of
 from raison.core.settings.fields import Setting
-from raison.core.settings.tables import FLAT, REST, Table, read
+from raison.core.settings.tables import FLAT, REST, TableReading, read
 from raison.explaining.attribution import Settings
 from raison.methods import CATALOGUE
 from raison.studies import parts
@@ -86,7 +86,7 @@ class TrustFile:
     about: Annotated[About, FLAT]
     grid: Annotated[Grid, FLAT]
     methods: tuple[str, ...]
-    settings: Annotated[Settings, Table(without=PREDICTED)] = Settings()  # noqa: RUF009
+    settings: Annotated[Settings, TableReading(without=PREDICTED)] = Settings()  # noqa: RUF009
     randomisation: RandomisationTable | None = None
     attacks: AttacksTable | None = None
     claims: tuple[TrustClaim, ...] = ()

@@ -17,7 +17,7 @@ from raison.report.style.terminal_text import plain
 from raison.report.tables.records import Table
 from raison.studies.claims import verdicts
 from raison.studies.kinds.trainings.gains import mixed, transferred
-from raison.studies.kinds.trainings.records import Explaining, TrainingRecord, TrainingRuns
+from raison.studies.kinds.trainings.records import ExplanationCost, TrainingRecord, TrainingRuns
 from raison.studies.kinds.trainings.results import read as read_trainings
 from raison.studies.kinds.trainings.sections import accuracy_table, gain_tables, metric_tables, rate_tables, sections
 from raison.studies.kinds.trainings.tables import ColumnKey, deviation, scores
@@ -95,7 +95,7 @@ def record(row: dict[str, Any], place: ColumnKey, seed: int) -> TrainingRecord:
         plain_accuracy=11 / 12,
         history={"losses": losses} if row["kind"] == "training" else {},
         training_seconds=20.0 + seed + (row["settings"].get("texts") or 40),
-        explaining=Explaining((0.1,) * TEXTS, (5.0,) * TEXTS, (0.0,) * TEXTS) if explained else Explaining(),
+        explaining=ExplanationCost((0.1,) * TEXTS, (5.0,) * TEXTS, (0.0,) * TEXTS) if explained else ExplanationCost(),
     )
 
 

@@ -19,7 +19,7 @@ from raison.studies.kinds.trust.results import TrustRuns
 from raison.studies.kinds.trust.results import read as read_trust
 from raison.studies.kinds.trust.sections import area_tables, attack_tables, left_out, sections
 from raison.studies.reports import write
-from raison.trust.records import Attacked, Similarity
+from raison.trust.records import Attacked, BlockSimilarity
 from raison.trust.results import ATTACKS, SIMILARITIES, Variant, plain, store_of
 from raison.trust.tables import areas, at_blocks, curve, effects, held
 
@@ -77,14 +77,14 @@ def header(axis: str = "model", data: tuple[str, ...] = ("sst",)) -> dict[str, A
     }  # fmt: skip
 
 
-def similarity(method: str, order: str, blocks: int, of: int, draw: int, text: int) -> Similarity:
+def similarity(method: str, order: str, blocks: int, of: int, draw: int, text: int) -> BlockSimilarity:
     share = blocks / of if order == "cascading" else 0.5
     noise = 0.04 * math.sin(7 * text + 3 * blocks + draw)
     value = {"saliency": 0.05, "attention_rollout": 1 - 0.6 * share**2, STEADY: 1.0}[method] + noise * (
         method != STEADY
     )
     kendall = math.nan if text == 0 and method == "saliency" else value * 0.8
-    return Similarity(method, order, blocks, of, draw, text, value, kendall, max(value, 0.2))  # type: ignore[arg-type]
+    return BlockSimilarity(method, order, blocks, of, draw, text, value, kendall, max(value, 0.2))  # type: ignore[arg-type]
 
 
 def fill(folder: Path, axis: str = "model", data: tuple[str, ...] = ("sst",)) -> TrustRuns:
