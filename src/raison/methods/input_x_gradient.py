@@ -1,25 +1,17 @@
 """Input times gradient."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from raison.core.capabilities.embeddings import WordEmbeddings
-from raison.core.capability import Capability
-from raison.core.dims import Embeddings
-from raison.core.errors import UnknownNameError
-from raison.core.method import Cost, Method, Property, Rngs
-from raison.core.problem import Problem
-from raison.integration.slopes import gradients_at
-
-Features = Literal["sum", "norm"]
+from raison.core.method import Property
+from raison.integration.input_gradient import Features, InputGradient
 
 
 @dataclass(frozen=True)
-class InputXGradient(Method):
+class InputXGradient(InputGradient):
     """The first-order estimate of the effect of setting a token's word embedding to zero.
 
     score_t = e_t . d v / d e_t (the baseline called gradient times input in Shrikumar et al. 2016 and 2017), with v the
@@ -41,36 +33,11 @@ class InputXGradient(Method):
     features: Features = "sum"
 
     reference: ClassVar[str] = "shrikumar2016not"
-    needs: ClassVar[frozenset[type[Capability]]] = frozenset({WordEmbeddings})
     properties: ClassVar[frozenset[Property]] = frozenset(
         {Property.TOKENWISE, Property.SIGNED, Property.DUMMY, Property.DIFFERENTIABLE}
     )
-    passes: ClassVar[str] = "1 forward + 1 backward"
 
-    def __post_init__(self) -> None:
-        if self.features not in get_args(Features):
-            raise UnknownNameError("features of input_x_gradient", self.features, get_args(Features))
-
-    def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
-        encoding = problem.encoding
-        embeds = problem.model.ask(WordEmbeddings).embed(encoding).detach()
-        point = torch.ones(1, dtype=torch.float64)
-        # A path of one point, the input itself.
-        gradients, _ = problem.path_gradients(
-            lambda text, points: embeds[text].expand(len(points), -1, -1), point, point
-        )
-        scores = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
-        for text, gradient in enumerate(gradients):
-            features = embeds[text, : len(gradient)].cpu().double()
-            scores[text, : len(gradient)] = self._reduced(features * gradient.double())
-        return scores
-
-    def scores_at(self, problem: Problem, embeds: Embeddings) -> Float[Tensor, "batch scored"]:
-        """See Method.scores_at."""
-        return self._reduced((embeds * gradients_at(problem, embeds)).double())
-
-    def cost(self, units: int) -> Cost:
-        return Cost(forwards=1, backwards=1)
-
-    def _reduced(self, products: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows"]:
-        return products.sum(-1) if self.features == "sum" else products.norm(dim=-1)
+    def of_features(
+        self, embeds: Float[Tensor, "*rows hidden"], gradients: Float[Tensor, "*rows hidden"]
+    ) -> Float[Tensor, "*rows hidden"]:
+        return embeds * gradients

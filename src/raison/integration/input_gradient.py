@@ -1,0 +1,69 @@
+"""Methods that read scores off the gradient at the input: in batches, or for given embeddings with a gradient."""
+
+from abc import abstractmethod
+from typing import ClassVar, Literal, get_args
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from raison.core.capabilities.embeddings import WordEmbeddings
+from raison.core.capability import Capability
+from raison.core.dims import Embeddings
+from raison.core.errors import UnknownNameError
+from raison.core.method import Cost, Method, Rngs
+from raison.core.problem import Problem
+from raison.core.registry import name_of
+from raison.integration.slopes import gradients_at
+
+Features = Literal["norm", "sum"]
+"""How the features of an embedding become one score."""
+
+
+class InputGradient(Method):
+    """A method whose scores follow from a token's word embedding and its gradient. The settings include `features`."""
+
+    needs: ClassVar[frozenset[type[Capability]]] = frozenset({WordEmbeddings})
+    passes: ClassVar[str] = "1 forward + 1 backward"
+
+    @property
+    @abstractmethod
+    def features(self) -> Features:
+        """How a token's features become one score."""
+
+    @abstractmethod
+    def of_features(
+        self, embeds: Float[Tensor, "*rows hidden"], gradients: Float[Tensor, "*rows hidden"]
+    ) -> Float[Tensor, "*rows hidden"]:
+        """What is reduced, feature by feature."""
+
+    def __post_init__(self) -> None:
+        if self.features not in get_args(Features):
+            raise UnknownNameError(f"features of {name_of(self)}", self.features, get_args(Features))
+
+    def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
+        encoding = problem.encoding
+        embeds = problem.model.ask(WordEmbeddings).embed(encoding).detach()
+        point = torch.ones(1, dtype=torch.float64)
+        # A path of one point, the input itself.
+        gradients, _ = problem.path_gradients(
+            lambda text, points: embeds[text].expand(len(points), -1, -1), point, point
+        )
+        scores = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
+        for text, gradient in enumerate(gradients):
+            own = embeds[text, : len(gradient)].cpu()
+            scores[text, : len(gradient)] = self._reduced(own.double(), gradient.double())
+        return scores
+
+    def scores_at(self, problem: Problem, embeds: Embeddings) -> Float[Tensor, "batch scored"]:
+        """See Method.scores_at. A norm has no derivative where it is zero; zero is used there."""
+        return self._reduced(embeds.double(), gradients_at(problem, embeds).double())
+
+    def cost(self, units: int) -> Cost:
+        return Cost(forwards=1, backwards=1)
+
+    def _reduced(
+        self, embeds: Float[Tensor, "*rows hidden"], gradients: Float[Tensor, "*rows hidden"]
+    ) -> Float[Tensor, "*rows"]:
+        features = self.of_features(embeds, gradients)
+        return features.sum(-1) if self.features == "sum" else features.norm(dim=-1)
