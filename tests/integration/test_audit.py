@@ -17,7 +17,7 @@ from raison.explaining.attribution import Settings
 from raison.models.adapters.classifier import Classifier
 from raison.report.pages.writing import shown
 from raison.report.style.terminal_text import plain
-from raison.studies.kinds.audit import work
+from raison.studies.kinds.audit import results, work
 from raison.studies.kinds.audit.results import Audit
 from raison.studies.kinds.audit.results import read as read_audit
 from raison.studies.kinds.audit.sections import file_of, sections
@@ -156,27 +156,30 @@ def test_what_cannot_be_audited_is_one_clear_line(folder: Path, tmp_path: Path) 
     assert (tmp_path / "full" / "mine.txt").read_text() == "mine"
 
 
-FINISHED = [("occlusion", 4, "occlusion"), (None, 4, None), ("lime", 5, None)]
-"""What is recommended, of how many texts four are audited, and what auto then knows."""
-
-
-def recommending(method: str | None, texts: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Audits of four texts recommend a method, and have so many texts to audit."""
+def recommending(method: str | None, texts: int, unfit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Audits of four texts recommend a method, have so many texts to audit, and may be unfit for auto."""
 
     def told(folder: Path) -> Audit:
         audited = read_audit(folder)
         return replace(audited, recommended=method, header=replace(audited.header, texts=texts))
 
     monkeypatch.setattr(work, "read", told)
+    monkeypatch.setattr(results, "unfit_for_auto", lambda chosen, table: unfit)
 
 
 @pytest.mark.parametrize(
-    ("method", "texts", "known"), [("occlusion", 4, "occlusion"), (None, 4, None), ("lime", 5, None)]
+    ("method", "texts", "unfit", "known"),
+    [
+        ("occlusion", 4, "", "occlusion"),
+        ("occlusion", 4, "it rests on few texts", None),
+        (None, 4, "", None),
+        ("lime", 5, "", None),
+    ],
 )
 def test_what_a_finished_audit_recommends_is_known_to_auto(
-    method: str | None, texts: int, known: str | None, folder: Path, monkeypatch: pytest.MonkeyPatch
+    method: str | None, texts: int, unfit: str, known: str | None, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recommending(method, texts, monkeypatch)
+    recommending(method, texts, unfit, monkeypatch)
     raison.audit(model(), TEXTS, METHODS, out=folder, plan=PLAN, data="four texts", progress=False)
     assert advice.advised(model()) == known
     e = raison.explain(model(), TEXTS[0])
@@ -186,7 +189,7 @@ def test_what_a_finished_audit_recommends_is_known_to_auto(
 def test_a_cache_that_cannot_be_written_does_not_lose_an_audit(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recommending("occlusion", 4, monkeypatch)
+    recommending("occlusion", 4, "", monkeypatch)
     (tmp_path / "file").write_text("")
     monkeypatch.setattr(advice, "folder", lambda: tmp_path / "file" / "audits")
     with pytest.warns(UserWarning, match="method='auto' will not use this audit"):

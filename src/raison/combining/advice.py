@@ -21,7 +21,8 @@ from raison.models.adapters.classifier import text_classifier
 from raison.models.derived.identity import identity_of
 from raison.paths import cache_folder
 
-SCHEMA = 1
+SCHEMA = 2
+"""Those of schema 1 may rest on few texts, or on a comparison without kernel_shap."""
 LONGEST = 10_000
 """Maximum size of a file in bytes."""
 
@@ -59,7 +60,9 @@ def advised(model: LanguageModel) -> str | None:
         recommendation.mapping("identity")
     except (OSError, ValueError, DataError):
         return None
-    return str(recommendation.data["method"]) if recommendation.data["identity"] == identity_of(model) else None
+    held = recommendation.data
+    current = held.get("schema") == SCHEMA and held["identity"] == identity_of(model)
+    return str(held["method"]) if current else None
 
 
 def harmless(method: Method) -> bool:

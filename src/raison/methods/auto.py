@@ -36,7 +36,8 @@ class Auto(Method):
     For each text of n units the first of these that works:
 
     - shapley_exact, where the 2^n sets of units are within the `budget`.
-    - What an audit of this very model recommended (`raison audit`), if it costs no more than the budget.
+    - What an audit of this very model recommended (`raison audit`), if it costs no more than the budget. An audit of
+      fewer than 30 texts, or without kernel_shap, is not followed.
     - A method of one pass that the committed records show to be as faithful as kernel_shap: deep_lift, on encoders that
       classify, from so many words or tokens on (combining/evidence.json), where the model has what it needs and its
       terms sum up to what they should.

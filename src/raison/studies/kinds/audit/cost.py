@@ -18,7 +18,8 @@ from raison.methods import CATALOGUE
 from raison.metrics.harmless_change import HarmlessChange
 from raison.models.adapters.blackbox.function import BlackBox
 from raison.models.adapters.checks.throughput import Speed
-from raison.studies.kinds.audit.results import CHANGES, FAITHFULNESS, RANDOM
+from raison.studies.kinds.audit.recommendation import RANDOM
+from raison.studies.kinds.audit.results import CHANGES, FAITHFULNESS
 from raison.studies.kinds.audit.spec import Suite
 from raison.trust.attack_cost import attack_seconds
 from raison.trust.attacks import undifferentiable

@@ -24,7 +24,7 @@ from raison.core.settings.reading import plain_values
 from raison.core.settings.tables import read_written
 from raison.jobs.folder import AUDIT, read_marker
 from raison.jobs.store import RecordStore
-from raison.numerics.statistics.paired import against, difference
+from raison.numerics.statistics.paired import against
 from raison.report.style import phrases
 from raison.runs.agreement import PairAgreement, agreement_of
 from raison.runs.headers import Count, ModelHead
@@ -34,6 +34,14 @@ from raison.runs.run import SCHEMA, read_run
 from raison.runs.statistics import cost, subtract
 from raison.runs.table import comparison
 from raison.studies.folder import Claim, StudyHead, WrittenStudy, study_text
+from raison.studies.kinds.audit.recommendation import (
+    COMPREHENSIVE,
+    RANDOM,
+    SUFFICIENT,
+    faithfulness,
+    recommended,
+    unfit_for_auto,
+)
 from raison.trust.records import Order
 from raison.trust.results import TrustHead, TrustRun
 from raison.trust.results import read_run as read_trust_run
@@ -43,8 +51,7 @@ FOLDERS = (AUDIT,)
 HEADER = AUDIT.marker
 SPENT = "spent.jsonl"
 FAITHFULNESS, CHANGES, TRUST = "faithfulness", "changes", "trust"
-COMPREHENSIVE, SUFFICIENT, HARMLESS = "aopc_comprehensiveness", "aopc_sufficiency", "harmless_change"
-RANDOM = "random"
+HARMLESS = "harmless_change"
 _HOW = {
     "embedding": "by shifted word embeddings",
     "noise": "by the best of random shifts of that size",
@@ -56,6 +63,8 @@ _BORDER = {
     True: "the text does not change the score, or two documents have the same score",
 }
 ORDER: Order = "cascading"
+ANSWERED = "log-probability of the answer"
+"""What the number of a language model that writes is called."""
 
 Light = Literal["green", "amber", "red", "grey"]
 Question = Literal["faithful", "parameters", "changes", "attacks"]
@@ -151,8 +160,8 @@ class Audit(WrittenStudy):
         """Plain JSON values: the advice, and every verdict with its evidence."""
         methods = [asdict(one) for one in self.methods]
         alike = [{name: value for name, value in asdict(pair).items() if name != "cosines"} for pair in self.agreement]
-        values = {"recommended": self.recommended, "reason": self.reason, "methods": methods, "agreement": alike}
-        return plain_values(values)
+        values = {"recommended": self.recommended, "reason": self.reason, "unfit_for_auto": self.unfit_for_auto}
+        return plain_values(values | {"methods": methods, "agreement": alike})
 
     @property
     def left_out(self) -> list[tuple[str, str]]:
@@ -168,6 +177,13 @@ class Audit(WrittenStudy):
             if boundary := len(header.attacks.boundary):
                 listed.append((f"{boundary} of the attacked texts", _BORDER[bool(self.header.number)]))
         return listed
+
+    @property
+    def unfit_for_auto(self) -> str:
+        """Why method="auto" does not follow the recommendation; empty where it does, or where it has no part in it."""
+        if self.recommended is None or self.header.number == ANSWERED:
+            return ""
+        return unfit_for_auto(self.recommended, self.table)
 
     @property
     def title(self) -> str:
@@ -221,13 +237,13 @@ def read(folder: Path) -> Audit:
         for row in table.rows
         if row.method != RANDOM
     ]
-    recommended, reason = recommendation(judged, table)
+    chosen, reason = _advice(judged, table)
     order = {"green": 0, "amber": 1, "red": 2, "grey": 3}
-    judged.sort(key=lambda one: (one.method != recommended, order[one.light], -one.score.mean))
+    judged.sort(key=lambda one: (one.method != chosen, order[one.light], -one.score.mean))
     spent = sum(line["seconds"] for line in RecordStore(folder / SPENT).read().records)
     spent += sum(head.spent.values())
     alike = agreement_of(run)
-    return Audit(folder, head, text, table, tuple(judged), recommended, reason, trust, changes, alike, spent)
+    return Audit(folder, head, text, table, tuple(judged), chosen, reason, trust, changes, alike, spent)
 
 
 def places(_results: Audit, _claim: Claim) -> list[str]:
@@ -345,47 +361,15 @@ def _why(trust: TrustRun, part: str, method: str) -> str:
     return "; ".join(known) or "not measured yet"
 
 
-def recommendation(judged: Sequence[MethodAudit], table: Comparison) -> tuple[str | None, str]:
-    """The cheapest of the methods with the best light that are not worse than the most faithful one, see `_below`."""
+def _advice(judged: Sequence[MethodAudit], table: Comparison) -> tuple[str | None, str]:
+    """What is recommended of the methods with the best light, and why."""
     for light in ("green", "amber"):
-        able = [one for one in judged if one.light == light]
-        if able:
-            break
-    else:
-        return None, "No method passes: none is both more faithful than random scores and dependent on the model."
-    best = max(able, key=lambda one: one.score.mean)
-    alike = [one for one in able if one is best or not _below(_row(table, one.method), _row(table, best.method))]
-    chosen = min(alike, key=lambda one: one.passes)
-    seconds = f"{chosen.passes:,.0f} passes a text"
-    caution = "" if light == "green" else " No method passes without reservations: read the remarks."
-    if len(alike) == 1:
-        return chosen.method, f"The most faithful of the methods that pass, at {seconds}.{caution}"
-    row = _row(table, chosen.method)
-    like = [one.method for one in alike if one is not chosen and not _below(row, _row(table, one.method))]
-    return chosen.method, (
-        f"As faithful as {', '.join(like)}, within the intervals of comprehensiveness and of sufficiency over all "
-        f"shares, and the cheapest: {seconds}.{caution}"
-    )
-
-
-def _below(row: Scores, best: Scores) -> bool:
-    """Whether a method is worse on either count, or on both together: a gain on one must not hide a loss on the other.
-
-    Both counts are means over shares of 1 to 50 %; each is judged by the interval of the paired difference.
-    """
-    one, other = (np.array(faithfulness(each), dtype=np.float64)[:, None] for each in (row, best))
-    gaps = (
-        subtract(row[COMPREHENSIVE], best[COMPREHENSIVE]),
-        subtract(best[SUFFICIENT], row[SUFFICIENT]),
-        difference(one, other),
-    )
-    return any(finding_of(gap, "below") == "holds" for gap in gaps)
-
-
-def faithfulness(row: Scores) -> list[float]:
-    """Comprehensiveness minus sufficiency of each text."""
-    pairs = zip(row[COMPREHENSIVE].values, row[SUFFICIENT].values, strict=True)
-    return [more - less for more, less in pairs]
+        passing = {one.method: one.passes for one in judged if one.light == light}
+        if passing:
+            chosen, reason = recommended(passing, table)
+            caution = "" if light == "green" else " No method passes without reservations: read the remarks."
+            return chosen, reason + caution
+    return None, "No method passes: none is both more faithful than random scores and dependent on the model."
 
 
 def _gains(row: Scores, random: Scores) -> list[float]:

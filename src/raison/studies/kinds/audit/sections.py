@@ -30,14 +30,13 @@ from raison.report.tables.records import (
 from raison.report.tables.results import warnings
 from raison.runs.run import read_run
 from raison.runs.statistics import pareto
+from raison.studies.kinds.audit.recommendation import COMPREHENSIVE, SUFFICIENT
 from raison.studies.kinds.audit.results import (
-    COMPREHENSIVE,
     FAITHFULNESS,
     HALF,
     HARD,
     ORDER,
     STEADY,
-    SUFFICIENT,
     Audit,
     AuditHead,
     Finding,
@@ -178,7 +177,9 @@ def _advice(results: Audit) -> Advice:
     if results.recommended is None:
         return Advice("No method can be recommended.", results.reason, "red", counts)
     best = results.recommended
-    return Advice(f"Recommended: {best}.", results.reason, results[best].light, counts, file_of(best))
+    unfit = results.unfit_for_auto
+    reason = f'{results.reason} method="auto" does not follow this: {unfit}.' if unfit else results.reason
+    return Advice(f"Recommended: {best}.", reason, results[best].light, counts, file_of(best))
 
 
 def _verdicts(results: Audit, linked: bool) -> Table:

@@ -38,7 +38,8 @@ from raison.methods import CATALOGUE
 from raison.studies import parts
 from raison.studies.entries import PREDICTED, About, StudyData, StudyModel
 from raison.studies.file import MistakesError, entries_of
-from raison.studies.kinds.audit.results import CHANGES, COMPREHENSIVE, FAITHFULNESS, HARMLESS, SUFFICIENT
+from raison.studies.kinds.audit.recommendation import COMPREHENSIVE, SUFFICIENT
+from raison.studies.kinds.audit.results import CHANGES, FAITHFULNESS, HARMLESS
 from raison.studies.kinds.audit.subject import AuditSubject
 from raison.trust import calls
 from raison.trust.attack_settings import EmbeddingAttack

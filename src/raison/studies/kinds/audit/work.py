@@ -38,7 +38,7 @@ from raison.studies.file import Study, StudyError
 from raison.studies.folder import header_of as study_header
 from raison.studies.kind import EstimateTable, Kind
 from raison.studies.kinds.audit.cost import cost_of
-from raison.studies.kinds.audit.results import SPENT, TRUST, Audit, read
+from raison.studies.kinds.audit.results import ANSWERED, SPENT, TRUST, Audit, read
 from raison.studies.kinds.audit.spec import Audited, AuditPlan, Suite, suite_of, tools
 from raison.studies.kinds.audit.subject import AuditSubject, subject_of
 from raison.studies.made import described
@@ -132,7 +132,7 @@ def audit(
 def _remember(model: LanguageModel, audited: Audit) -> None:
     """Keep the recommendation of a finished audit for method="auto"; say so where that is not possible."""
     done, wanted = audited.progress
-    if audited.recommended is None or done < wanted:
+    if audited.recommended is None or done < wanted or audited.unfit_for_auto:
         return
     try:
         advice.remember(model, audited.recommended)
@@ -233,7 +233,7 @@ def _header(study: Study, model: LanguageModel, suite: Suite, limit: int | None)
 
 def _number(model: LanguageModel) -> str:
     """What a number is called; "" for classes."""
-    return {"number": model.classes[0], "statement": "log-probability of the answer"}.get(model.outputs, "")
+    return {"number": model.classes[0], "statement": ANSWERED}.get(model.outputs, "")
 
 
 def begin(_examined: Examined, _folder: Path, _sources: Sequence[Path]) -> None:

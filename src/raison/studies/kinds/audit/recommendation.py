@@ -1,0 +1,80 @@
+"""Which method an audit recommends, and whether method="auto" may follow it.
+
+benchmarks/audit_rule.py has what these rules recommend, by the number of texts, and what it costs.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from raison.core.results.scores import Comparison, Scores
+from raison.numerics.statistics.paired import FEW, Difference, difference
+from raison.report.style import phrases
+from raison.runs.judging import finding_of
+
+COMPREHENSIVE, SUFFICIENT = "aopc_comprehensiveness", "aopc_sufficiency"
+RANDOM = "random"
+KEPT = 0.8
+"""The share of the most faithful method's lead over random scores that a cheaper one has to keep."""
+BASE = "kernel_shap"
+"""What method="auto" falls back on."""
+
+
+def recommended(passing: Mapping[str, float], table: Comparison) -> tuple[str, str]:
+    """The cheapest method that surely keeps most of the lead of the most faithful one, and the reason.
+
+    `passing` has the passes per text of the methods with the best light, at least one. Surely means by the rule of
+    claims: with few texts it is hard to show, and then the most faithful method itself is recommended.
+    """
+    best = max(passing, key=lambda method: float(np.nanmean(faithfulness(table[method]))))
+    alike = [method for method in passing if method == best or _keeps(table[method], table[best], table[RANDOM])]
+    chosen = min(alike, key=lambda method: passing[method])
+    passes = f"{passing[chosen]:,.0f} passes a text"
+    if chosen != best:
+        return chosen, (
+            f"The cheapest of the methods that surely keep {KEPT:.0%} of the lead of {best}, the most faithful, over "
+            f"random scores, in comprehensiveness, in sufficiency and in both together: {passes}."
+        )
+    cheaper = any(cost < passing[best] for cost in passing.values())
+    lead = f" No cheaper one is sure to keep {KEPT:.0%} of its lead over random scores." if cheaper else ""
+    return chosen, f"The most faithful of the methods that pass, at {passes}.{lead}"
+
+
+def unfit_for_auto(chosen: str, table: Comparison) -> str:
+    """Why method="auto" does not follow a recommendation; empty where it does.
+
+    It would give up its own choice for a method that was compared with too little, or on too few texts.
+    """
+    if table.texts < FEW:
+        return f"it rests on {phrases.count(table.texts, 'text')}, of at least {FEW}"
+    if not any(_name(row.method) == BASE for row in table.rows):
+        return f"{_name(chosen)} was not compared with {BASE}, which auto falls back on"
+    return ""
+
+
+def faithfulness(row: Scores) -> list[float]:
+    """Comprehensiveness minus sufficiency of each text."""
+    pairs = zip(row[COMPREHENSIVE].values, row[SUFFICIENT].values, strict=True)
+    return [more - less for more, less in pairs]
+
+
+def _keeps(row: Scores, best: Scores, random: Scores) -> bool:
+    """Whether the difference from the best is surely smaller than what may be lost, on each count and on both."""
+    counts = zip(_higher_is_better(row), _higher_is_better(best), _higher_is_better(random), strict=True)
+    return all(finding_of(_above_the_least(*values), "above") == "holds" for values in counts)
+
+
+def _above_the_least(own: np.ndarray, best: np.ndarray, random: np.ndarray) -> Difference:
+    """By how much a method is above the least that it has to reach, text by text."""
+    lost = (1 - KEPT) * max(0.0, float(np.nanmean(best) - np.nanmean(random)))
+    return difference((own + lost)[:, None], best[:, None])
+
+
+def _higher_is_better(row: Scores) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Comprehensiveness, sufficiency with its sign changed, and their sum, text by text."""
+    more, less = (np.array(row[count].values, dtype=np.float64) for count in (COMPREHENSIVE, SUFFICIENT))
+    return more, -less, more - less
+
+
+def _name(method: str) -> str:
+    return method.partition("(")[0]
