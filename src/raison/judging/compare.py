@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from raison.combining.advice import advised
 from raison.core.errors import InputError, RaisonError, UnsupportedError
 from raison.core.inputs.parts import Spans
 from raison.core.inputs.unit import Granularity, Side
@@ -13,7 +14,7 @@ from raison.core.internals.precision import Precision
 from raison.core.method import Method
 from raison.core.metric import Metric
 from raison.core.model import LanguageModel, asked_of
-from raison.core.registry import label_of
+from raison.core.registry import label_of, name_of
 from raison.core.results.scores import Comparison
 from raison.core.targets.choices import EACH, TargetSpec
 from raison.explaining.answers import Answers, Rows, judged
@@ -198,7 +199,7 @@ class _ComparisonWork:
 
 def noted_header(plan: Plan) -> RunHead:
     """The header of a plan within larger work, with the cautions to report with its results."""
-    return header_of(plan, caution_of_texts(_unknown_shares(plan)))
+    return header_of(plan, _cautions(plan))
 
 
 def check_plan(plan: Plan, choosers: Sequence[AnyMetric] = ()) -> tuple[str, ...]:
@@ -215,7 +216,15 @@ def check_plan(plan: Plan, choosers: Sequence[AnyMetric] = ()) -> tuple[str, ...
         raise InputError(f"{len(plan.settings.target)} targets for {len(plan.texts)} texts: give one class per text.")
     _check_pairs(plan)
     _check_annotations(plan)
-    return caution_of_texts(_unknown_shares(plan))
+    return _cautions(plan)
+
+
+def _cautions(plan: Plan) -> tuple[str, ...]:
+    """What readers of the results have to know: tokens that the model does not know, and advice that auto follows."""
+    follows = any(name_of(row.method) == "auto" for row in plan.rows)
+    advice = advised(plan.model) if follows else None
+    told = () if advice is None else (f"auto follows an audit in this machine's cache, which recommended {advice}",)
+    return (*caution_of_texts(_unknown_shares(plan)), *told)
 
 
 def _check_pairs(plan: Plan) -> None:

@@ -36,6 +36,30 @@ def test_a_recommendation_is_taken_where_the_budget_allows(model: LanguageModel)
     assert raison.explain(model, "so good").method == "shapley_exact"
 
 
+def test_a_comparison_says_that_auto_followed_an_audit(model: LanguageModel) -> None:
+    """Its numbers are those of this machine's cache: elsewhere auto chooses another method."""
+
+    def warnings(*methods: str) -> tuple[str, ...]:
+        return raison.compare(model, [TEXT], methods, "sufficiency", progress=False).cautions
+
+    assert warnings("auto", "occlusion") == ()
+    remember(model, "saliency")
+    assert warnings("auto", "occlusion") == (
+        "auto follows an audit in this machine's cache, which recommended saliency",
+    )
+    assert warnings("occlusion") == ()
+
+
+@pytest.mark.parametrize("schema", [1, 3])
+def test_the_recommendation_of_another_version_counts_as_none(model: LanguageModel, schema: int) -> None:
+    """Schema 1 asked neither for 30 texts nor for a comparison with kernel_shap."""
+    remember(model, "occlusion")
+    place = kept(model)
+    assert place is not None
+    place.write_text(json.dumps(json.loads(place.read_text(encoding="utf-8")) | {"schema": schema}), encoding="utf-8")
+    assert advised(model) is None
+
+
 def test_a_changed_model_has_none(model: LanguageModel) -> None:
     remember(model, "occlusion")
     assert kept(model) is not None
