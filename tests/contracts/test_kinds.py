@@ -22,7 +22,7 @@ from raison.studies.file import Study, StudyError, read
 from raison.studies.folder import check_folder
 from raison.studies.kind import Kind, every, kind_of
 from raison.studies.reports import write
-from raison.studies.runner import examine, execute
+from raison.studies.runner import examine, execute, run, sources_of
 from tests.conftest import ALL
 from tests.folder_content import content, tree
 from tests.interruptions import Cut
@@ -178,6 +178,19 @@ def test_a_limit_makes_another_study(place: Path, whole: dict[str, Path], name: 
         check_folder(out, study, 3, False)
     with pytest.raises(DataError, match="holds another study"):
         check_folder(out, replace(study, text=study.text + "\n# a word"), 3, True)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_cannot_be_reused_is_refused_and_not_passed_over(
+    place: Path, whole: dict[str, Path], name: str, tmp_path: Path
+) -> None:
+    study = study_of(name, place)
+    if study.kind.work.REUSES:
+        assert sources_of(study, [whole[name]])
+        return
+    with pytest.raises(InputError, match=f"a study of kind {name} cannot reuse rows of other runs"):
+        run(study.path, tmp_path / "out", reuse=[whole["comparison"]])
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("name", NAMES)

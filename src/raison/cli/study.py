@@ -35,21 +35,20 @@ def run(
     resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted study.")] = False,
     reuse: Annotated[
         list[Path] | None,
-        typer.Option(help="Folder of a run or study whose finished rows are reused; may be repeated."),
+        typer.Option(help="Folder of a run or study whose finished rows a comparison reuses; may be repeated."),
     ] = None,
     json: options.Json = False,
 ) -> None:
     """Check the whole study, estimate its cost, and run it. A kill loses at most a few texts' work."""
-    from raison.runs.reuse import runs_in
     from raison.studies.file import read
     from raison.studies.folder import check_folder
-    from raison.studies.runner import examine, execute, folder_of
+    from raison.studies.runner import examine, execute, folder_of, sources_of
 
     study = read(file)
     folder = folder_of(study, out)
     # With a shard, another process may already have started in this folder.
     check_folder(folder, study, limit, resume or sharing.shard != WHOLE)
-    sources = runs_in(reuse or ())
+    sources = sources_of(study, reuse or ())
     examined = examine(study, limit, sources)
     _show(study.kind.work.estimate(examined), stderr=True)
     execute(examined, folder, sources=sources, sharing=sharing)

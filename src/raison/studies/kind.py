@@ -66,7 +66,9 @@ class Spec(Protocol):
 
 
 class KindWork(Protocol):
-    """work.py."""
+    """work.py. `REUSES` says whether rows of other runs can be taken over (`sources`); else there are none."""
+
+    REUSES: bool
 
     def examine(self, study: "Study", limit: int | None, sources: Sequence[Path]) -> Examined:
         """Check every model and data set. Raises StudyError with every problem found."""

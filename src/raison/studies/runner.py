@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from raison.core.errors import InputError
 from raison.jobs.engine import ALONE, Job, Shard, Sharing
 from raison.jobs.folder import beginning, working_in
 from raison.jobs.runner import perform
@@ -50,8 +51,21 @@ def run(
     folder = folder_of(study, out)
     # With a shard, another process may already have started in this folder.
     check_folder(folder, study, limit, resume or sharing.shard.count > 1)
-    sources = runs_in(reuse)
+    sources = sources_of(study, reuse)
     return execute(study.kind.work.examine(study, limit, sources), folder, progress, sources=sources, sharing=sharing)
+
+
+def sources_of(study: Study, reuse: Sequence[Path]) -> list[Path]:
+    """The runs in folders that a study is to reuse.
+
+    Raises InputError for a kind that cannot reuse any, and DataError for a folder without a run.
+    """
+    if reuse and not study.kind.work.REUSES:
+        raise InputError(
+            f"a study of kind {study.kind.name} cannot reuse rows of other runs: leave reuse out. To go on with its "
+            "own folder, resume it."
+        )
+    return runs_in(reuse)
 
 
 def folder_of(study: Study, out: str | Path | None) -> Path:

@@ -30,6 +30,8 @@ from raison.studies.labels import accuracy_of, write_labels
 from raison.studies.made import described
 from raison.studies.plans import Models, load_judged, plan_of, reasons_against, to_compute, unable
 
+REUSES = True
+
 
 @dataclass(frozen=True, kw_only=True)
 class Examined(kind.Examined):
