@@ -85,9 +85,9 @@ def test_passes_are_those_of_the_records() -> None:
         with gzip.open(file, "rt", encoding="utf-8") as lines:
             own = [record for record in map(json.loads, lines) if record["row"] == "auto"]
         found += [record["evaluations"] + 2 * record["gradients"] for record in own]
-    assert len(found) == 16
+    assert found, "one run begins with an a, and others do not"
     page = "<!-- passes auto; auto; a* -->?<!-- / -->"
-    assert findings.filled(page, ROWS, {"passes": findings.passes}) == page.replace("?", f"{sum(found) / 16:.0f}")
+    assert findings.filled(page, ROWS, {"passes": findings.passes}) == page.replace("?", f"{sum(found) / len(found):.0f}")
     with pytest.raises(findings.StaleError, match="no run of auto fits"):
         findings.passes(["auto", "auto", "nowhere*"])
 
