@@ -87,7 +87,9 @@ def test_passes_are_those_of_the_records() -> None:
         found += [record["evaluations"] + 2 * record["gradients"] for record in own]
     assert found, "one run begins with an a, and others do not"
     page = "<!-- passes auto; auto; a* -->?<!-- / -->"
-    assert findings.filled(page, ROWS, {"passes": findings.passes}) == page.replace("?", f"{sum(found) / len(found):.0f}")
+    assert findings.filled(page, ROWS, {"passes": findings.passes}) == page.replace(
+        "?", f"{sum(found) / len(found):.0f}"
+    )
     with pytest.raises(findings.StaleError, match="no run of auto fits"):
         findings.passes(["auto", "auto", "nowhere*"])
 

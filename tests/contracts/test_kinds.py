@@ -185,7 +185,7 @@ def test_what_cannot_be_reused_is_refused_and_not_passed_over(
     place: Path, whole: dict[str, Path], name: str, tmp_path: Path
 ) -> None:
     study = study_of(name, place)
-    if study.kind.work.REUSES:
+    if study.kind.reuses:
         assert sources_of(study, [whole[name]])
         return
     with pytest.raises(InputError, match=f"a study of kind {name} cannot reuse rows of other runs"):

@@ -66,9 +66,7 @@ class Spec(Protocol):
 
 
 class KindWork(Protocol):
-    """work.py. `REUSES` says whether rows of other runs can be taken over (`sources`); else there are none."""
-
-    REUSES: bool
+    """work.py. One that can take over rows of other runs (`sources`) says `REUSES = True`."""
 
     def examine(self, study: "Study", limit: int | None, sources: Sequence[Path]) -> Examined:
         """Check every model and data set. Raises StudyError with every problem found."""
@@ -125,6 +123,11 @@ class Kind:
     @property
     def sections(self) -> Sections:
         return _part(self.name, "sections")
+
+    @property
+    def reuses(self) -> bool:
+        """Whether rows of other runs can be taken over."""
+        return bool(getattr(self.work, "REUSES", False))
 
     @property
     def folder(self) -> folders.WorkKind:

@@ -60,7 +60,7 @@ def sources_of(study: Study, reuse: Sequence[Path]) -> list[Path]:
 
     Raises InputError for a kind that cannot reuse any, and DataError for a folder without a run.
     """
-    if reuse and not study.kind.work.REUSES:
+    if reuse and not study.kind.reuses:
         raise InputError(
             f"a study of kind {study.kind.name} cannot reuse rows of other runs: leave reuse out. To go on with its "
             "own folder, resume it."

@@ -25,8 +25,6 @@ from raison.studies.folder import header_of
 from raison.studies.kind import EstimateTable
 from raison.studies.plans import Models, load_named_model, unable, unreadable_texts
 
-REUSES = False
-
 FEW = 3
 
 

@@ -48,8 +48,6 @@ from raison.text.sourced import SourceTemplate
 from raison.trust.results import head_of
 from raison.trust.trial import Bench, entry_of
 
-REUSES = False
-
 
 @dataclass(frozen=True, kw_only=True)
 class Examined(kind.Examined):

@@ -28,8 +28,6 @@ from raison.studies.kind import EstimateTable
 from raison.studies.kinds.shortcuts.results import BOTH, PLANTED, RANDOM, Found, read, row_of, rows_of, store_of
 from raison.training.recipes.classifier import labels_of
 
-REUSES = False
-
 HELD_OUT = 500
 """Maximum number of rows for measuring a model's accuracy."""
 PENALTY, STEPS = 0.1, 200

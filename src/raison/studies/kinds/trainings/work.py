@@ -34,8 +34,6 @@ from raison.studies.kinds.trainings.spec import Task, Trainings
 from raison.studies.plans import reasons_against, unable
 from raison.studies.settings import as_values, make
 
-REUSES = False
-
 
 @dataclass(frozen=True, slots=True)
 class TaskData:

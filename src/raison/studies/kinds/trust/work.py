@@ -27,8 +27,6 @@ from raison.studies.plans import Models, learned_from, load_named_model, unable,
 from raison.trust.results import TrustRun, head_of
 from raison.trust.trial import Bench, entry_of, refused
 
-REUSES = False
-
 
 @dataclass(frozen=True, kw_only=True)
 class Examined(kind.Examined):
