@@ -85,6 +85,24 @@ class Explaining:
         float | None, Setting("With --target each: explain labels with at least this probability; 0.5 by default.")
     ] = None
 
+    def options(self) -> dict[str, Any]:
+        """The arguments that one text and files have in common."""
+        settings = self.settings
+        return {
+            "unit": settings.unit,
+            "units": self.texts.units,
+            "language": self.texts.language,
+            "target": settings.target,
+            "of": settings.of,
+            "removal": settings.removal,
+            "seed": settings.seed,
+            "truncate": settings.truncate,
+            "precision": settings.precision,
+            "select": self.select,
+            "budget": self.budget,
+            "threshold": self.threshold,
+        }
+
 
 @options.from_records
 def explain(
@@ -120,22 +138,11 @@ def _explained(model: Any, given: Any, how: Explaining, contrast: str | list[str
         model,
         given,
         how.method,
-        unit=how.settings.unit,
-        units=how.texts.units,
-        language=how.texts.language,
-        target=how.settings.target,
-        of=how.settings.of,
-        removal=how.settings.removal,
-        seed=how.settings.seed,
-        truncate=how.settings.truncate,
-        precision=how.settings.precision,
-        select=how.select,
-        budget=how.budget,
+        **how.options(),
         output=how.writing.output,
         max_new_tokens=how.writing.max_new_tokens,
         contrast=contrast,
         earlier=how.writing.earlier,
-        threshold=how.threshold,
     )
     return told
 
@@ -156,18 +163,7 @@ def _explained_files(
         files.files.out,
         how.method,
         reading=files.reading,
-        unit=how.settings.unit,
-        units=how.texts.units,
-        language=how.texts.language,
-        target=how.settings.target,
-        of=how.settings.of,
-        removal=how.settings.removal,
-        seed=how.settings.seed,
-        truncate=how.settings.truncate,
-        precision=how.settings.precision,
-        select=how.select,
-        budget=how.budget,
-        threshold=how.threshold,
+        **how.options(),
         writing=Writing(how.writing.output, how.writing.max_new_tokens, contrast, how.writing.earlier),
         chat=how.writing.chat,
         format=files.files.format,

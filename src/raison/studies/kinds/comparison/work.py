@@ -31,6 +31,7 @@ from raison.studies.made import described
 from raison.studies.plans import Models, load_judged, plan_of, reasons_against, to_compute, unable
 
 REUSES = True
+"""Rows of other runs can be taken over."""
 
 
 @dataclass(frozen=True, kw_only=True)
