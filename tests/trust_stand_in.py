@@ -99,7 +99,9 @@ class Stand:
         for plan in plans:
             for method in request.methods:
                 keys = [
-                    (method, attack, plan.objective, text) for text in (0, 2, 3) for attack in ("embedding", "noise")
+                    (method, attack, plan.objective, text)
+                    for text in (0, 2, 3)[: len(request.texts) - 1]
+                    for attack in ("embedding", "noise")
                 ]
                 left = [key for key in keys if key not in done]
                 if left:
@@ -111,7 +113,7 @@ class Stand:
 
     def substituted(self, request: TrustRequest, plan: Swaps, done: Collection[Any]) -> Iterator[list[Substituted]]:
         for method in request.methods:
-            keys = [(method, "substitution", "constrained", text) for text in (0, 2, 3)]
+            keys = [(method, "substitution", "constrained", text) for text in (0, 2, 3)[: len(request.texts) - 1]]
             left = [key for key in keys if key not in done]
             if left:
                 self._step(method, plan.swaps)

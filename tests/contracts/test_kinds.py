@@ -3,6 +3,7 @@
 A sixth kind of four files, in tests/kinds, is among them: nothing else knows it.
 """
 
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -181,15 +182,40 @@ def test_a_limit_makes_another_study(place: Path, whole: dict[str, Path], name: 
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_cannot_be_reused_is_refused_and_not_passed_over(
-    place: Path, whole: dict[str, Path], name: str, tmp_path: Path
+def test_finished_work_is_reused_and_nothing_is_done_again(
+    examined: dict[str, Any], whole: dict[str, Path], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    work: Any = Kind(name).work
+    wrapped, ran = counted(work, 0)
+    monkeypatch.setattr(work, "jobs", wrapped)
+    study, moved = examined[name].study, tmp_path / "moved"
+    shutil.copytree(whole[name], moved)
+    sources = sources_of(study, [moved])
+    out = execute(examined[name], tmp_path / "out", progress=False, sources=sources)
+    closing = {job.key for job in work.jobs(examined[name], out, None) if job.last}
+    assert set(ran) <= closing
+    assert told_alike(out) == told_alike(whole[name])
+    # Again, as on a resume, adds nothing.
+    before = tree(out)
+    work.begin(examined[name], out, sources)
+    assert tree(out) == before
+
+
+def told_alike(folder: Path) -> dict[str, object]:
+    """What a folder holds but for notes on where it comes from."""
+    # Of trainings records are taken over, not the explanations of single texts.
+    apart = ("reused.json", "trainings/")
+    found = {name: held for name, held in content(folder).items() if not any(one in name for one in apart)}
+    lines: dict[str, Any] = {name: held for name, held in found.items() if name.endswith(".jsonl")}
+    return found | {name: sorted(line.replace(', "reused": true', "") for line in lines[name]) for name in lines}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_folder_without_such_work_is_refused(place: Path, whole: dict[str, Path], name: str, tmp_path: Path) -> None:
     study = study_of(name, place)
-    if study.kind.reuses:
-        assert sources_of(study, [whole[name]])
-        return
-    with pytest.raises(InputError, match=f"a study of kind {name} cannot reuse rows of other runs"):
-        run(study.path, tmp_path / "out", reuse=[whole["comparison"]])
+    for other in (tmp_path / "nothing", place):
+        with pytest.raises(DataError, match="can reuse nothing from there: give the folder"):
+            run(study.path, tmp_path / "out", reuse=[other])
     assert not (tmp_path / "out").exists()
 
 

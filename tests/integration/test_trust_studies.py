@@ -1,14 +1,17 @@
 """Studies of trust with stand-ins for the work: whole, interrupted, broken; mistakes; then small ones with the work."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from raison.cli import app
 from raison.core.errors import DataError
+from raison.jobs.origins import REUSED
 from raison.studies.claims import verdicts
 from raison.studies.file import StudyError, read
 from raison.studies.folder import check_folder
@@ -17,7 +20,7 @@ from raison.studies.kinds.trust.work import Examined
 from raison.studies.reports import write
 from raison.studies.runner import examine, execute
 from raison.trust.calls import works as real_works
-from raison.trust.results import SIMILARITIES, Variant
+from raison.trust.results import ATTACKS, SIMILARITIES, Variant, store_of
 from tests.tiny import LABELS, TINY
 from tests.trust_stand_in import Randomised, Stand, Swaps
 
@@ -302,3 +305,53 @@ def test_the_work_itself_is_what_is_written(place: Path, tmp_path: Path) -> None
     assert found.randomised == ("saliency", "attention_rollout")
     assert {record.of for record in found.similarities.values()} == {found.blocks}
     assert any(abs(record.spearman) < 1 for record in found.similarities.values())
+
+
+def test_a_larger_study_takes_over_what_a_smaller_one_has(place: Path, tmp_path: Path) -> None:
+    small = execute(examine(read(place / "mini.toml"), 2), tmp_path / "small", progress=False)
+    text = (place / "mini.toml").read_text().replace('["saliency", ', '["occlusion", "saliency", ')
+    (place / "larger.toml").write_text(text.replace("draws = 2", 'draws = 3\nhow = "initial"'))
+    larger = examine(read(place / "larger.toml"), 3)
+    fresh = execute(larger, tmp_path / "fresh", progress=False)
+    grown = execute(larger, tmp_path / "grown", progress=False, sources=[small])
+    (known,), (found,), (plain,) = (read_trust(folder).runs.values() for folder in (small, grown, fresh))
+    assert found.missing == 0
+    assert found.attacks.keys() == plain.attacks.keys()
+    for key, record in plain.similarities.items():
+        assert found.similarities[key].spearman == pytest.approx(record.spearman, abs=1e-6, nan_ok=True)
+    for attack, attacked in plain.attacks.items():
+        assert found.attacks[attack].sum_change == pytest.approx(attacked.sum_change, abs=1e-4)
+    for name, of_it in ((SIMILARITIES, known.similarities), (ATTACKS, known.attacks)):
+        reused = [line for line in store_of(grown, found.name, name).read().records if line.get(REUSED)]
+        assert len(reused) == len(of_it) > 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [("seed = 3", "seed = 4"), ('unit = "word"', 'unit = "token"'), ("draws = 2", 'draws = 2\nhow = "permuted"')],
+)
+def test_what_another_seed_unit_or_plan_made_is_not_taken_over(
+    place: Path, tmp_path: Path, change: tuple[str, str]
+) -> None:
+    small = execute(examine(read(place / "mini.toml"), 2), tmp_path / "small", progress=False)
+    text = (place / "mini.toml").read_text()
+    assert change[0] in text
+    (place / "changed.toml").write_text(text.replace(*change))
+    grown = execute(examine(read(place / "changed.toml"), 2), tmp_path / "grown", progress=False, sources=[small])
+    lines = store_of(grown, "one--words", SIMILARITIES).read().records
+    assert lines
+    assert not any(line.get(REUSED) for line in lines)
+
+
+def test_another_model_of_the_name_is_another_origin(place: Path, tmp_path: Path) -> None:
+    small = execute(examine(read(place / "mini.toml"), 2), tmp_path / "small", progress=False)
+    model, tokenizer = TINY["bert"]()
+    with torch.no_grad():
+        model.classifier.weight[0, 0] += 1
+    moved = tmp_path / "moved"
+    for part in (model, tokenizer):
+        part.save_pretrained(moved / "tiny")
+    shutil.copy(place / "words.tsv", moved / "words.tsv")
+    (moved / "mini.toml").write_text(STUDY.replace("MODEL", str(moved / "tiny")))
+    other = execute(examine(read(moved / "mini.toml"), 2), tmp_path / "other", progress=False, sources=[small])
+    assert not any(line.get(REUSED) for line in store_of(other, "one--words", ATTACKS).read().records)

@@ -35,7 +35,7 @@ def run(
     resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted study.")] = False,
     reuse: Annotated[
         list[Path] | None,
-        typer.Option(help="Folder of a run or study whose finished rows a comparison reuses; may be repeated."),
+        typer.Option(help="Folder of a run or study whose finished work is reused; may be repeated."),
     ] = None,
     json: options.Json = False,
 ) -> None:

@@ -33,6 +33,12 @@ def of_several(identities: Mapping[str, Identity]) -> dict[str, str]:
     return {f"{part} of {name}": digest for name, digests in identities.items() for part, digest in digests.items()}
 
 
+def of_one(identity: Identity, name: str) -> dict[str, str]:
+    """The identity of one of several."""
+    ending = f" of {name}"
+    return {part.removesuffix(ending): digest for part, digest in identity.items() if part.endswith(ending)}
+
+
 def differing(known: Identity, requested: Identity) -> list[str]:
     """The names of the parts that differ."""
     return [part for part in dict.fromkeys([*requested, *known]) if known.get(part) != requested.get(part)]

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from raison.core.errors import DataError
 from raison.jobs.folder import STUDY, read_marker
 from raison.jobs.identity import CONFIGURATION, FILES, IDENTITY, SETTINGS, TOKENIZER, WEIGHTS, differing
+from raison.jobs.origins import stores_in
 from raison.jobs.store import write_whole
 from raison.runs.agreement import AgreementPair, add_pairs, pairs_in
 from raison.runs.headers import RunHead
@@ -24,14 +24,8 @@ _OWN = ("rows", "metrics")
 
 
 def runs_in(folders: Sequence[Path]) -> list[Path]:
-    """The runs' folders in these: each contains a run or a study. Raises DataError for one that contains neither."""
-    runs = []
-    for folder in folders:
-        inside = [folder] if (folder / HEADER).exists() else sorted(path.parent for path in folder.glob(f"*/{HEADER}"))
-        if not inside:
-            raise DataError(f"{folder} contains no run to reuse: give the folder of a run or a study.")
-        runs += inside
-    return runs
+    """The runs' folders in these: a folder may be a run, or contain some, as a study does."""
+    return [path.parent for folder in folders for path in stores_in(folder, HEADER)]
 
 
 def take_over(

@@ -66,7 +66,9 @@ class Spec(Protocol):
 
 
 class KindWork(Protocol):
-    """work.py. One that can take over rows of other runs (`sources`) says `REUSES = True`."""
+    """work.py. `sources` are folders that have files of REUSED, whose records are taken over."""
+
+    REUSED: tuple[str, ...]
 
     def examine(self, study: "Study", limit: int | None, sources: Sequence[Path]) -> Examined:
         """Check every model and data set. Raises StudyError with every problem found."""
@@ -123,11 +125,6 @@ class Kind:
     @property
     def sections(self) -> Sections:
         return _part(self.name, "sections")
-
-    @property
-    def reuses(self) -> bool:
-        """Whether rows of other runs can be taken over."""
-        return bool(getattr(self.work, "REUSES", False))
 
     @property
     def folder(self) -> folders.WorkKind:

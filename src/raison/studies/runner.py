@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from raison.core.errors import InputError
+from raison.core.errors import DataError
 from raison.jobs.engine import ALONE, Job, Shard, Sharing
 from raison.jobs.folder import beginning, working_in
+from raison.jobs.origins import stores_in
 from raison.jobs.runner import perform
 from raison.progress import Advance
-from raison.runs.reuse import runs_in
 from raison.studies.file import Study, read
 from raison.studies.folder import begin_study, check_folder, check_header
 from raison.studies.kind import Examined
@@ -39,8 +39,8 @@ def run(
         limit: use the first so many rows of every data set. Recorded: it is another study then.
         resume: go on with what `out` holds; the result equals that of a study that was never interrupted.
         progress: a progress bar on stderr, or a function that is told of finished parts.
-        reuse: folders of runs or studies: rows of the same method on the same model, texts and settings are taken over
-            from there, whole (raison.runs.reuse).
+        reuse: folders of runs or studies. What they have of this study's work is taken over: of comparisons whole rows
+            (raison.runs.reuse), otherwise single records of the same origin (raison.jobs.origins).
         sharing: this process's share of the work, or how many processes to start.
 
     Raises:
@@ -55,17 +55,16 @@ def run(
     return execute(study.kind.work.examine(study, limit, sources), folder, progress, sources=sources, sharing=sharing)
 
 
-def sources_of(study: Study, reuse: Sequence[Path]) -> list[Path]:
-    """The runs in folders that a study is to reuse.
-
-    Raises InputError for a kind that cannot reuse any, and DataError for a folder without a run.
-    """
-    if reuse and not study.kind.reuses:
-        raise InputError(
-            f"a study of kind {study.kind.name} cannot reuse rows of other runs: leave reuse out. To go on with its "
-            "own folder, resume it."
-        )
-    return runs_in(reuse)
+def sources_of(study: Study, reuse: Sequence[Path]) -> tuple[Path, ...]:
+    """The folders whose records a study is to reuse. Raises DataError for one without any."""
+    for folder in reuse:
+        if not any(stores_in(folder, name) for name in study.kind.work.REUSED):
+            files = " or ".join(study.kind.work.REUSED)
+            raise DataError(
+                f"{folder} contains no {files}, so a study of kind {study.kind.name} can reuse nothing from there: "
+                "give the folder of a run or a study with such a file."
+            )
+    return tuple(reuse)
 
 
 def folder_of(study: Study, out: str | Path | None) -> Path:

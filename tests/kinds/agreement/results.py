@@ -14,6 +14,7 @@ from raison.studies.claims import PairedSample
 from raison.studies.folder import Claim, StudyHead, WrittenStudy, read_header
 
 FOLDERS = (WorkKind("a study of agreement", "agreements.json"),)
+STORE = "agreements.jsonl"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +46,7 @@ class Agreements(WrittenStudy):
 
 def store_of(folder: Path, shard: int | None = None) -> RecordStore:
     """Where a process writes."""
-    return RecordStore(folder / "agreements.jsonl", shard)
+    return RecordStore(folder / STORE, shard)
 
 
 def read(folder: Path) -> Agreements:

@@ -1,17 +1,10 @@
 """The file of a study of agreement: how alike methods explain the texts of one data set.
 
-schema = 1
-kind = "agreement"
-title = "..."
 methods = ["occlusion", "saliency"]
 [model]
 name = "demo/sst2"
 [data]
 source = "sst2"
-[[claims]]
-says = "..."
-above = "occlusion & saliency"
-than = 0.2
 """
 
 from collections.abc import Mapping

@@ -6,13 +6,14 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from raison.studies.kinds.agreement.results import read, store_of  # type: ignore[import-not-found]
+from raison.studies.kinds.agreement.results import STORE, read, store_of  # type: ignore[import-not-found]
 
 from raison.data import Dataset
 from raison.data.digest import dataset_digest
 from raison.explaining.explain import explain
 from raison.jobs.engine import Job
-from raison.jobs.identity import DATA, IDENTITY, SETTINGS
+from raison.jobs.identity import DATA, IDENTITY, SETTINGS, digest_of
+from raison.jobs.origins import Origins
 from raison.methods import CATALOGUE
 from raison.models.derived.identity import identity_of
 from raison.numerics.measures.agreement import spearman
@@ -21,10 +22,11 @@ from raison.report.tables.records import Cell, Table
 from raison.studies import kind
 from raison.studies.data_loading import load_rows
 from raison.studies.file import Study, StudyError
-from raison.studies.folder import header_of
+from raison.studies.folder import header_of, versions
 from raison.studies.kind import EstimateTable
 from raison.studies.plans import Models, load_named_model, unable, unreadable_texts
 
+REUSED = (STORE,)
 FEW = 3
 
 
@@ -44,17 +46,21 @@ def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = (
     if reasons:
         raise StudyError(study.path, reasons)
     identity = {**identity_of(model), DATA: dataset_digest(data), SETTINGS: study.digest}
-    asked = {
-        "methods": list(spec.methods),
-        "texts": len(data),
-        "claims": [one.to_dict() for one in spec.claims],
-        IDENTITY: identity,
-    }
+    claims = [one.to_dict() for one in spec.claims]
+    asked = {"methods": list(spec.methods), "texts": len(data), "claims": claims, IDENTITY: identity}
     return Examined(study=study, header={**header_of(study, limit), **asked}, data=data)
 
 
-def begin(_examined: Examined, _folder: Path, _sources: Sequence[Path]) -> None:
-    """Nothing beside the header."""
+def begin(examined: Examined, folder: Path, sources: Sequence[Path]) -> None:
+    """Take over records."""
+    _origins(examined).take_over(store_of(folder), sources)
+
+
+def _origins(examined: Examined) -> Origins:
+    identity = {**examined.header[IDENTITY], DATA: "", SETTINGS: "", "versions": digest_of(versions())}
+    texts, pairs = examined.data.texts, examined.study.spec.pairs
+    keys = [(one, other, text) for one, other in pairs for text in range(len(texts))]
+    return Origins(("first", "second", "text"), {key: digest_of([identity, *key[:2], texts[key[2]]]) for key in keys})
 
 
 def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job]:
@@ -79,7 +85,7 @@ def _compare(examined: Examined, models: Models, folder: Path, shard: int | None
         for one, other in spec.pairs
         for text, a, b in zip(texts, scores[one], scores[other], strict=True)
     ]
-    store_of(folder, shard).append(lines)
+    store_of(folder, shard).append(map(_origins(examined).stamped, lines))
     told(len(texts))
 
 

@@ -30,12 +30,14 @@ from raison.models.derived.identity import files_identity, identity_of
 from raison.models.loading.load import as_classifier
 from raison.progress import Told
 from raison.report.tables.records import Cell, Table
-from raison.runs.run import open_run
+from raison.runs.reuse import runs_in, take_over
+from raison.runs.run import HEADER, open_run
 from raison.studies import kind
 from raison.studies.data_loading import load_rows
 from raison.studies.entries import StudyModel
 from raison.studies.file import Study, StudyError
 from raison.studies.folder import header_of as study_header
+from raison.studies.folder import versions
 from raison.studies.kind import EstimateTable, Kind
 from raison.studies.kinds.audit.cost import cost_of
 from raison.studies.kinds.audit.results import ANSWERED, SPENT, TRUST, Audit, read
@@ -45,8 +47,12 @@ from raison.studies.made import described
 from raison.studies.plans import load_judged
 from raison.studies.runner import execute
 from raison.text.sourced import SourceTemplate
-from raison.trust.results import head_of
-from raison.trust.trial import Bench, entry_of
+from raison.trust.bench import Bench
+from raison.trust.results import ATTACKS, SIMILARITIES, head_of
+from raison.trust.trial import entry_of
+
+REUSED = (HEADER, SIMILARITIES, ATTACKS)
+"""Files whose records can be taken over from other folders."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,26 +242,37 @@ def _number(model: LanguageModel) -> str:
     return {"number": model.classes[0], "statement": ANSWERED}.get(model.outputs, "")
 
 
-def begin(_examined: Examined, _folder: Path, _sources: Sequence[Path]) -> None:
-    """Nothing but the header."""
+def begin(examined: Examined, folder: Path, sources: Sequence[Path]) -> None:
+    """Take over rows of comparisons, and records of randomised blocks and attacks."""
+    if not sources:
+        return
+    for name, header in examined.parts.items():
+        take_over(open_run(header, folder / name), runs_in(sources))
+    _bench(examined, folder).take_over(sources)
 
 
 def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job]:
     """Faithfulness on all texts, harmless changes, randomised blocks and attacks on the first ones."""
-    suite, listed = examined.suite, []
+    listed = []
     for name, header in examined.parts.items():
         run = open_run(header, folder / name, shard)
         listed += [_timed(job, name, folder, shard) for job in jobs_of(partial(_plan, examined, name), run, name)]
-    bench = Bench(
-        suite.trial,
+    return listed + [_timed(job, TRUST, folder, shard) for job in _bench(examined, folder, shard).jobs()]
+
+
+def _bench(examined: Examined, folder: Path, shard: int | None = None) -> Bench:
+    known = examined.header[IDENTITY]
+    identity = {part: known[part] for part in known if part not in (DATA, SETTINGS)}
+    return Bench(
+        examined.suite.trial,
         examined.study.tools,
         lambda: examined.model,
-        suite.texts,
+        examined.suite.texts,
         head_of(examined.header["trust"]),
+        {**identity, "versions": digest_of(versions())},
         folder,
         shard,
     )
-    return listed + [_timed(job, TRUST, folder, shard) for job in bench.jobs()]
 
 
 def _plan(examined: Examined, name: str) -> Any:

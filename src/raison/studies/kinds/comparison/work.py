@@ -18,8 +18,8 @@ from raison.progress import Told
 from raison.report.tables.records import Cell, Table
 from raison.runs import agreement
 from raison.runs.headers import RunHead
-from raison.runs.reuse import rows_in, take_over
-from raison.runs.run import Run, open_run
+from raison.runs.reuse import rows_in, runs_in, take_over
+from raison.runs.run import HEADER, Run, open_run
 from raison.studies import kind
 from raison.studies.data_loading import load_all
 from raison.studies.entries import GridRun
@@ -30,8 +30,8 @@ from raison.studies.labels import accuracy_of, write_labels
 from raison.studies.made import described
 from raison.studies.plans import Models, load_judged, plan_of, reasons_against, to_compute, unable
 
-REUSES = True
-"""Rows of other runs can be taken over."""
+REUSED = (HEADER,)
+"""Files of runs whose rows can be taken over from other folders."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +88,7 @@ def examine(study: Study, limit: int | None = None, sources: Sequence[Path] = ()
                 if head is not None and plan is not None:
                     able = plan.model
                     headers[run.name] = head
-                    known[run.name] = rows_in(head, sources, models[key], agreement=spec.agreement)
+                    known[run.name] = rows_in(head, runs_in(sources), models[key], agreement=spec.agreement)
             computed += to_compute(request, known.get(run.name, set()))
         reasons += [f"[models.{key}]: {reason}" for reason in unable(able, computed)] if able is not None else []
         # The next one must not find this one in memory.
@@ -112,7 +112,7 @@ def begin(examined: Examined, folder: Path, sources: Sequence[Path]) -> None:
     spec = examined.study.spec
     for run in spec.grid.wanted if sources else ():
         there = open_run(examined.parts[run.name], folder / run.name)
-        take_over(there, sources, examined.header["models"][run.model], agreement=spec.agreement)
+        take_over(there, runs_in(sources), examined.header["models"][run.model], agreement=spec.agreement)
 
 
 def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job]:

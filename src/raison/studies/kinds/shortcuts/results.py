@@ -15,6 +15,7 @@ from raison.studies.claims import PairedSample
 from raison.studies.folder import Claim, StudyHead, WrittenStudy, read_header
 
 FOLDERS = (WorkKind("a study of shortcuts", "shortcuts.json"),)
+FOUND = "found.jsonl"
 PLANTED, BOTH = "planted", "both"
 """The rows of a share: the word in texts of one class, and in the same number of texts of all classes."""
 RANDOM = "random"
@@ -84,7 +85,7 @@ def row_of(name: str, share: float) -> str:
 
 def store_of(folder: Path, shard: int | None = None) -> RecordStore:
     """Where a process writes."""
-    return RecordStore(folder / "found.jsonl", shard)
+    return RecordStore(folder / FOUND, shard)
 
 
 def read(folder: Path) -> Findings:

@@ -15,7 +15,8 @@ from raison.core.errors import UnknownNameError
 from raison.data.digest import dataset_digest
 from raison.explaining.explain import explain
 from raison.jobs.engine import Job
-from raison.jobs.identity import DATA, IDENTITY, SETTINGS
+from raison.jobs.identity import DATA, IDENTITY, SETTINGS, digest_of
+from raison.jobs.origins import Origins
 from raison.models.loading.load import load
 from raison.progress import Told
 from raison.report.tables.records import Cell, Table
@@ -23,11 +24,23 @@ from raison.runs.words import Decisive, decisive
 from raison.studies import kind
 from raison.studies.data_loading import load_rows
 from raison.studies.file import Study, StudyError
-from raison.studies.folder import header_of
+from raison.studies.folder import header_of, versions
 from raison.studies.kind import EstimateTable
-from raison.studies.kinds.shortcuts.results import BOTH, PLANTED, RANDOM, Found, read, row_of, rows_of, store_of
+from raison.studies.kinds.shortcuts.results import (
+    BOTH,
+    FOUND,
+    PLANTED,
+    RANDOM,
+    Found,
+    read,
+    row_of,
+    rows_of,
+    store_of,
+)
 from raison.training.recipes.classifier import labels_of
 
+REUSED = (FOUND,)
+"""Stores whose records can be taken over from other folders."""
 HELD_OUT = 500
 """Maximum number of rows for measuring a model's accuracy."""
 PENALTY, STEPS = 0.1, 200
@@ -131,8 +144,22 @@ def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = (
     return Examined(study=study, header={**header_of(study, limit), **about}, rows=rows, classes=classes)
 
 
-def begin(_examined: Examined, _folder: Path, _sources: Sequence[Path]) -> None:
-    """Nothing beside the header."""
+def begin(examined: Examined, folder: Path, sources: Sequence[Path]) -> None:
+    """Take over records."""
+    if sources:
+        _origins(examined).take_over(store_of(folder), sources)
+
+
+def _origins(examined: Examined) -> Origins:
+    """What determines each record."""
+    spec, head = examined.study.spec, examined.header
+    shared = [head[IDENTITY][DATA], spec.word, spec.label, spec.rows, examined.classes, versions()]
+    keys = [(row, seed, 0) for seed in spec.seeds for row in head["rows"]]
+    # The explanations of the last model get the random scores.
+    last = [*shared, head["rows"][-1]]
+    drawn = [(RANDOM, seed, draw) for seed in spec.seeds for draw in range(spec.draws)]
+    digests = {key: digest_of([shared, key]) for key in keys} | {key: digest_of([last, key]) for key in drawn}
+    return Origins(("row", "seed", "draw"), digests)
 
 
 def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job]:
@@ -165,7 +192,7 @@ def _look(examined: Examined, folder: Path, shard: int | None, seed: int, advanc
         words = len(decisive(drawn))
         records.append(Found(RANDOM, seed, draw, found=words > 0, words=words))
         advance(1)
-    store_of(folder, shard).append(map(asdict, records))
+    store_of(folder, shard).append(map(_origins(examined).stamped, map(asdict, records)))
 
 
 def _planted(rows: LabelledTexts, word: str, classes: Sequence[int], count: int, seed: int) -> LabelledTexts:

@@ -14,6 +14,7 @@ from raison.core.registry import label_of
 from raison.data import Dataset
 from raison.jobs import disk
 from raison.jobs.folder import TRAINING
+from raison.jobs.origins import Origins
 from raison.jobs.store import RecordStore, read_record, write_record
 from raison.judging.compare import noted_header
 from raison.judging.work import execute
@@ -39,12 +40,13 @@ JUDGED = "judged"
 
 @dataclass(frozen=True, slots=True)
 class Workshop:
-    """Shared by all pairs: the data of each task (train, dev, test), and the existing records."""
+    """Shared by all pairs: the data of each task (train, dev, test), the existing records, and what determines all."""
 
     study: Study
     data: Mapping[str, tuple[Dataset, Dataset | None, Dataset]]
     folder: Path
     store: RecordStore
+    origins: Origins
     records: dict[TrainingKey, TrainingRecord]
 
     @property
@@ -61,7 +63,7 @@ class Workshop:
 
     def keep(self, records: list[TrainingRecord]) -> None:
         """Write records; they are on disk when this returns."""
-        self.store.append([record.to_dict() for record in records])
+        self.store.append([self.origins.stamped(record.to_dict()) for record in records])
         self.records.update({record.key: record for record in records})
 
     def place(self, task: Task, row: str, seed: int) -> Path:

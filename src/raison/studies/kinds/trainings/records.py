@@ -16,6 +16,7 @@ from raison.runs.task_accuracy import Labels
 from raison.studies.folder import Claim, StudyHead, WrittenStudy
 
 MODELS = "trainings"
+STORE = "trainings.jsonl"
 PLAIN: Final = "plain"
 """The row of the fine-tuned model itself."""
 
@@ -211,7 +212,7 @@ def read_records(folder: Path) -> tuple[dict[TrainingKey, TrainingRecord], int]:
 
 def store_of(folder: Path, shard: int | None = None) -> RecordStore:
     """Where a process writes its records; `shard` is its number where several share the work."""
-    return RecordStore(folder / "trainings.jsonl", shard)
+    return RecordStore(folder / STORE, shard)
 
 
 def _value(value: Any) -> Value:

@@ -15,7 +15,8 @@ from raison.data.digest import dataset_digest
 from raison.data.named import shared
 from raison.explaining.measuring import create_metrics
 from raison.jobs.engine import Job
-from raison.jobs.identity import DATA, IDENTITY, SETTINGS, digest_of, of_several
+from raison.jobs.identity import DATA, IDENTITY, SETTINGS, digest_of, of_one, of_several
+from raison.jobs.origins import Origins
 from raison.judging.evaluate import info_of
 from raison.methods import CATALOGUE
 from raison.models.derived.identity import base_identity
@@ -25,14 +26,17 @@ from raison.report.tables.records import Cell, Table
 from raison.studies import kind
 from raison.studies.data_loading import load_rows
 from raison.studies.file import Study, StudyError
-from raison.studies.folder import header_of
+from raison.studies.folder import header_of, versions
 from raison.studies.kind import EstimateTable
 from raison.studies.kinds.trainings.pair import Workshop, do_pair, is_through
 from raison.studies.kinds.trainings.recipes import Recipes, short_names
-from raison.studies.kinds.trainings.records import PLAIN, read_records, store_of
+from raison.studies.kinds.trainings.records import PLAIN, STORE, read_records, store_of
 from raison.studies.kinds.trainings.spec import Task, Trainings
 from raison.studies.plans import reasons_against, unable
 from raison.studies.settings import as_values, make
+
+REUSED = (STORE,)
+"""Stores whose records can be taken over from other folders."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +117,32 @@ def _reasons(spec: Trainings, task: Task, data: Mapping[str, TaskData], model: L
     return list(dict.fromkeys(reasons))
 
 
-def begin(_examined: Examined, _folder: Path, _sources: Sequence[Path]) -> None:
-    """Nothing beside the header."""
+def begin(examined: Examined, folder: Path, sources: Sequence[Path]) -> None:
+    """Take over records."""
+    if sources:
+        _origins(examined).take_over(store_of(folder), sources)
+
+
+def _origins(examined: Examined) -> Origins:
+    """What determines each record: the base, its data, the trainings, and how their models are judged."""
+    spec, head = examined.study.spec, examined.header
+    shared = [head["metrics"], versions()]
+    digests: dict[tuple[str, str, str, int], str] = {}
+    for task in spec.tasks.values():
+        learned = [task.kind, task.labels, of_one(head[IDENTITY], task.name)]
+        for test in task.tests:
+            judged = [examined.data[test].to_dict()["test"], asdict(spec.asked(task, test, (), 0).settings)]
+            for row in (row for row in head["rows"] if task.name in row["tasks"]):
+                made = [row[part] for part in ("kind", "method", "settings")] + [_student(row)]
+                digest = digest_of([shared, learned, head["rows"][0]["settings"], judged, made])
+                digests |= {(task.name, test, row["name"], seed): digest_of([digest, seed]) for seed in spec.seeds}
+    return Origins(("task", "test", "row", "seed"), digests)
+
+
+def _student(row: Mapping[str, Any]) -> dict[str, str]:
+    """The identity of the base from which a row's student starts, if it has one."""
+    simulates = any(criterion.startswith("sim") for criterion in row["criteria"])
+    return base_identity(row["settings"]["student"]) if simulates else {}
 
 
 def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job]:
@@ -122,7 +150,7 @@ def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job
     study, spec = examined.study, examined.study.spec
     records, _ = read_records(folder)
     data = {name: (part.train, part.dev, part.test) for name, part in examined.data.items()}
-    shop = Workshop(study, data, folder, store_of(folder, shard), records)
+    shop = Workshop(study, data, folder, store_of(folder, shard), _origins(examined), records)
     return [
         Job(
             f"{task.name}, seed {seed}",

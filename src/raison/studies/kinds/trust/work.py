@@ -12,7 +12,7 @@ from raison.core.model import LanguageModel
 from raison.data import Dataset
 from raison.data.digest import dataset_digest
 from raison.jobs.engine import Job
-from raison.jobs.identity import DATA, IDENTITY, SETTINGS, Identity, of_several
+from raison.jobs.identity import DATA, IDENTITY, SETTINGS, Identity, digest_of, of_one, of_several
 from raison.methods import CATALOGUE
 from raison.models.derived.identity import files_identity, identity_of
 from raison.report.tables.records import Cell, Table
@@ -20,12 +20,16 @@ from raison.studies import kind
 from raison.studies.data_loading import load_all
 from raison.studies.entries import GridRun
 from raison.studies.file import Study, StudyError
-from raison.studies.folder import header_of
+from raison.studies.folder import header_of, versions
 from raison.studies.kind import EstimateTable
 from raison.studies.made import described
 from raison.studies.plans import Models, learned_from, load_named_model, unable, unreadable_texts
-from raison.trust.results import TrustRun, head_of
-from raison.trust.trial import Bench, entry_of, refused
+from raison.trust.bench import Bench
+from raison.trust.results import ATTACKS, SIMILARITIES, TrustRun, head_of
+from raison.trust.trial import entry_of, refused
+
+REUSED = (SIMILARITIES, ATTACKS)
+"""Stores whose records can be taken over from other folders."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,19 +101,27 @@ def _entry(study: Study, model: LanguageModel, run: GridRun, data: Dataset) -> d
     return about | entry_of(study.spec.trial(run), study.tools, model, data.texts)
 
 
-def begin(_examined: Examined, _folder: Path, _sources: Sequence[Path]) -> None:
-    """Nothing beside the header."""
+def begin(examined: Examined, folder: Path, sources: Sequence[Path]) -> None:
+    """Take over records."""
+    for bench in _benches(examined, folder) if sources else ():
+        bench.take_over(sources)
 
 
 def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job]:
     """Of every run randomisation, attacks and substitution; one model in memory at a time."""
-    study, models, listed = examined.study, Models(), []
+    return [job for bench in _benches(examined, folder, shard) for job in bench.jobs()]
+
+
+def _benches(examined: Examined, folder: Path, shard: int | None = None) -> list[Bench]:
+    study, models, benches = examined.study, Models(), []
     entries = {entry["name"]: head_of(entry) for entry in examined.header["runs"]}
     for run in study.spec.grid.wanted:
         model = partial(models.predicting, study.spec.grid.models[run.model])
         texts, entry = examined.data[run.data].texts, entries[run.name]
-        listed += Bench(study.spec.trial(run), study.tools, model, texts, entry, folder, shard).jobs()
-    return listed
+        # Data of the model's name are among its parts; of them, single texts count.
+        known = {**of_one(examined.header[IDENTITY], run.model), DATA: "", "versions": digest_of(versions())}
+        benches.append(Bench(study.spec.trial(run), study.tools, model, texts, entry, known, folder, shard))
+    return benches
 
 
 def estimate(examined: Examined) -> EstimateTable:

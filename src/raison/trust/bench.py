@@ -1,0 +1,131 @@
+"""The jobs of a trial on one model and its texts, in a study's folder, and records that are taken over from others."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+from raison.core.inputs.parts import Given
+from raison.core.model import LanguageModel
+from raison.jobs.engine import Job
+from raison.jobs.identity import Identity
+from raison.jobs.origins import Origins
+from raison.progress import Told
+from raison.trust.origins import origins_of
+from raison.trust.records import Attacked, BlockSimilarity, Substituted
+from raison.trust.results import ATTACKS, SIMILARITIES, SUBSTITUTIONS, TrustHead, TrustRun, plain, read_run, store_of
+from raison.trust.trial import TrustTrial
+from raison.trust.works import TrustRequest, Work, Works
+
+CHUNK, FEW = 16, 8
+"""Number of texts per job of randomisation, as explained together by raison.trust.randomisation, and of substitution.
+"""
+DEAR = 10.0
+"""Approximate cost of an attack, in explanations."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A trial on one model and its texts, in a study's folder; `entry` is its entry in the header.
+
+    `model` is called when there is something to do. `identity` is the model's, with the versions of libraries. Records
+    go to the files of `shard`.
+    """
+
+    trial: TrustTrial
+    works: Works
+    model: Callable[[], LanguageModel]
+    texts: Sequence[Given]
+    entry: TrustHead
+    identity: Identity
+    folder: Path
+    shard: int | None = None
+
+    @cached_property
+    def origins(self) -> Mapping[str, Origins]:
+        """What determines each record, by the store's name."""
+        return origins_of(self.trial, self.texts, self.identity, TrustRun(self.entry, {}, {}))
+
+    def take_over(self, sources: Sequence[Path]) -> None:
+        """Copy the records that other folders have. Raises DataError."""
+        # Explanations first: a text with a record has both.
+        for name in (SUBSTITUTIONS, ATTACKS, SIMILARITIES):
+            self.origins[name].take_over(store_of(self.folder, self.entry.name, name), sources)
+
+    def jobs(self) -> list[Job]:
+        """All jobs, done or not. A record is written as soon as its part of the work is finished."""
+        known = read_run(self.folder, self.entry)
+        return [*self._randomising(known), *self._attacking(known), *self._exchanging(known)]
+
+    def _randomising(self, known: TrustRun) -> Iterator[Job]:
+        wanted = list(known.wanted_similarities())
+        for keys in _parts(wanted, lambda key: key.text // CHUNK):
+            run = partial(self._randomise, known, keys, set(wanted).difference(keys))
+            yield self._job("randomisation", keys, known.similarities, run)
+
+    def _attacking(self, known: TrustRun) -> Iterator[Job]:
+        wanted = [key for key in known.wanted_attacks() if key.attack != "substitution"]
+        for keys in _parts(wanted, lambda key: key.method):
+            yield self._job("attacks", keys, known.attacks, partial(self._attack, known, keys[0].method))
+
+    def _exchanging(self, known: TrustRun) -> Iterator[Job]:
+        wanted = [key for key in known.wanted_attacks() if key.attack == "substitution"]
+        for keys in _parts(wanted, lambda key: key.text // FEW):
+            run = partial(self._exchange, known, keys, set(wanted).difference(keys))
+            yield self._job("substitution", keys, known.attacks, run)
+
+    def _job(self, title: str, keys: Sequence[Any], known: Collection[Any], run: Callable[[Told], None]) -> Job:
+        name = self.entry.name
+        left = sum(key not in known for key in keys)
+        # The cost of everything, done or not: all processes that share the work must choose the same shares.
+        cost = len(keys) * (1.0 if title == "randomisation" else DEAR)
+        key = f"{title} {name} {tuple(keys[0])}"
+        return Job(key, f"{title}, {name}", run, lambda: not left, cost=cost, size=max(left, 1))
+
+    def _randomise(self, known: TrustRun, keys: Sequence[Any], others: Collection[Any], advance: Told) -> None:
+        assert self.trial.randomisation is not None, "no randomisation without its table"
+        request = replace(self._request("randomisation"), methods=known.randomised)
+        done = {*others, *(key for key in keys if key in known.similarities)}
+        similarities = self.works.similarities(request, self.trial.randomisation.plan, done)
+        self._write(similarities, SIMILARITIES, advance)
+
+    def _attack(self, known: TrustRun, method: str, advance: Told) -> None:
+        assert self.trial.attacks is not None, "no attack without its table"
+        request = replace(self._request("embedding"), methods=(method,))
+        self._write(self.works.attacked(request, self.trial.attacks.plans, known.attacks), ATTACKS, advance)
+
+    def _exchange(self, known: TrustRun, keys: Sequence[Any], others: Collection[Any], advance: Told) -> None:
+        assert self.trial.attacks is not None, "no attack without its table"
+        methods = tuple(dict.fromkeys(key.method for key in keys))
+        request = replace(self._request("substitution"), methods=methods)
+        done = {*others, *(key for key in keys if key in known.attacks)}
+        parts = self.works.substituted(request, self.trial.attacks.substitution, done)
+        self._write(self._kept(parts), ATTACKS, advance)
+
+    def _request(self, work: Work) -> TrustRequest:
+        return self.trial.request(self.model(), self.texts, work)
+
+    def _write(
+        self, parts: Iterable[list[BlockSimilarity]] | Iterable[list[Attacked]], name: str, advance: Told
+    ) -> None:
+        store, origins = store_of(self.folder, self.entry.name, name, self.shard), self.origins[name]
+        for records in parts:
+            store.append(origins.stamped(plain(record)) for record in records)
+            advance(len(records))
+
+    def _kept(self, parts: Iterable[list[Substituted]]) -> Iterator[list[Attacked]]:
+        """The records. Their explanations are written first, so that a text with a record has both."""
+        store = store_of(self.folder, self.entry.name, SUBSTITUTIONS, self.shard)
+        for part in parts:
+            changed = [one.to_dict() for one in part if one.record.steps]
+            store.append(self.origins[SUBSTITUTIONS].stamped(line) for line in changed)
+            yield [one.record for one in part]
+
+
+def _parts(keys: Sequence[Any], part: Callable[[Any], Any]) -> list[list[Any]]:
+    """The keys by what they share, in the order in which each first appears."""
+    groups: dict[Any, list[Any]] = {}
+    for key in keys:
+        groups.setdefault(part(key), []).append(key)
+    return list(groups.values())
