@@ -8,8 +8,8 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class OnePass:
-    """A method of one pass that is as faithful as kernel_shap with up to `passes`, on texts with at least so many
-    units.
+    """A method that runs once per text and is as faithful as kernel_shap with up to `passes`, on texts with at least so
+    many units.
 
     Shown on words and tokens of texts that models of this architecture classify. `gain` is the mean difference of
     AOPC comprehensiveness minus AOPC sufficiency, with its 95 % interval.

@@ -45,7 +45,7 @@ def options(
     if units * few.passes >= few.units * budget:
         yield Option(
             f"coarse_to_fine(samples={budget})",
-            f"coarse to fine, for {units} units are many for {budget} passes; no one-pass method is known to be as "
+            f"coarse to fine, because {units} units are many for {budget} passes; no cheaper method is known to be as "
             "faithful here",
         )
     yield Option(
@@ -70,7 +70,7 @@ def _architecture(model: LanguageModel) -> str | None:
 
 def _told(known: OnePass) -> str:
     return (
-        f"one pass, and on {known.architecture}s with {known.units} or more units as faithful as kernel_shap with up "
+        f"few passes, and on {known.architecture}s with {known.units} or more units as faithful as kernel_shap with up "
         f"to {known.passes} passes"
     )
 

@@ -35,19 +35,19 @@ class Auto(Method):
 
     For each text of n units the first of these that works:
 
-    - shapley_exact, where the 2^n sets of units are within the `budget`.
-    - What an audit of this very model recommended (`raison audit`), if it costs no more than the budget. An audit of
-      fewer than 30 texts, or without kernel_shap, is not followed.
-    - A method of one pass that the committed records show to be as faithful as kernel_shap: deep_lift, on encoders that
-      classify, from so many words or tokens on (combining/evidence.json), where the model has what it needs and its
-      terms sum up to what they should.
-    - coarse_to_fine with `budget` samples, where there are so many units for each of these that it is ahead of
-      kernel_shap (benchmarks/results/few_passes.md).
-    - kernel_shap with `budget` samples, and the estimator that had the smallest error at so many
+    - shapley_exact, if its 2^n passes are within the `budget`.
+    - The method that an audit of this exact model recommended (`raison audit`), if it costs no more than the budget. An
+      audit of fewer than 30 texts, or without kernel_shap, is not followed.
+    - A method with few passes that the committed records show to be as faithful as kernel_shap with the budget:
+      deep_lift, on encoders that classify, from a number of words or tokens on (combining/evidence.json). The model
+      must have what it needs, and its terms must add up.
+    - coarse_to_fine with `budget` samples, if there are so many units per sample that it is ahead of kernel_shap
+      (benchmarks/results/few_passes.md).
+    - kernel_shap with `budget` samples, and the estimator that had the smallest error at this number
       (benchmarks/results/shapley_error.md).
 
-    Returns (batch, units), signed unless an audit recommended another method; the scores are the chosen method's, with
-    the draws that it has alone. The explanation has its name and settings, and the note `auto` has the reason. The
+    Returns (batch, units), signed unless an audit recommended an unsigned method; the scores are those that the chosen
+    method gives when it runs alone. The explanation has its name and settings, and the note `auto` has the reason. The
     choice depends on the text, the model, the budget and the cache of audits, and on no other text.
 
     At most `budget` passes, a backward pass counting as two; those of a method that turned out not to fit the model are
