@@ -71,23 +71,23 @@ def cite(
     draws: int = DRAWS,
     judge: Judge | None = None,
 ) -> Citations:
-    """Which sources made a language model say each statement of its answer.
+    """Find the sources that led a language model to each statement of its answer.
 
     Args:
         writer: a language model from `raison.load`, loaded without a prompt for classification.
-        question: a question; or a conversation (a Chat, or a list of messages) whose sources are the results of tools
-            and the documents in it, or the texts that `sources` names in it.
+        question: a question, or a conversation (a Chat, or a list of messages). The sources of a conversation are its
+            tool results and documents, or the texts in it that `sources` gives.
         sources: {"id": "text", ...} in the order of the prompt, or a list of texts, numbered from 1.
         answer: the answer to explain; None: the model's own.
         statements: spans [(start, end), ...] of the answer in characters; None: its sentences.
         template: "plain", "chat" (the tokenizer's own), a TOML file, or a string with {sources} and {question}; None:
-            chat where the tokenizer has a template, else plain.
+            chat if the tokenizer has a template, otherwise plain.
         method: a name, a call or an instance; "auto" leaves out sources, then sentences of those that matter.
         within: "sentence" also scores sentences of the sources; "source" scores whole sources only.
-        removal: what becomes of absent text: "delete", or a token in its place, such as "ellipsis".
+        removal: how text is removed: "delete", or a token that replaces it, such as "ellipsis".
         seed: of random methods and of random text.
-        max_new_tokens: the most tokens of the model's own answer; 100 by default.
-        draws: random texts of its length that each source is compared with, for the lights; 0: no lights.
+        max_new_tokens: the maximum number of tokens of the model's own answer; 100 by default.
+        draws: the number of random texts of its length with which each source is compared; 0: no lights.
         judge: a function of a source and a statement, or a classifier of pairs with the class "entailment".
 
     Raises InputError, TextTooLongError, UnknownNameError, UnsupportedError, DataError, NonFiniteError.

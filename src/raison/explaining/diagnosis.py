@@ -76,9 +76,9 @@ class Diagnosis:
 def doctor(model: LanguageModel | Writer, text: str | None = None, tokens: int | None = None) -> Diagnosis:
     """Test on a text what a model claims to support, and report which methods work on it.
 
-    Also what one text of so many `tokens` takes; by default the longest input, and for a function nothing. About a
-    dozen passes of a transformers model; half a dozen answers of a function. A model that writes is asked about the
-    first token that it writes after the text.
+    Also measure the cost of one text of `tokens` tokens: by default of the maximum length, and nothing for a function.
+    This takes about a dozen passes of a transformers model, or half a dozen calls of a function. For a generative
+    model, the first token that it generates after the text is tested.
     """
     read = text or TEXT
     if isinstance(model, Writer):

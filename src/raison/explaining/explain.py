@@ -165,30 +165,30 @@ def explain(
 ) -> _Result:
     """Explain the model's prediction on one text, or on each text of any sequence.
 
-    For a language model without a prompt for classification, explain what it writes: each output token, and all.
+    For a generative model, explain its output: each output token, and all of them together.
 
     Args:
         model: from `raison.load`.
         texts: a string, a pair (tuple of two), a ranking (query, [document, ...]); any sequence of these gives a list.
             For a language model, prompts, or chats: lists of dicts with "role" and "content".
         method: a name ("kernel_shap"), a call ("kernel_shap(samples=512)") or an instance (methods.KernelShap()).
-            "auto" takes one for each text, within `budget` passes (100), and notes why.
+            "auto" chooses one for each text, within `budget` passes (100), and notes the reason.
         unit: "token", "word", "sentence", or "part": parts of a text, messages of a chat. None: parts if any, or words.
         units: in place of `unit`, spans [(start, end), ...] or {"title": (start, end), ...}; in a list, one entry per
-            text. The rest is context, never removed. Of a pair also "first" or "second": only that text's words.
-        text: the column of texts, of rows. language: of sentences, such as "de"; they become parts of the text.
+            text. The rest is context, never removed. For a pair also "first" or "second": only that text's words.
+        text: the column of texts in rows. language: that of the sentences, such as "de"; they become parts.
         target: None for the predicted class, a label's name or index, or a pair (this, not that); a list has one for
-            each text. Of answers, None or a part of the context; of entities and masks, docs/models.md. "each" gives a
-            list per text: labels from `threshold` (0.5) on, entities, masks. Of a ranking, (this, before that one).
+            each text. For answers, None or a part of the context; for entities and masks, docs/models.md. "each" gives
+            a list per text: labels from `threshold` (0.5) on, entities, masks. For a ranking, two documents (0, 1).
         of: "probability" (None), "logit", "log_odds", "margin", "log_probability"; a model's one number is its "logit".
         removal: what replaces an absent unit: "mask", "ellipsis", "unk", "pad" or "delete"; None: the model's default.
-        seed: of random methods. A text's draws depend only on the seed and the text.
+        seed: the seed of random methods. A text's draws depend only on the seed, the method and the text.
         truncate: explain the beginning of a text that is too long, instead of raising TextTooLongError.
         precision: "bfloat16" evaluates perturbed texts with 16-bit weights; the notes report how well this agrees.
         select: a metric that chooses each text's map among those of the method; `evaluations` include its cost.
-        progress: a progress bar on stderr for long lists, or a function that is told of finished texts.
+        progress: a progress bar on stderr for long lists, or a function called with the number of finished texts.
         output: the output to explain, exactly as it follows the prompt, leading space included; None: the model's own,
-            of at most `max_new_tokens` (20).
+            with at most `max_new_tokens` (20).
         contrast: why not this: a word (its first token) or a token's id for every output token, or a list of these.
         earlier: also score the output tokens before each output token.
 

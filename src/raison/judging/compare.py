@@ -71,23 +71,23 @@ def compare(
     A row of `random` scores is always included. Every perturbed text is computed once for all methods and metrics.
 
     Args:
-        texts: any sequence of texts; here a tuple is one, too. Of a language model that writes: prompts, or rows with
-            "question", "sources", "answer" and "gold" (docs/cite.md); judged is the log-probability of the answer.
-        methods, metrics, select: one name, or several; methods None are those of DEFAULT_METHODS that work.
+        texts: any sequence of texts, including a tuple. For a generative model: prompts, or rows with "question",
+            "sources", "answer" and "gold" (docs/cite.md); metrics use the log-probability of the answer.
+        methods, metrics, select: one name, or several; methods=None: those of DEFAULT_METHODS that work.
         target: as in `explain`; a list names each text's class. "each": every label from `threshold` on, with a table
-            for each in `by_target`. Of an answer: the whole of it (None), a part of it, or "each" of its sentences.
-        seed: of random methods; with several seeds these methods run once with each, and the results are averaged.
-        rationales: what should matter in each text, for the metrics that need it; see `evaluate`.
+            for each in `by_target`. For an answer: the whole of it (None), a part of it, or "each" of its sentences.
+        seed: the seed of random methods; several seeds run them once with each, and the results are averaged.
+        rationales: what people marked in each text, for the metrics that need it; see `evaluate`.
         select: metrics that choose each text's map among those that a method offers. Every method that offers several
             gets one more row per metric, and so does `random` with as many draws, as the control for choosing.
-        out: a folder that keeps every explanation and score, empty or the same run's; it resumes there.
-        data: the texts' name in the table. progress: a bar on stderr, or a function that is told of finished texts.
-        sharing: with `out`, this process's share of the work, or how many processes to start; `load` is how these load
-            a model that cannot be sent to them. template: how a question and its sources are put to a language model
-            that writes; see `cite`. The others are those of `explain` and `evaluate`.
+        out: a folder for every explanation and score. If it contains this run, the run is resumed.
+        data: the texts' name in the table. progress: a bar on stderr, or a function called with finished texts.
+        sharing: with `out`, this process's share of the work, or the number of processes to start; these call `load` to
+            load a model that cannot be sent to them. template: the prompt for a question with sources; see `cite`.
+            The others are those of `explain` and `evaluate`.
 
     Raises InputError, UnknownNameError and UnsupportedError before anything runs; DataError for a folder that holds
-    another run, or where no space is left (what was written stays usable).
+    another run, or if no space is left (what was written stays usable).
     """
     given, seeds = judged(model, texts, InputOptions(unit, units, text, language), template), _seeds(seed)
     reader = given.model

@@ -61,13 +61,13 @@ def evaluate(
 
     Args:
         model: the model that was explained.
-        explanations: one, or any sequence of them, of one method with one setting or all of auto, all at the same unit;
-            also the lists that target="each" gives. Of a language model that writes: Citations, whose statements are
-            judged by their sources, or GenerationExplanations, by the log-probability of the whole output.
+        explanations: one, or any sequence of them, by one method with one setting or all by auto, with the same unit;
+            also the lists of target="each". For a generative model: Citations, whose statements are evaluated by their
+            sources, or GenerationExplanations, evaluated by the log-probability of the whole output.
         metrics: names, calls such as "comprehensiveness(share=0.1)" or instances; None: DEFAULT_METRICS that apply.
-        rationales: what should matter in each explained text, one rationale (spans of characters) per annotator, for
-            the metrics that need them; as a Dataset's `rationales`.
-        progress: a progress bar on stderr, or a function that is told of finished texts.
+        rationales: what people marked in each explained text, one rationale (spans of characters) per annotator, for
+            the metrics that need them; in the form of a Dataset's `rationales`.
+        progress: a progress bar on stderr, or a function called with the number of finished texts.
 
     Returns:
         Each metric's values, mean and 95 % bootstrap interval, and the cost of the explanations; the same for each

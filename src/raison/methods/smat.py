@@ -18,9 +18,9 @@ from raison.models.derived.trained_attention import find
 
 @dataclass(frozen=True)
 class Smat(Method):
-    """Attention of the heads that a training selected.
+    """The attention of heads, combined with weights that were trained with the model.
 
-    For a model that was trained with it (`raison train ivra --form smat`). r = NORM over tokens of sum_h
+    The model must have been trained with it (`raison train ivra --form smat`). r = NORM over tokens of sum_h
     sparsemax(lambda)_h s_h (Fernandes et al. 2022, SMaT, section 3). s_h are the attention scores of head h before
     their softmax, averaged over the attending tokens, and h runs over the heads of all layers. IvRA compares with it as
     the coarse form of its module, which weighs only heads.

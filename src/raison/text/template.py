@@ -12,7 +12,7 @@ def template(pattern: str, fields: Mapping[str, str]) -> PartedText:
     """The pattern with each {name} replaced by that field, and the fields as the text's units.
 
     The rest of the pattern is context: never removed and never scored. A blank field has no unit; white space around a
-    field does not belong to it. "{{" stands for a brace. Raises InputError for a field that is missing, unused or no
+    field does not belong to it. "{{" stands for a brace. Raises InputError for a field that is missing, unused or not a
     string.
     """
     text, parts, used = "", [], set()

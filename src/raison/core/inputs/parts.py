@@ -16,10 +16,10 @@ Spans = Sequence[Place] | Mapping[str, Place]
 
 @dataclass(frozen=True, slots=True)
 class PartedText:
-    """A text with its parts, each of which is a unit. What lies outside them is never removed and never scored.
+    """A text with its parts, each of which is a unit. The text outside them is never removed and never scored.
 
-    The parts are in the order of the text, none over another, each with a character that is not white space. Raises
-    InputError otherwise.
+    The parts must be in the order of the text, without overlaps, and each with a character that is not white space.
+    Raises InputError otherwise.
     """
 
     text: Text

@@ -27,8 +27,8 @@ GRANULARITIES: tuple[Granularity, ...] = (*SPLITS, PART)
 class Unit:
     """A token, word or sentence, or a part that the caller named.
 
-    `text` equals the characters `start` to `end` of the text, or of its string number `segment` where it has several.
-    `name` is the caller's, "" where there is none.
+    `text` equals the characters `start` to `end` of the text, or of its string number `segment` if it has several.
+    `name` is the name given by the caller, "" if there is none.
     """
 
     start: int
@@ -39,11 +39,11 @@ class Unit:
 
     @property
     def label(self) -> str:
-        """What views call it: its name, else its text."""
+        """The name that views show: its name, or its text if it has none."""
         return self.name or self.text
 
     def to_dict(self) -> dict[str, object]:
-        """Plain JSON values; `name` only where there is one."""
+        """Plain JSON values; `name` only if there is one."""
         values: dict[str, object] = {"start": self.start, "end": self.end, "text": self.text, "segment": self.segment}
         return values | {"name": self.name} if self.name else values
 

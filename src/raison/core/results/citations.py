@@ -61,15 +61,16 @@ class Check:
 class Citations(ViewedResult):
     """Scores of the sources, and of sentences within them, for each statement of an answer.
 
-    - `sources` are where they stand in the prompt, each named by its id. `sentences` are named by their source's id.
-    - `scores[i][j]` is for statement i and source j; `intervals[i][j]` has two numbers where the method samples.
-    - `within[i][k]` is for statement i and sentence k; None for a sentence that the method did not look at.
-    - `checks[i][j]` has the lights; none without draws (`draws=0`).
-    - `supported[i][j]` is how far source j entails statement i, from 0 to 1, where the caller gave a judge of that.
-    - `of` is what the method explained of each statement: its log-probability, or its log-odds.
-    - `removed[j]` are the characters of the prompt that go with source j: its text and its label. `answer_ids` are the
-      tokens of the answer.
-    - `evaluations` counts the masked prompts that were run with the whole answer after them, for everything here.
+    - `sources` are the spans of the sources in the prompt, each named by its id. `sentences` are named by the id of
+      their source.
+    - `scores[i][j]` is for statement i and source j; `intervals[i][j]` has two numbers if the method samples.
+    - `within[i][k]` is for statement i and sentence k; None for a sentence that the method did not examine.
+    - `checks[i][j]` has the lights; it is empty without draws (`draws=0`).
+    - `supported[i][j]` is the degree, from 0 to 1, to which source j entails statement i, if a judge was given.
+    - `of` is the explained quantity of each statement: its log-probability, or its log-odds.
+    - `removed[j]` are the characters of the prompt that are removed with source j: its text and its label.
+      `answer_ids` are the tokens of the answer.
+    - `evaluations` counts all masked prompts that were run, each followed by the whole answer.
     """
 
     _page: ClassVar[View] = View.CITATIONS_PAGE

@@ -38,8 +38,8 @@ class Explanation(ViewedResult):
       all others.
     - `signed`: whether scores above zero speak for the target and those below against it. If not, scores say only how
       much a unit matters, and none is below zero.
-    - `place`: the entity or the masked word that is explained, if the model predicts at places of the text; `classes`
-      are then its tags, or the words at the mask.
+    - `place`: the entity or the masked word that is explained, if the model predicts at positions in the text;
+      `classes` are then its tags, or the words at the mask.
     - `outputs`: whether the model gives one of several classes, any of some labels, or one number. A number has no
       probabilities and is `value_full` itself.
     """
@@ -161,7 +161,7 @@ class Explanation(ViewedResult):
         return cls.from_dict(parse(text, "an explanation"))
 
     def to_frame(self) -> "pd.DataFrame":
-        """One row per unit with its text, span and score, and with its name where units have some."""
+        """One row per unit with its text, span and score, and with its name if units have names."""
         # Only now: no other result needs it.
         import pandas as pd
 

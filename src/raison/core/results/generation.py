@@ -49,8 +49,8 @@ class OutputToken:
 class GenerationExplanation(ViewedResult):
     """Scores of the prompt's units, and of earlier output tokens if `earlier` is true, for each output token.
 
-    `units` are the prompt's units. With `earlier`, the output tokens follow, except the last; their characters are
-    those of prompt + output. `scores[i]` has a number for each unit that comes before output token i: all rows have the
+    `units` are the prompt's units. With `earlier`, the output tokens follow, except the last; their spans refer to
+    prompt + output. `scores[i]` has a number for each unit that comes before output token i: all rows have the
     same length, or grow by one from token to token with `earlier`. `seconds` is the time for all tokens together.
     `signed` is as in an Explanation: if false, no score is below zero, and a score says only how much a unit matters.
     """

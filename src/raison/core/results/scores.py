@@ -78,8 +78,8 @@ class Scores(Tabulated):
     """The results of one method, and its cost per text.
 
     `selected_by` is the metric that chose each text's map among the method's candidates, if any. `cautions` are
-    sentences, without full stops, that a reader needs to know before relying on the numbers. `by_target` has the same
-    for each label alone, where explanations of several labels of a multi-label model were judged.
+    warnings about the numbers, as sentences without full stops. If explanations of several labels of a multi-label
+    model were evaluated, `by_target` has the results for each label alone.
     """
 
     method: str
@@ -115,7 +115,7 @@ class Scores(Tabulated):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Comparison(Tabulated):
-    """Methods side by side on the same texts. `settings` holds whatever else is needed to repeat it.
+    """Methods side by side on the same texts. `settings` has everything else that is needed to repeat it.
 
     `cautions` and `by_target` are as in Scores. With target="each", `texts` counts the explained labels of all texts.
     """

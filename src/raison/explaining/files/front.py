@@ -68,17 +68,17 @@ def explain_file(
     """Explain every row of files, in constant memory; when started again, it resumes where it stopped.
 
     Args:
-        model: from `raison.load`. Of one that writes, a row is a prompt, and what it writes after it is explained.
+        model: from `raison.load`. For a generative model, each row is a prompt, whose generated text is explained.
         data: files (csv, tsv, txt, jsonl, parquet), patterns of files, named data sets, or ids of data sets on the Hub.
         out: a folder for shards of one row per explanation, rejected.jsonl and a manifest; see docs/scale.md.
-        reading: columns, delimiter, split, encoding, and `limit`, the number of rows. `output_column` has recorded
-            outputs of a model that writes, each explained after its prompt.
+        reading: columns, delimiter, split, encoding, and `limit`, the number of rows. `output_column` names recorded
+            outputs of a generative model, which are explained instead of its own.
         writing: `output`, `max_new_tokens`, `contrast` and `earlier` of `explain`; with `chat`, a row is a message.
         format: "parquet" (needs pyarrow) or "jsonl".
-        budget_hours: begin nothing more after so long; a further start goes on.
-        sharing: this process's share of the work, or how many processes to start; `load` is how these load the model,
-            and one that can be sent to them needs none.
-        progress: a bar on stderr, or a function that is told of finished rows.
+        budget_hours: no new part is started after this time; call again to resume.
+        sharing: this process's share of the work, or the number of processes to start. These call `load` to load the
+            model; a model that can be sent to them needs no `load`.
+        progress: a bar on stderr, or a function called with the number of finished rows.
         The others are those of `explain`, except that there is one target for all rows.
 
     Raises:
@@ -119,7 +119,7 @@ def cite_file(
     load: Callable[[], Writer] | None = None,
     progress: bool | Advance = True,
 ) -> WrittenShards:
-    """Which sources made a language model say each statement of its answers to all questions of files.
+    """Find the sources that led a language model to each statement of its answers, for all questions in files.
 
     Args:
         writer: as in `cite`.

@@ -98,20 +98,20 @@ def load(
             language model, a server's address, a transformers or PEFT model object, which is used as it is (never
             changed), a pipeline, a SentenceTransformer (or its folder) or CrossEncoder, an object with `predict_proba`,
             or a function: from a list of texts to an array with a row for each.
-        tokenizer: of a model that is given as an object.
+        tokenizer: that of a model given as an object.
         prompt: makes a causal language model a classifier: an included prompt's name ("sst2"), a TOML file or a Prompt.
             Without one, a language model is loaded to explain its output: `explain(model, prompt, output=...)`.
         explained: "input" scores only the text; "prompt" also the sentences and the shots of the prompt. `calibrate`:
             divide by the label words' probabilities on inputs without content (contextual calibration).
-        similarity: "cosine" or "dot" of two texts' vectors. `pooling`: "mean" (None), "cls", "max", "lasttoken".
+        similarity: "cosine" or "dot", of two texts' vectors. `pooling`: "mean" (None), "cls", "max", "lasttoken".
         device: "cuda", "cpu", ... `device_map`: of transformers. `dtype`: "float32", "bfloat16", ...; None: its own.
         classes: of a function's columns, which are probabilities; a single column is a number in its own units.
         multi_label: each column is a label with a probability of its own. `pairs`: the function takes pairs of texts.
-        batch: the most texts of a call. `concurrency`: the most calls of an asynchronous function at the same time.
-            `name`: what it is called. aggregation: of tokens to entities: "simple" (None), "none", "first", ...
-        served: of a server's address, the model's name there, or a `Served` with limits; see docs/served.md.
+        batch: the maximum number of texts per call. `concurrency`: of simultaneous calls of an asynchronous function.
+            `name`: the function's name. aggregation: how tokens become entities: "simple" (None), "none", "first", ...
+        served: for a server's address, the model's name there, or a `Served` with limits; see docs/served.md.
 
-    Returns the adapter of the objects given: a `Generator` for a language model that writes, hence the Any. Raises:
+    Returns an adapter of the given objects: a `Generator` for a generative model, hence the Any. Raises:
         LoadError: not found, no trained head, no fast tokenizer, label words that do not follow the prompt.
         InputError, AnswerError, NonFiniteError: settings that do not fit; a function that does not answer as agreed.
     """

@@ -1,4 +1,4 @@
-"""What asking a server may take: the settings, and the count of what was spent."""
+"""The settings and limits of requests to a server, and the count of what was spent."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -23,14 +23,15 @@ class SpentError(RaisonError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """How a server is asked, and what this may take.
+    """The settings and limits of requests to a server.
 
     - `model`: its name on the server; None: the first that the server lists.
-    - `max_requests`, `max_tokens`, `max_cost`: nothing is sent beyond these. Repeated attempts count.
-    - `price_in`, `price_out`: of a million tokens read and written, in any currency; `max_cost` is in the same.
-    - `timeout`: seconds without an answer after which a request is repeated; `attempts`: how often it is sent at most.
-    - `samples`: answers to each prompt of a server that gives text alone.
-    - `remember`: keep answers on disk, so that nothing is asked twice (docs/served.md).
+    - `max_requests`, `max_tokens`, `max_cost`: limits, which count repeated attempts (docs/served.md).
+    - `price_in`, `price_out`: prices of a million tokens read and generated, in the currency of `max_cost`.
+    - `timeout`: seconds without a response after which a request is repeated; `attempts`: the maximum number of times
+      that it is sent.
+    - `samples`: the number of answers sampled for each prompt, for a server that returns only text.
+    - `remember`: store responses on disk, so that no request is sent twice (docs/served.md).
     """
 
     model: str | None = None

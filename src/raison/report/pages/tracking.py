@@ -23,7 +23,7 @@ class Tracker(Protocol):
 
 
 def log(e: Explained | Sequence[Explanation], run: Tracker, name: str = "explanation") -> None:
-    """Keep an explanation, or several of one text, with a run: its page and its JSON, as `name`.html and `name`.json.
+    """Keep an explanation, or several of one text, in a run: its page and its JSON, as `name`.html and `name`.json.
 
     `run` is the module `mlflow` while a run is active, or a run of Weights & Biases. Raises InputError for another.
     """

@@ -36,10 +36,10 @@ class Many:
 def show(result: "Shown | Iterable[Shown] | DataFrame", labels: Sequence[str | int] | None = None) -> None:
     """Show a result, or several: explanations side by side on one scale, others below each other.
 
-    In a notebook more than four explanations of one sort (predictions, outputs, citations) are a table of their texts,
-    which is sorted and filtered and opens the map of each text. `labels` are the texts' own labels, which the table
-    shows beside the predictions. A pandas frame with explanations in one of its columns is such a table, too; its
-    column `label` has the labels.
+    In a notebook, more than four explanations of one kind (predictions, outputs, citations) are shown as a table of
+    their texts, which can be sorted and filtered and opens the map of each text. `labels` are the texts' own labels,
+    which the table shows next to the predictions. A pandas frame with explanations in one of its columns is shown in
+    the same way; its column `label` has the labels.
 
     Outside of a notebook everything is printed in the terminal. Raises InputError for what is no result, for
     explanations of different quantities side by side, which have no common scale, and for labels of other things.

@@ -39,14 +39,14 @@ MOST = 1000
 class Widget(anywidget.AnyWidget):
     """A text with its map that can be edited in place: every change is predicted and explained again.
 
-    Works both ways: `w.text = "..."` changes what is shown, and what is typed is in `w.text`; so are `method`, `unit`,
-    `target` and `of`, and `model_name` where several models are given. `w.explanation` is the explanation of these
-    settings. Where no kernel runs, the notebook shows the explanation that it was displayed with as plain HTML.
+    It works in both directions: `w.text = "..."` changes what is shown, and `w.text` has what was typed. So do
+    `method`, `unit`, `target` and `of`, and with several models `model_name`. `w.explanation` is the explanation for
+    these settings. Without a kernel, the notebook shows the explanation with which it was displayed, as plain HTML.
 
-    Of a model that writes, the text is a prompt or a chat (a list of messages), and the map is that of its answer:
-    `output`, or its own of at most `max_new_tokens` tokens.
+    For a generative model, the text is a prompt or a chat (a list of messages), and the map is that of its answer:
+    `output`, or its own answer with at most `max_new_tokens` tokens.
 
-    What the page asks for is computed in a thread, so that the kernel hears "Stop", and runs other cells meanwhile.
+    Requests of the page are computed in a separate thread, so that the kernel receives "Stop" and can run other cells.
     """
 
     _esm = module()

@@ -100,26 +100,26 @@ def audit(
 ) -> Audit:
     """Explain texts with several methods, test every explanation, and say which method can be trusted.
 
-    Four questions, see raison.studies.kinds.audit.results: is a method faithful, does it depend on the model's
-    parameters, does it stay the same under harmless changes, does it withstand attacks. What was measured is written to
-    the folder `out`; an audit that was interrupted goes on from there. The recommendation of a finished one is kept in
-    the cache, where method="auto" finds it for this very model.
+    Four questions (docs/trust.md): is a method faithful, does it depend on the model's parameters, does it stay the
+    same under harmless changes, and does it withstand attacks? The measurements are written to the folder `out`; call
+    again to resume an interrupted audit. The recommendation of a finished audit is stored in the cache, where
+    method="auto" finds it for this exact model.
 
     Args:
-        texts: any sequence of texts, as in `explain`; of rows, `text` names the column. `units` and `language` are
-            those of `explain`. Of a language model that writes: rows of questions as in `compare`, put to it by
-            `template`; answers that it does not give itself are left out, and nothing is attacked.
+        texts: any sequence of texts, as in `explain`; for rows, `text` names the column. `units` and `language` are
+            those of `explain`. For a generative model: rows of questions as in `compare`, with the prompt `template`;
+            answers that it would not generate itself are left out, and nothing is attacked.
         methods: a name or call, or any sequence of them; by default the usual ones that the model allows.
-        plan: how much is tried.
-        settings: what is explained; the class is the predicted one, of a model of one number the number.
-        data: what the texts are called in the report.
-        sharing: this process's share of the work, or how many processes to start. Verdicts are on what is finished.
-        entry: how processes that are started load the model; a model that can be sent to them needs none.
+        plan: the numbers of texts for the tests, and the settings of randomisation and attacks.
+        settings: what is explained: always the predicted class, or the number of a model with one number.
+        data: the name of the texts in the report.
+        sharing: this process's share of the work, or the number of processes to start. Verdicts use finished work.
+        entry: how the started processes load the model; a model that can be sent to them needs none.
 
     Raises:
         InputError: fewer than two texts or no method.
-        UnsupportedError: a method by name that the model does not allow, a model without blocks that can be told apart.
-        DataError: `out` holds something else.
+        UnsupportedError: a named method that does not work on the model, or a model without distinguishable blocks.
+        DataError: `out` contains something else.
     """
     folder = Path(out)
     refuse_others(folder, AUDIT)
