@@ -238,7 +238,7 @@ def test_equal_requests_are_answered_once(client: TestClient) -> None:
             "/api/explain",
             {**ONE, "text": "dull plot " * 14, "method": "sequential_integrated_gradients(steps=400)", "model": BERT},
             422,
-            "sequential_integrated_gradients(steps=400) takes up to",
+            "sequential_integrated_gradients(steps=400) needs up to",
         ),
         ("/api/explain", {**ONE, "method": "aml(checkpoint='/etc')"}, 422, "checkpoint names a file or a model"),
         ("/api/explain", {**ONE, "method": "reagent(filler='gpt2')"}, 422, "filler names a file or a model"),

@@ -148,7 +148,7 @@ def test_what_was_written_is_a_line_with_all_that_was_said_of_it(tmp_path: Path)
             assert (found.question if isinstance(found, Citations) else found.prompt) == lines[-1]["text"]
             assert client.get("/api/runs/explanation", params={**row, "number": run["texts"]}).status_code == 404
             refused = client.get("/api/runs/trust", params=last)
-            assert (refused.status_code, "what a model wrote" in refused.json()["error"]) == (422, True)
+            assert (refused.status_code, "generated text" in refused.json()["error"]) == (422, True)
 
 
 @pytest.mark.parametrize("run", ["files", "deep/words"])

@@ -108,7 +108,7 @@ def substitutions(
     if batch.answers or batch.places:
         raise UnsupportedError(
             f"words cannot be replaced for {model.name}",
-            ["its prediction is a part of the text or at one, and that part could be replaced"],
+            ["it predicts a part of the text or at a position in it, which the attack could replace"],
             "Attack it in embedding space.",
         )
     counts = [

@@ -43,8 +43,8 @@ class WrittenAnswer:
         for start, end in spans:
             if not after <= start < end <= len(self.text) or not self.text[start:end].strip():
                 raise InputError(
-                    f"the statement ({start}, {end}) is no part of the answer's {len(self.text)} characters, or blank, "
-                    "or over another one: give spans in order."
+                    f"the statement ({start}, {end}) is outside the answer's {len(self.text)} characters, is blank, "
+                    "or overlaps the one before: give spans in order."
                 )
             after = end
 

@@ -74,7 +74,7 @@ class Checks:
 def checked(model: LanguageModel, e: Explanation) -> dict[str, object]:
     """The tests of one map, as plain values. Raises RaisonErrors."""
     if e.outputs == "statement" or not e.units:
-        raise InputError("only the map of a prediction is checked.")
+        raise InputError("a check is only for the explanation of a prediction.")
     top = e.order()[:STRONGEST]
     metrics = [Remaining(count) for count in range(len(top) + 1)]
     remaining = tuple(_values(model, [e], metric)[0] for metric in metrics)

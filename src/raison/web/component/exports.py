@@ -35,7 +35,7 @@ def taken(body: Mapping[str, object]) -> dict[str, object]:
         raise UnknownNameError("kind of file", kind, TYPES)
     results = [_read(dict(item.data)) for item in fields.objects("results")]
     if not results:
-        raise InputError("there is nothing to take away: give at least one result.")
+        raise InputError("there is nothing to export: give at least one result.")
     content = _content(results, f".{kind}")
     plain = content.encode() if isinstance(content, str) else content
     return {"name": f"explanation.{kind}", "type": TYPES[kind], "content": b64encode(plain).decode()}
@@ -48,7 +48,7 @@ def _content(results: list[Result], kind: str) -> str | bytes:
     if len(results) == 1 and isinstance(results[0], GenerationExplanation):
         return content_of(results[0], kind)
     if len(explanations) < len(results):
-        raise InputError("outputs and citations are files of their own: give one of them.")
+        raise InputError("an output or a citation is exported to its own file: give only one.")
     return content_of(explanations[0] if len(explanations) == 1 else explanations, kind)
 
 

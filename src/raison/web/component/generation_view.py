@@ -77,7 +77,7 @@ def span_seen(body: Mapping[str, object]) -> dict[str, object]:
     e = _read(body)
     first, last = (_number(body, name, e) for name in ("first", "last"))
     if first > last:
-        raise InputError(f"the span's first token, {first}, comes after its last, {last}: exchange them.")
+        raise InputError(f"the span's first token, {first}, comes after its last, {last}: swap them.")
     return _plain(span_state(output_layout(e), first, last))
 
 

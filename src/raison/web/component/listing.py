@@ -48,7 +48,7 @@ class Listing(anywidget.AnyWidget):
         if ask == "runs/trust":
             e = self.listed.at(body)
             if not isinstance(e, Explanation):
-                raise InputError("trust is told of predictions, and this explains what a model wrote.")
+                raise InputError("the trust panel is for predictions, and this explains generated text.")
             # The list knows no model.
             return {**trusted(e, None, None), "model": None}
         if ask.startswith("runs"):

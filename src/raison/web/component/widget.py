@@ -88,7 +88,7 @@ class Widget(anywidget.AnyWidget):
         _check(named)
         self._named: dict[str, Any] = named
         if runs is not None and not Path(runs).is_dir():
-            raise InputError(f"runs cannot be {str(runs)!r:.80}: give a folder that there is.")
+            raise InputError(f"runs cannot be {str(runs)!r:.80}: give an existing folder.")
         self._trusts = Trusts(named, None if runs is None else Path(runs))
         self._computing = Lock()
         self._last: tuple[ExplainRequest | WritingRequest, Explanation | GenerationExplanation] | None = None
@@ -171,6 +171,6 @@ def _check(models: Mapping[str, object]) -> None:
         raise InputError("the widget needs a model: raison.Widget(raison.load(name), text).")
     for model in models.values():
         if not isinstance(model, LanguageModel | Writer):
-            raise InputError(f"the widget takes models from raison.load, and got {model!r:.60}.")
+            raise InputError(f"the widget needs models from raison.load; got {model!r:.60}.")
     if len({isinstance(model, Writer) for model in models.values()}) > 1:
-        raise InputError("some models write and others predict: give each sort a widget of its own.")
+        raise InputError("some models are generative and others are not: use a separate widget for each kind.")

@@ -92,7 +92,7 @@ class Listed:
         results = [self.explanations[number] for number in self._row(body)[:OVERVIEW]]
         explanations = [e for e in results if isinstance(e, Explanation)]
         if len(explanations) < len(results):
-            raise InputError("words are told of predictions, and these explain what a model wrote.")
+            raise InputError("words are counted for explanations of predictions, and these explain generated text.")
         return _plain(asdict(overview(explanations)))
 
     def explanation(self, body: Mapping[str, object]) -> dict[str, object]:

@@ -80,7 +80,7 @@ def slice_of(lines: Sequence[RunLine], wanted: TextFilter, cut: Cut) -> Slice:
     """The slice. Raises UnknownNameError for an unknown order, InputError for data that the run lacks."""
     tests = list(_tests(wanted))
     if lines and lines[0].text is None and (wanted.word or wanted.top):
-        raise InputError("this run holds records only, without texts: word and top are not known.")
+        raise InputError("this run has only records, without texts: word and top cannot be used.")
     matching = [line for line in lines if all(test(line) for test in tests)]
     key = _key(lines, cut.sort)
     matching.sort(key=key, reverse=cut.descending)

@@ -84,7 +84,9 @@ class AskedExplanation(ModelRequest):
         _check_size(body, limits)
         within = "" if body.budget is None else f"auto(budget={body.budget})"
         if within and body.method != "auto":
-            raise InputError("budget is for the method auto; others have settings: kernel_shap(samples=100).")
+            raise InputError(
+                "budget applies to the method auto only; other methods have settings, such as kernel_shap(samples=100)."
+            )
         method = METHODS.create(within or body.method)
         check_call(method, limits)
         if body.select is not None:
@@ -116,7 +118,7 @@ class AskedExplanation(ModelRequest):
             [count] = model.encode(texts, unit, body.truncate).unit_counts
         if (most := passes(self.method, count)) > limits.passes:
             raise InputError(
-                f"{self.label:.80} takes up to {most:,} passes for a text of {count:,} {unit}s, and this server allows "
+                f"{self.label:.80} needs up to {most:,} passes for a text of {count:,} {unit}s, and this server allows "
                 f"{limits.passes:,}: take another method, fewer samples or unit='sentence'."
             )
 
@@ -182,7 +184,7 @@ class AskedPrediction(ModelRequest):
         if isinstance(model, Writer):
             return [json_of(continued(model, text, tokens)) for text in texts]
         if tokens is not None:
-            raise InputError("max_new_tokens is for a language model that writes: leave it out.")
+            raise InputError("max_new_tokens applies to generative models only: leave it out.")
         # A method that looks at nothing: what is left is the prediction.
         explanations = explain(model, cast("Any", texts), "random", truncate=self.body.truncate, progress=False)
         return [json_of(_predicted(one)) for one in cast("list[Explanation]", explanations)]
@@ -197,7 +199,7 @@ def check_call(instance: object, limits: Limits) -> None:
     for one in fields(instance):  # type: ignore[arg-type]
         value = getattr(instance, one.name)
         if one.name in OUTSIDE and value != one.default:
-            raise InputError(f"{one.name} names a file or a model, and a request cannot: leave it out.")
+            raise InputError(f"{one.name} names a file or a model, which requests cannot do: leave it out.")
         for part in _parts(value):
             if isinstance(part, int | float) and abs(part) > limits.passes:
                 raise InputError(f"{one.name} is {part:.6g}, and this server allows {limits.passes:,}.")
@@ -260,7 +262,9 @@ def json_of(value: object) -> bytes:
     """An answer in JSON. Raises InputError if it is too long."""
     answer = dump(value).encode()
     if len(answer) > ANSWER:
-        raise InputError(f"the answer has {len(answer):,} bytes, and this server gives {ANSWER:,}: ask for less.")
+        raise InputError(
+            f"the response has {len(answer):,} bytes, and this server sends at most {ANSWER:,}: request less."
+        )
     return answer
 
 

@@ -63,7 +63,7 @@ class AskedCitations(ModelRequest):
         most = passes(self.method, count) + (1 + body.draws) * len(source.sources)
         if most > limits.passes:
             raise InputError(
-                f"this takes up to {most:,} passes for {count:,} parts of the sources, and this server allows "
+                f"this needs up to {most:,} passes for {count:,} parts of the sources, and this server allows "
                 f"{limits.passes:,}: take fewer sources, fewer draws or within='source'."
             )
 

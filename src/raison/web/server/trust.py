@@ -27,7 +27,7 @@ class AskedCheck(ModelRequest):
     def read(cls, body: ExplainBody, limits: Limits) -> "AskedCheck":
         """Raises a RaisonError for what no text could be explained by."""
         if body.target == "each" or body.select is not None:
-            raise InputError("one map is checked: leave target='each' and select out.")
+            raise InputError("a check tests a single map: leave target='each' and select out.")
         return cls(AskedExplanation.read(body, limits), body)
 
     @property
@@ -40,7 +40,7 @@ class AskedCheck(ModelRequest):
 
     def check(self, model: LanguageModel | Writer, limits: Limits) -> None:
         if isinstance(model, Writer):
-            raise InputError("maps of predictions are checked, and this model writes.")
+            raise InputError("a check is for explanations of predictions, and this model is generative.")
         self.own.check(model, limits)
 
     def run(self, model: Any, requests: Sequence[ModelRequest]) -> list[bytes]:

@@ -103,7 +103,7 @@ def test_what_was_written_is_a_table_too(displayed: list[Any], results: list[Any
     assert type(first).from_dict(found) == results[4]
     slices = listed.answer("runs/slices", {"row": first.method})["slices"]
     assert not [one for one in slices if one["by"] == "prediction"]
-    with pytest.raises(RaisonError, match="words are told of predictions"):
+    with pytest.raises(RaisonError, match="words are counted for explanations of predictions"):
         listed.answer("runs/words", {"row": first.method})
     html = listing(results, [None] * 5)
     assert html.count("<details><summary>") == 5 + html.count("How this was computed")

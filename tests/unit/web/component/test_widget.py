@@ -157,7 +157,7 @@ def test_a_model_that_writes_is_shown_by_its_answer() -> None:
     for ask, wrong in (("explain", {"model": "other"}), ("predict", {"text": 5}), ("view", {}), ("predict", {"x": 1})):
         refused = asked(widget, heard, ask, {**body, **wrong})["error"]
         assert "\n" not in refused
-    with pytest.raises(RaisonError, match="each sort a widget"):
+    with pytest.raises(RaisonError, match="a separate widget for each kind"):
         raison.Widget({"one": MODEL, "two": writer}, "a")
 
 

@@ -75,9 +75,9 @@ SHORT: dict[Question, str] = {
 }
 
 _CHANGES = (
-    "Letters are capitalised, contractions expanded, words replaced by synonyms, an empty sentence is added; only "
-    "changes that keep {what} count{how}. The number is the rank correlation with the original. Green: its "
-    f"interval lies above {STEADY}. Red: below {HALF}. Amber: between."
+    "Letters are capitalised, contractions expanded, words replaced by synonyms, a sentence without content is "
+    "appended; only changes that keep {what} count{how}. The number is the rank correlation with the original. "
+    f"Green: its interval lies above {STEADY}. Red: below {HALF}. Amber: between."
 )
 _STILL = (
     ": it may change by at most 5 % of the whole text's effect on it, and two ranked documents must keep their order. "

@@ -107,7 +107,7 @@ class HeldComparison(Held):
     @cached_property
     def _run(self) -> Run:
         if self.facts.texts > TEXTS:
-            raise DataError(f"the run has {self.facts.texts:,} texts, and {TEXTS:,} can be shown.")
+            raise DataError(f"the run has {self.facts.texts:,} texts, and at most {TEXTS:,} can be shown.")
         return read_run(self.folder)
 
     def lines(self, place: RowKey) -> tuple[RunLine, ...]:

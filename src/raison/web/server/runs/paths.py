@@ -114,5 +114,5 @@ def runs_paths(app: FastAPI, runs: RunFolders, trusts: Trusts) -> None:
         """How far one map of a run can be trusted, and the name of its model if this very one is served."""
         e = runs.explanation(query.place, query.number)
         if not isinstance(e, Explanation):
-            raise InputError("trust is told of predictions, and this explains what a model wrote.")
+            raise InputError("the trust panel is for predictions, and this explains generated text.")
         return Response(dump(trusts.of_run(runs.identity(query.run), e)), media_type="application/json")
