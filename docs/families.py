@@ -35,20 +35,21 @@ NAMES = {
     "xlnet": "XLNet",
 }
 INTRODUCTION = """\
-Which method explains a text classifier of which architecture. Every cell is asked of a tiny random model of the family;
-the contract tests run the methods on these models. A text's logits are the same alone and in a batch, within 1e-5.
+Which methods explain text classifiers of which architectures. Every cell is determined with a tiny random model of the
+family; the contract tests run the methods on these models. A text's logits are the same alone and in a batch, within
+1e-5.
 
 "yes": the method runs. "trained": it runs with a trained explainer (`raison train aml`, `raison train ivra`). A number
 is a reason below.
 
 - The layers of ALBERT are passes of one module. They are numbered in the order of computation.
 - BigBird reads texts up to a length with full attention (704 tokens as released), and longer ones with block-sparse
-  attention, which depends on the padding. raison takes texts up to that length. A model that was loaded with
+  attention, which depends on the padding. raison accepts texts up to that length. A model that was loaded with
   `attention_type="original_full"` has no such limit.
-- XLNet reads its answer at the last position of a row. Texts of different lengths run in separate batches.
-- Longformer has its attention in chunks. Methods that need gradients or perturbed texts work.
+- XLNet's head reads the last position of a row, so texts of different lengths run in separate batches.
+- Longformer computes its attention in chunks. Methods that need gradients or perturbed texts work.
 - The decoder of a whole BART or T5 reads the text again, and the head reads the decoder. A token's attention is the sum
-  over its positions in both stacks. Methods that replace attention or take layers apart do not work.
+  over its positions in both stacks. Methods that replace attention or decompose layers do not work.
 """
 
 

@@ -7,6 +7,6 @@ FAMILY = Family(
     pools="last",
     tokens_first=True,
     turned_inside=True,
-    hidden_attention="its attention adds products of content, position and segment in one Einstein sum each, "
-    "over tokens before texts",
+    hidden_attention="its attention scores are sums of a content, a position and a segment term, each computed by "
+    "one Einstein sum, with the token axis before the batch axis",
 )

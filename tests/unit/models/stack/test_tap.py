@@ -276,7 +276,7 @@ def test_softcap_and_sinks_are_honoured() -> None:
 
 
 def test_models_that_cannot_be_tapped_say_so() -> None:
-    reasons = (("longformer", "overlapping windows"), ("xlnet", "one Einstein sum each"))
+    reasons = (("longformer", "overlapping windows"), ("xlnet", "one Einstein sum"))
     for name, reason in reasons:
         model, _ = TINY[name]()
         own = model.config._attn_implementation
