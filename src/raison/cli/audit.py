@@ -45,7 +45,7 @@ def audit(
 ) -> None:
     """Test which methods can be trusted on this model, and write a report with a recommendation.
 
-    Of a language model that writes, data are questions with their sources (docs/cite.md).
+    For a generative model, the data are questions with their sources (docs/cite.md).
     """
     from raison.cli.output import plots_where_possible
     from raison.methods import CATALOGUE

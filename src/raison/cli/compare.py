@@ -37,8 +37,8 @@ def compare(
 ) -> None:
     """Compare methods on a data set, with random scores as the baseline.
 
-    Of a language model that writes, data are questions with their sources: columns question, sources, and answer and
-    gold where they are known (docs/cite.md).
+    For a generative model, the data are questions with their sources: columns question and sources, and answer and gold
+    if they are known (docs/cite.md).
     """
     from raison.cli.output import show
     from raison.judging.compare import compare as run

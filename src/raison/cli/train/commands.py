@@ -11,7 +11,9 @@ from raison.cli.train.classifier import classifier
 from raison.cli.train.ivra import ivra
 from raison.cli.train.scratch import scratch
 
-app = typer.Typer(help="Train a classifier, or an explainer of one.", no_args_is_help=True)
+app = typer.Typer(
+    help="Train a classifier, an explainer, or a language model that answers from sources.", no_args_is_help=True
+)
 
 for command in (aml, amortized_shap, answers, at2, ivra, scratch, classifier):
     app.command()(interruptible("folder")(command))

@@ -24,19 +24,29 @@ SHORTEST = 16
 class Limits:
     """Limits of one request, and of waiting requests."""
 
-    characters: Annotated[int, Setting("Characters of a request's texts.", 1, options=("--max-characters",))] = 20_000
-    passes: Annotated[int, Setting("Passes that one explanation may take.", 1, options=("--max-passes",))] = 5_000
+    characters: Annotated[
+        int, Setting("Maximum number of characters of a request's texts.", 1, options=("--max-characters",))
+    ] = 20_000
+    passes: Annotated[int, Setting("Maximum number of passes of one explanation.", 1, options=("--max-passes",))] = (
+        5_000
+    )
     seconds: Annotated[
-        int, Setting("Seconds that requests explained together may take.", 1, options=("--max-seconds",))
+        int,
+        Setting("Maximum number of seconds for requests that are explained together.", 1, options=("--max-seconds",)),
     ] = 60
     new_tokens: Annotated[
-        int, Setting("Tokens that a language model may write for a request.", 20, options=("--max-new-tokens",))
+        int,
+        Setting(
+            "Maximum number of tokens that a language model generates for a request.", 20, options=("--max-new-tokens",)
+        ),
     ] = 50
-    waiting: Annotated[int, Setting("Requests that may wait for one model.", 1, options=("--max-waiting",))] = 256
+    waiting: Annotated[int, Setting("Maximum number of waiting requests per model.", 1, options=("--max-waiting",))] = (
+        256
+    )
     waiting_each: Annotated[
-        int, Setting("Requests of one client that may wait for one model.", 1, options=("--max-waiting-each",))
+        int, Setting("Maximum number of waiting requests of one client per model.", 1, options=("--max-waiting-each",))
     ] = 16
-    keep: Annotated[int, Setting("MiB of results that are kept for equal requests; 0 keeps none.", 0)] = 64
+    keep: Annotated[int, Setting("MiB of results that are stored for identical requests; 0 stores none.", 0)] = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +92,7 @@ class Access:
 class VisibleFolders:
     """What requests can see besides the models. `runs` None shows no run."""
 
-    runs: Annotated[Path | None, Setting("Folder of comparisons to show.")] = None
+    runs: Annotated[Path | None, Setting("Folder of comparisons, explained files and audits to show.")] = None
     log_texts: Annotated[bool, Setting("Also log the texts of requests.")] = False
 
     def check(self) -> None:
