@@ -21,11 +21,16 @@ from raison.explaining.selection import CONTROL, check_selection
 from raison.jobs.identity import DATA, IDENTITY, SETTINGS, digest_of
 from raison.judging.evaluate import info_of
 from raison.methods import CATALOGUE
+from raison.models.derived.backbone import backbone_of
 from raison.models.derived.identity import files_identity, identity_of
-from raison.runs.headers import RunHead
-from raison.runs.run import CAUTIONS, OUTPUTS, SCHEMA, head_of
+from raison.runs.headers import MOST_TOGETHER, RunHead
+from raison.runs.run import CAUTIONS, OUTPUTS, SCHEMA, TOGETHER, head_of
 
 _LIBRARIES = ("torch", "transformers", "numpy")
+_WORK = 3e12
+"""Multiplications between two writes, about a minute of one core: what a kill may lose."""
+_PROBED = 4
+"""Number of texts whose lengths are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +105,7 @@ def header_of(plan: Plan, cautions: Sequence[str] | None = None) -> RunHead:
             for row in plan.rows
         ],
         "metrics": [asdict(info_of(metric)) for metric in plan.metrics],
+        TOGETHER: texts_together(plan),
         "settings": _stated(plan.settings) | ({} if plan.threshold is None else {EACH_FROM: plan.threshold}),
         IDENTITY: _identity(plan),
         "versions": {"python": platform.python_version(), **{name: version(name) for name in _LIBRARIES}},
@@ -107,6 +113,27 @@ def header_of(plan: Plan, cautions: Sequence[str] | None = None) -> RunHead:
     if plan.model.outputs != "classes":
         header[OUTPUTS] = plan.model.outputs
     return head_of(header if cautions is None else header | {CAUTIONS: cautions})
+
+
+def texts_together(plan: Plan) -> int:
+    """How many texts are explained, evaluated and written together: fewer if they are long, or have many passes.
+
+    At most 16, which fill batches. Of a function, whose cost is not known, 16.
+    """
+    backbone = backbone_of(plan.model)
+    if backbone is None or not plan.texts:
+        return MOST_TOGETHER
+    probed = list(plan.texts)[:: max(1, len(plan.texts) // _PROBED)][:_PROBED]
+    encoding = plan.model.encode(probed, plan.settings.unit, plan.settings.truncate)
+    work = [length * _passes(plan, units) for length, units in zip(encoding.lengths, encoding.unit_counts, strict=True)]
+    each = sum(parameter.numel() for parameter in backbone.core.parameters()) * sum(work) / len(work)
+    return max(1, min(MOST_TOGETHER, int(_WORK / max(1.0, each))))
+
+
+def _passes(plan: Plan, units: int) -> int:
+    """Forward passes of all methods on one text; a backward pass counts twice."""
+    costs = ((row.method.cost(units), len(row.seeds)) for row in plan.rows)
+    return sum((cost.forwards + 2 * cost.backwards) * seeds for cost, seeds in costs)
 
 
 def _digest_of_texts(plan: Plan) -> str:

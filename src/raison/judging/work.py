@@ -16,11 +16,6 @@ from raison.judging.plan import Plan
 from raison.progress import Advance, Told
 from raison.runs.run import Record, Run
 
-CHUNK = 16
-"""Number of texts that are explained, evaluated and written together. Fixed, so that a resumed run repeats the same
-batches.
-"""
-
 
 def execute(plan: Plan, comparison: Run, progress: bool | Advance = True) -> None:
     """Do the run's missing work in this process."""
@@ -45,8 +40,8 @@ def jobs_of(plan: Callable[[], Plan], comparison: Run, name: str = "") -> list[J
     left = [row for row in header.rows if not _are_done(row.keys, comparison, range(texts))]
     labels, keys = [row.label for row in left], [key for row in left for key in row.keys]
     jobs = []
-    for start in range(0, texts, CHUNK):
-        numbers = range(start, min(start + CHUNK, texts))
+    for start in range(0, texts, header.together):
+        numbers = range(start, min(start + header.together, texts))
         jobs.append(
             Job(
                 f"{name} texts {start}",

@@ -12,6 +12,8 @@ from raison.core.settings.fields import Setting
 from raison.core.settings.tables import WHOLE
 from raison.runs.summary import MetricInfo
 
+MOST_TOGETHER = 16
+"""Maximum number of texts of a run that are written together; that of older runs."""
 TEXTS = 10_000_000
 """Maximum number of texts of a run; memory for all of them is reserved up front."""
 
@@ -47,7 +49,10 @@ class SettingsHead:
 
 @dataclass(frozen=True, slots=True)
 class RunHead:
-    """The request of a run. `cautions` are reported with the results; `outputs` "" is classes."""
+    """The request of a run. `cautions` are reported with the results; `outputs` "" is classes.
+
+    `together` texts are explained, evaluated and written together, so that a resumed run repeats the same batches.
+    """
 
     raison: str
     model: str
@@ -61,6 +66,7 @@ class RunHead:
     identity: Mapping[str, str] = field(default_factory=dict)
     cautions: tuple[str, ...] = ()
     outputs: str = ""
+    together: Annotated[int, Setting(least=1, most=MOST_TOGETHER)] = MOST_TOGETHER
 
     @property
     def single(self) -> tuple[MetricInfo, ...]:

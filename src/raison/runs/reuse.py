@@ -16,7 +16,17 @@ from raison.jobs.origins import stores_in
 from raison.jobs.store import write_whole
 from raison.runs.agreement import AgreementPair, add_pairs, pairs_in
 from raison.runs.headers import RunHead
-from raison.runs.run import CAUTIONS, HEADER, Record, RecordKey, Run, read_header, read_run, settings_hash
+from raison.runs.run import (
+    CAUTIONS,
+    HEADER,
+    TOGETHER,
+    Record,
+    RecordKey,
+    Run,
+    read_header,
+    read_run,
+    settings_hash,
+)
 
 FILE = "reused.json"
 _OWN = ("rows", "metrics")
@@ -125,7 +135,7 @@ def _take_from(run: Run, folder: Path, model: dict[str, Any] | None, agreement: 
 
 def _places(header: RunHead, other: RunHead) -> list[int] | None:
     """Where the other's records have the scores of the run's metrics; None where it is no such run."""
-    keys = (header.raw.keys() | other.raw.keys()) - {*_OWN, IDENTITY, CAUTIONS}
+    keys = (header.raw.keys() | other.raw.keys()) - {*_OWN, IDENTITY, CAUTIONS, TOGETHER}
     if any(header.raw.get(key) != other.raw.get(key) for key in keys):
         return None
     # Rows and metrics, which may differ, are among the settings; what else belongs to them was compared above.

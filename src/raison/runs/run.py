@@ -39,7 +39,9 @@ CAUTIONS = "cautions"
 """Cautions to report with the results, found when the run began."""
 OUTPUTS = "outputs"
 """The header's key for outputs other than classes; see raison.core.targets.outputs."""
-UNCOMPARED = ("versions", identity.IDENTITY, CAUTIONS, OUTPUTS)
+TOGETHER = "together"
+"""The header's key for the number of texts that are written together."""
+UNCOMPARED = ("versions", identity.IDENTITY, CAUTIONS, OUTPUTS, TOGETHER)
 """Parts of the header in which a continued run may differ."""
 
 

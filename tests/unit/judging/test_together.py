@@ -1,0 +1,40 @@
+"""How many texts of a comparison are written together: fewer where a minute's work is fewer."""
+
+from typing import Any
+
+import pytest
+
+import raison
+from raison.judging import plan as planning
+from raison.judging.plan import Plan, header_of, plan_rows, texts_together
+from raison.methods import CATALOGUE
+from raison.runs.headers import MOST_TOGETHER
+from tests.tiny import TINY
+
+TEXTS = ("a good film", "a dull film with a loud end", "not good", "quiet pleasure") * 5
+
+
+def planned(method: str, model: Any = None, seeds: tuple[int, ...] = (0,)) -> Plan:
+    rows = plan_rows([CATALOGUE.create(method)], (), seeds)
+    return Plan(model or raison.load(*TINY["bert"]()), TEXTS, (), rows, (), planning.Settings(of="probability"), "texts")
+
+
+def test_small_work_fills_batches() -> None:
+    plan = planned("occlusion")
+    assert texts_together(plan) == MOST_TOGETHER
+    assert header_of(plan).together == MOST_TOGETHER
+
+
+def test_more_passes_are_fewer_texts_but_one_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = raison.load(*TINY["bert"]())
+    monkeypatch.setattr(planning, "_WORK", 1e8)
+    few, more = (texts_together(planned(f"lime(samples={samples})", model)) for samples in (16, 64))
+    assert MOST_TOGETHER >= few > more > 1
+    assert texts_together(planned("lime(samples=64)", model, (0, 1))) == more // 2
+    monkeypatch.setattr(planning, "_WORK", 1.0)
+    assert header_of(planned("occlusion", model)).together == 1
+
+
+def test_of_a_function_nothing_is_known() -> None:
+    function = raison.load(lambda texts: [[0.5, 0.5] for _ in texts], classes=["no", "yes"])
+    assert texts_together(planned("kernel_shap(samples=100000000)", function)) == MOST_TOGETHER
