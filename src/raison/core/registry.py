@@ -37,6 +37,8 @@ class Catalogue(Generic[T]):
         """An instance from a name, a call such as "kernel_shap(samples=512)", a class or an instance."""
         if isinstance(spec, type):
             return spec()
+        if spec is None:
+            raise InputError(f"no {self._kind} is given: name one, such as '{self.names[0]}'.")
         if not isinstance(spec, str):
             return spec
         name, settings = _parse(spec, self._kind)

@@ -191,6 +191,10 @@ def is_header(names: list[str], wanted: Wanted) -> bool:
     known = {*TEXT_NAMES, *LABEL_NAMES, *OTHER_NAMES}
     # A line of data may be the single word "class"; two equal names or an empty one never make a header.
     distinct = len(set(names)) == len(names) and all(names)
+    lowered = {name.lower() for name in names}
+    if not distinct and all(names) and lowered & {*TEXT_NAMES} and lowered & {*LABEL_NAMES}:
+        twice = next(name for name in names if names.count(name) > 1)
+        raise DataError(f"two columns of the first line are called '{twice}': give each its own name.")
     return distinct and (bool(requested & set(names)) or any(name.lower() in known for name in names))
 
 

@@ -1,5 +1,6 @@
 """Files as records: one list of cells, one mapping, or one broken line at a time, whatever the columns mean."""
 
+import codecs
 import csv
 import json
 from collections import Counter
@@ -14,6 +15,15 @@ from raison.core.errors import DataError
 
 SAMPLE = 50
 """Records looked at before deciding on a file's layout."""
+
+_BLOCK = 4096
+_MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+"""Byte order marks; that of UTF-32 begins with one of UTF-16."""
 
 SINGLE = "\x1f"
 """The delimiter of a one-column csv file: a character that occurs in no text, so that commas are kept."""
@@ -46,6 +56,7 @@ def read_records(path: Path, encoding: str, kind: str = "", delimiter: str = ","
     if kind == ".parquet":
         yield from _parquet(path)
         return
+    _check_width(path, encoding)
     # Bytes that are not text become surrogates here and are found line by line, so that one bad line stays one.
     name = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
     with path.open(encoding=name, errors="surrogateescape", newline="" if kind == ".csv" else "\n") as file:
@@ -54,10 +65,25 @@ def read_records(path: Path, encoding: str, kind: str = "", delimiter: str = ","
 
 
 def whole_lines(path: Path, encoding: str) -> Iterator[LineRecord]:
-    """Every line of a file, blank ones too, as a record of one cell. Raises OSError if it cannot be opened."""
+    """Every line of a file, blank ones too, as a record of one cell. Raises DataError or OSError."""
+    _check_width(path, encoding)
     with path.open(encoding=encoding, errors="surrogateescape", newline="\n") as file:
         for number, line in enumerate(file, start=1):
             yield _decoded(LineRecord(number, [line.rstrip("\r\n")]), encoding)
+
+
+def _check_width(path: Path, encoding: str) -> None:
+    """DataError for a file of characters of two or four bytes that is to be read byte by byte."""
+    if encoding.lower().replace("_", "-").startswith(("utf-16", "utf-32", "utf16", "utf32")):
+        return
+    with path.open("rb") as file:
+        start = file.read(_BLOCK)
+    wide = next((name for mark, name in _MARKS.items() if start.startswith(mark)), None)
+    # Latin letters in UTF-16: every other byte is zero.
+    if wide is None and start.count(0) > len(start) / 4:
+        wide = "utf-16-le" if start[1::2].count(0) > start[::2].count(0) else "utf-16-be"
+    if wide is not None:
+        raise DataError(f"{path} is not {encoding}: its bytes are {wide}. Give encoding='{wide}' (--encoding {wide}).")
 
 
 def is_label_like(values: list[str]) -> bool:

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
+from raison.core.errors import InputError
 from raison.core.inputs.parts import parted
 from raison.core.inputs.rationale import Rationale, Span
-from raison.core.inputs.unit import Text, Unit
+from raison.core.inputs.unit import Text, Unit, segments
 
 
 def parse_rationales(value: Any, texts: Sequence[str]) -> tuple[Rationale, ...]:
@@ -19,6 +20,27 @@ def parse_rationales(value: Any, texts: Sequence[str]) -> tuple[Rationale, ...]:
     if _is_one_annotator(value):
         return (tuple(parse_span(span, texts) for span in value),)
     return tuple(tuple(parse_span(span, texts) for span in spans) for spans in value)
+
+
+def given_rationales(given: Sequence[Any], texts: Sequence[Text]) -> tuple[tuple[Rationale, ...], ...]:
+    """The rationales of texts as a caller gives them: for each text one list of spans per annotator, or a single one.
+
+    Spans are Span or (start, end) or (start, end, segment), as in files; [] is one annotator who marked nothing. Raises
+    InputError with the text's number, also for a text without annotators.
+    """
+    if len(given) != len(texts):
+        raise InputError(f"{len(texts)} texts but {len(given)} entries of rationales: give one entry per text.")
+    found = []
+    for number, (marks, text) in enumerate(zip(given, texts, strict=True)):
+        if marks is None:
+            raise InputError(
+                f"rationales[{number}]: no annotator; leave the text out, or give [] for no mark."
+            )
+        try:
+            found.append(parse_rationales(_as_in_files(marks), segments(text)))
+        except ValueError as error:
+            raise InputError(f"rationales[{number}]: {error}.") from None
+    return tuple(found)
 
 
 def parse_span(value: Any, texts: Sequence[str]) -> Span:
@@ -56,6 +78,12 @@ def _is_one_annotator(value: list[Any]) -> bool:
     # Lists in lists in the list are annotators; an empty list in it is an annotator who marked nothing.
     lists = all(isinstance(part, list) and all(isinstance(span, list) for span in part) for part in value)
     return not value or not lists
+
+
+def _as_in_files(value: Any) -> Any:
+    if isinstance(value, Span):
+        return [value.start, value.end, value.segment]
+    return [_as_in_files(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def _short(value: Any) -> str:

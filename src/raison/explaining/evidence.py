@@ -9,6 +9,7 @@ import torch
 from raison.core.capabilities.embeddings import Shift
 from raison.core.capabilities.hidden_states import HiddenStates
 from raison.core.capabilities.other_wordings import OtherWordings
+from raison.core.errors import DataError
 from raison.core.inputs.parts import Given
 from raison.core.inputs.rationale import Rationale, unit_mask
 from raison.core.method import Method
@@ -291,7 +292,10 @@ def _kind(explanation: Explanation) -> str:
 
 def _method_of(explanation: Explanation) -> Method:
     config = {name: tuple(value) if isinstance(value, list) else value for name, value in explanation.config.items()}
-    return CATALOGUE.get(explanation.method)(**config)
+    try:
+        return CATALOGUE.get(explanation.method)(**config)
+    except TypeError as error:
+        raise DataError(f"the explanation's config is not that of {explanation.method}: {error}.") from None
 
 
 def _compute(batch: Batch, removal: str, keeps_of: dict[int, list[KeepRows]]) -> None:

@@ -7,7 +7,7 @@ from typing import Literal, TypedDict, Unpack, cast, overload
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.inputs.chat import Chat, Message
 from raison.core.inputs.parts import Given, PartedText, Spans, plain
-from raison.core.inputs.unit import Granularity, Side
+from raison.core.inputs.unit import Granularity, Side, segments
 from raison.core.internals.precision import Precision
 from raison.core.method import Method
 from raison.core.metric import GroupMetric, Metric, Need
@@ -19,7 +19,7 @@ from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
 from raison.core.targets.choices import EACH
 from raison.core.targets.ranking import Ranked
-from raison.core.targets.target import TargetSpec
+from raison.core.targets.target import TargetSpec, check_targets
 from raison.explaining.attribution import (
     BATCH,
     Batch,
@@ -39,6 +39,8 @@ from raison.explaining.selection import best_maps, check_selection
 from raison.explaining.texts import Asks, InputOptions, Texts
 from raison.methods import CATALOGUE
 from raison.models.adapters.writing.writer import Writer
+from raison.models.tokens.token_rows import name_of as name_of_text
+from raison.models.tokens.token_rows import numbered_among
 from raison.progress import Advance, progress_bar
 
 _Result = (
@@ -302,9 +304,25 @@ def _settings_of(settings: Settings, rows: Sequence[int], count: int) -> Setting
 
 
 def _batches(texts: Sequence[Given]) -> list[list[int]]:
-    """Texts of similar length are batched together, so that batches need little padding."""
-    order = sorted(range(len(texts)), key=lambda i: len(str(plain(texts[i]))))
+    """Texts of similar length are batched together, so that batches need little padding.
+
+    The longest come first: one that is too long is refused before others are explained.
+    """
+    order = sorted(range(len(texts)), key=lambda i: -len(str(plain(texts[i]))))
     return [order[start : start + BATCH] for start in range(0, len(order), BATCH)]
+
+
+def _check_all(model: LanguageModel, texts: Sequence[Given], settings: Settings) -> None:
+    """Refuse what is seen of all texts without a pass: blank ones, and a list of targets with a class that is none."""
+    for number, text in enumerate(texts):
+        if not all(string.strip() for string in segments(plain(text))):
+            raise InputError(f"{name_of_text(number, len(texts))} is empty or blank: there is nothing to explain.")
+    if not isinstance(settings.target, list):
+        return
+    _settings_of(settings, (), len(texts))
+    # Entities, masked words and answers are found in their texts.
+    if model.choosing is None and model.encode(texts[:1], settings.unit, truncate=True).spans is None:
+        check_targets(settings.target, model.classes)
 
 
 def _explain_each(
@@ -312,10 +330,12 @@ def _explain_each(
 ) -> list[list[Explanation]]:
     """Every prediction in every text from the threshold on."""
     check(model, how.method)
+    _check_all(model, texts, how.settings)
     explanations: list[list[Explanation]] = [[] for _ in texts]
     with progress_bar(name_of(how.method), len(texts), how.progress) as advance:
         for rows in _batches(texts):
-            batch, owners = batch_of_each(model, [texts[i] for i in rows], how.settings, threshold)
+            with numbered_among(rows, len(texts)):
+                batch, owners = batch_of_each(model, [texts[i] for i in rows], how.settings, threshold)
             explained = [] if batch is None else _explained(batch, how)
             for owner, e in zip(owners, explained, strict=True):
                 explanations[rows[owner]].append(e)
@@ -327,11 +347,13 @@ def _explain_all(model: LanguageModel, texts: Sequence[Given], how: _ExplainOpti
     check_model(model)
     # What cannot be done is refused before a text is predicted.
     check(model, how.method)
+    _check_all(model, texts, how.settings)
     explanations: dict[int, Explanation] = {}
     with progress_bar(name_of(how.method), len(texts), how.progress) as advance:
         for rows in _batches(texts):
             settings = _settings_of(how.settings, rows, len(texts))
-            batch = _prepared(model, [texts[i] for i in rows], settings, how.chooser)
+            with numbered_among(rows, len(texts)):
+                batch = _prepared(model, [texts[i] for i in rows], settings, how.chooser)
             explanations.update(zip(rows, _explained(batch, how), strict=True))
             advance(len(rows))
     in_order = [explanations[i] for i in range(len(texts))]

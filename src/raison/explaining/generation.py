@@ -84,6 +84,8 @@ def _check(settings: Settings) -> None:
 
 
 def _output(generator: Writer, source: TokenizedPrompt, writing: Writing) -> tuple[Output, dict[str, object]]:
+    if writing.output is not None and not isinstance(writing.output, str):
+        raise InputError(f"output= is {writing.output!r:.40}: give the output's text, or leave it out.")
     if writing.output is None:
         count = NEW_TOKENS if writing.max_new_tokens is None else writing.max_new_tokens
         return generator.continuation(source, count), {}
@@ -97,7 +99,7 @@ def _against(
     """The token that each output token is contrasted with; without one, a margin takes the likeliest other token."""
     if contrast is None:
         return generator.runners_up(source, output) if of == "margin" else None
-    words = [contrast] * len(output.ids) if isinstance(contrast, str | int) else contrast
+    words = contrast if isinstance(contrast, list | tuple) else [contrast] * len(output.ids)
     if len(words) != len(output.ids):
         spelled = [output.token_text(number, source.text + output.text) for number in range(len(output.ids))]
         raise InputError(

@@ -35,6 +35,8 @@ def asked(
 ) -> SourcedPrompt:
     """The prompt of a question with sources. Raises InputError, UnknownNameError or DataError."""
     if not isinstance(question, str):
+        if not isinstance(question, Chat | list | tuple):
+            raise InputError(f"the question is {question!r:.60}: give a text, or a conversation as a list of messages.")
         chat = question if isinstance(question, Chat) else Chat(tuple(question))
         if template is not None:
             raise InputError("a conversation needs no template: leave template= out.")

@@ -23,8 +23,8 @@ Asks = Given | Chat
 
 Q = TypeVar("Q", bound=Asks)
 
-_CODE = re.compile("[a-z]{2,3}(-[A-Za-z]+)?")
-"""A code of ISO 639."""
+_CODE = re.compile("([A-Za-z]{2,3})([-_][A-Za-z0-9]+)*")
+"""A code of ISO 639, and of a region or script, which has no rules of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +99,14 @@ def in_sentences(text: Asks, language: str) -> PartedText:
         raise InputError(
             "language= does not apply to chats: leave it out, and use unit='sentence' for the sentences of messages."
         )
-    if not _CODE.fullmatch(language):
+    code = _CODE.fullmatch(language) if isinstance(language, str) else None
+    if code is None:
         raise InputError(f"language= is {language!r:.40}: give the code of a language, such as 'de'.")
     whole = plain(text)
     spans = [
         (start, end, number)
         for number, string in enumerate(segments(whole))
-        for start, end in sentence_spans(string, language)
+        for start, end in sentence_spans(string, code[1].lower())
     ]
     if not spans:
         raise InputError("the text is empty or blank: there is nothing to explain.")

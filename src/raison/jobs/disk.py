@@ -18,11 +18,11 @@ PART = ".part"
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file atomically. Raises DataError if it cannot be written."""
+    """Write a file atomically; halves of characters as escapes. Raises DataError if it cannot be written."""
     with whole_file(path) as part, explained(path):
         file = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
         try:
-            _write_all(file, content.encode() if isinstance(content, str) else content)
+            _write_all(file, content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content)
         finally:
             os.close(file)
 

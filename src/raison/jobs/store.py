@@ -205,7 +205,8 @@ def _object_in(path: Path) -> dict[str, Any] | None:
 def unreadable(path: Path, why: object) -> DataError:
     """The error text for a broken file that can be rebuilt from its folder."""
     return DataError(
-        f"cannot read {_stored(path)} ({why}): delete it and run the study again with --resume to rebuild it."
+        f"cannot read {_stored(path)} ({why}): delete it and run the same command again (a study with --resume) to "
+        "rebuild it."
     )
 
 
@@ -219,7 +220,8 @@ def _unsummed(line: bytes) -> bytes | None:
 
 
 def _summed(line: str) -> bytes:
-    content = line.encode()
+    # Half of a character, as in a text that was cut, becomes an escape of JSON.
+    content = line.encode("utf-8", "backslashreplace")
     comma = b", " if len(content) > len(b"{}") else b""
     return content[:-1] + comma + f'"{_SUM}": "{_sum_of(content)}"}}\n'.encode()
 

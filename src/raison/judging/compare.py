@@ -7,7 +7,7 @@ from pathlib import Path
 
 from raison.combining.advice import advised
 from raison.core.errors import InputError, RaisonError, UnsupportedError
-from raison.core.inputs.parts import Spans
+from raison.core.inputs.parts import Spans, plain
 from raison.core.inputs.unit import Granularity, Side
 from raison.core.inputs.unknown import caution_of_texts
 from raison.core.internals.precision import Precision
@@ -17,6 +17,7 @@ from raison.core.model import LanguageModel, asked_of
 from raison.core.registry import label_of, name_of
 from raison.core.results.scores import Comparison
 from raison.core.targets.choices import EACH, TargetSpec
+from raison.data.spans import given_rationales
 from raison.explaining.answers import Answers, Rows, judged
 from raison.explaining.attribution import BATCH, Settings, check, prepare
 from raison.explaining.each_prediction import each_target, threshold_of
@@ -95,7 +96,9 @@ def compare(
     choosers = create_metrics(select)
     rows = plan_rows(_created(reader, methods), choosers, seeds)
     chosen = tuple(create_metrics(default_metrics(reader) if metrics is None else metrics))
-    marks = given.gold if rationales is None else tuple(tuple(one) for one in rationales)
+    marks = given.gold
+    if rationales is not None:
+        marks = given_rationales(rationales, [plain(one) for one in given.texts])
     plan = _of_labels(Plan(reader, given.texts, marks, rows, chosen, settings, data), threshold)
     if out is not None:
         return _compared(plan, choosers, Path(out), _Team(sharing, given.loading(load)), progress)

@@ -17,6 +17,7 @@ from raison.core.results.generation import GenerationExplanation
 from raison.core.results.notes import AUTO
 from raison.core.results.scores import Scores
 from raison.core.targets.choices import One
+from raison.data.spans import given_rationales
 from raison.explaining.attribution import BATCH, Batch, Settings, prepare
 from raison.explaining.evidence import TextsEvidence
 from raison.explaining.measuring import (
@@ -87,9 +88,7 @@ def evaluate(
         texts=len(given),
         unmet=frozenset(need for note, need in _UNMET.items() if any(note in e.notes for e in given)),
     )
-    marks = [()] * len(given) if rationales is None else [tuple(one) for one in rationales]
-    if len(marks) != len(given):
-        raise InputError(f"{len(given)} explanations but rationales for {len(marks)} texts: give one entry per text.")
+    marks = ((),) * len(given) if rationales is None else given_rationales(rationales, [e.text for e in given])
     of_texts = [metric for metric in chosen if isinstance(metric, Metric)]
     rows: list[list[Value]] = []
     with progress_bar("metrics", len(given), progress) as advance:
@@ -155,7 +154,15 @@ def _scores_of(label: str, columns: Mapping[MetricInfo, Sequence[Value]], given:
 def default_metrics(model: LanguageModel) -> list[str]:
     """The metrics of DEFAULT_METRICS that apply to the model's outputs."""
     lacking = lacking_of(model.outputs)
-    return [name for name in DEFAULT_METRICS if not CATALOGUE.get(name).needs & {*lacking}]
+    return removing_in_place(model, [name for name in DEFAULT_METRICS if not CATALOGUE.get(name).needs & {*lacking}])
+
+
+def removing_in_place(model: LanguageModel, names: Sequence[str]) -> list[str]:
+    """Names of metrics that remove units, with what replaces these where the model cannot delete any."""
+    if "delete" in model.removals:
+        return list(names)
+    replaced = f"(removal='{model.removals[0]}')"
+    return [name + replaced * (getattr(CATALOGUE.get(name), "removal", None) == "delete") for name in names]
 
 
 def check_metrics(

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from raison.core.errors import InputError
 from raison.data import Dataset
 from raison.jobs.store import write_record
 from raison.runs.run import Run
@@ -25,16 +26,26 @@ def majority_of(data: Dataset) -> float | None:
 def accuracy_of(run: Run, data: Dataset, classes: Sequence[str]) -> float | None:
     """The share of a run's texts whose label is predicted; None where labels and predictions have different names.
 
-    `classes` are the model's classes under the data's names where the study gives them, () else.
+    `classes` are the model's classes under the data's names where the study gives them, () else. Data that do not name
+    their labels, such as a file, have those of the model.
     """
     predictions = {key[2]: record.prediction for key, record in run.records.items()}
-    names = tuple(name.lower() for name in classes or data.labels)
+    names = tuple(name.lower() for name in classes or data.labels or _classes_of(run))
     unnamed = {f"label_{number}": name for number, name in enumerate(names)}
     predicted = {text: unnamed.get(name.lower(), name.lower()) for text, name in predictions.items()}
     if not predicted or not set(predicted.values()) <= set(names) or any(row.label is None for row in data.rows):
         return None
-    right = [names[number] for number in data.class_indices(names)]
+    try:
+        right = [names[number] for number in data.class_indices(names)]
+    except InputError:
+        return None
     return round(sum(right[text] == name for text, name in predicted.items()) / len(predicted), _DIGITS)
+
+
+def _classes_of(run: Run) -> tuple[str, ...]:
+    """The model's classes, as an explanation states them; () where there is none."""
+    row, seed = next(((row, seed) for row, seed in run.header.keys if run.explains(row, seed)), ("", 0))
+    return tuple(run.explanations(row, seed)[0].classes) if row else ()
 
 
 def write_labels(folder: Path, data: Mapping[str, Dataset], accuracies: Mapping[str, float | None]) -> None:

@@ -59,7 +59,8 @@ def _not_substituted(request: TrustRequest) -> dict[str, str]:
         return dict.fromkeys(request.methods, _WRITES)
     if isinstance(request.model, BlackBox):
         return dict.fromkeys(request.methods, "the model is a function, which has no embeddings of similar words")
-    return {}
+    why = substitution.irreplaceable(request.model, request.texts[0], request.settings)
+    return dict.fromkeys(request.methods, why) if why else {}
 
 
 def _boundary(request: TrustRequest) -> list[int]:

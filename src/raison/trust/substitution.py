@@ -32,6 +32,8 @@ from raison.trust.attack_start import checked_count
 from raison.trust.neighbours import Neighbours, replaced, unchanged_shape
 from raison.trust.records import Attacked, AttackKey, Substituted
 
+_IN_PLACE = "it predicts a part of the text or at a position in it, which the attack could replace"
+
 
 @dataclass(frozen=True, slots=True)
 class Substitution:
@@ -107,9 +109,7 @@ def substitutions(
     batch = prepare(model, texts, settings)
     if batch.answers or batch.places:
         raise UnsupportedError(
-            f"words cannot be replaced for {model.name}",
-            ["it predicts a part of the text or at a position in it, which the attack could replace"],
-            "Attack it in embedding space.",
+            f"words cannot be replaced for {model.name}", [_IN_PLACE], "Attack it in embedding space."
         )
     counts = [
         checked_count(text, units, plan.share, plan.k)
@@ -122,6 +122,12 @@ def substitutions(
         if not undecided[text]
     }
     return _run(_Search(model, batch, known, plan), counts, missing, advance)
+
+
+def irreplaceable(model: LanguageModel, text: Given, settings: Settings) -> str:
+    """Why no word of the texts can be replaced; "" where words can. One pass over one text."""
+    batch = prepare(model, [text], settings.of_texts([0]))
+    return _IN_PLACE if batch.answers or batch.places else ""
 
 
 def kept_tries(model: LanguageModel, texts: Sequence[Given], settings: Settings, plan: Substitution) -> list[int]:

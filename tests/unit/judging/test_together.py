@@ -16,7 +16,9 @@ TEXTS = ("a good film", "a dull film with a loud end", "not good", "quiet pleasu
 
 def planned(method: str, model: Any = None, seeds: tuple[int, ...] = (0,)) -> Plan:
     rows = plan_rows([CATALOGUE.create(method)], (), seeds)
-    return Plan(model or raison.load(*TINY["bert"]()), TEXTS, (), rows, (), planning.Settings(of="probability"), "texts")
+    return Plan(
+        model or raison.load(*TINY["bert"]()), TEXTS, (), rows, (), planning.Settings(of="probability"), "texts"
+    )
 
 
 def test_small_work_fills_batches() -> None:

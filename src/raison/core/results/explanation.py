@@ -11,6 +11,7 @@ from raison.core.results.viewed import ViewedResult
 from raison.core.results.views import View, called
 from raison.core.settings.reading import NAME, Fields, parse
 from raison.core.targets.answer import ExplainedAnswer
+from raison.core.targets.choices import Of
 from raison.core.targets.outputs import THRESHOLD, Outputs
 from raison.core.targets.place import Place
 
@@ -149,6 +150,7 @@ class Explanation(ViewedResult):
             check_notes(data, record.what, len(units))
         check_sign(data.get("signed", True), values["scores"])
         _check_outputs(data)
+        _check_target(record)
         if data.get("answer") is not None:
             values["answer"] = _answer(data["answer"], parts[-1])
         if data.get("place") is not None:
@@ -210,6 +212,17 @@ def _check_outputs(data: Mapping[str, Any]) -> None:
     wanted = 0 if outputs == "number" else classes
     if len(data["probabilities"]) != wanted:
         raise DataError(f"not an explanation: it has {len(data['probabilities'])} probabilities in place of {wanted}.")
+
+
+def _check_target(record: Fields) -> None:
+    """DataError unless the value is known, and the target one of the classes, where these are all that is explained."""
+    record.choice("of", get_args(Of))
+    data = record.data
+    if data.get("outputs", "classes") not in ("classes", "labels") or data.get("answer") or data.get("place"):
+        return
+    for name in ("target", "against"):
+        if data[name] is not None and data[name] not in data["classes"]:
+            record.refuse(name, "one of its classes")
 
 
 def check_sign(signed: object, scores: Iterable[float]) -> None:

@@ -118,6 +118,14 @@ def resolve_target(
     return Target(chosen, runner_up, scale, multi_label)
 
 
+def check_targets(targets: Sequence[object], classes: tuple[str, ...]) -> None:
+    """Raise InputError or UnknownNameError for an entry of a list of targets that names no class."""
+    for item in targets:
+        for part in item if isinstance(item, tuple) else (item,):
+            if part is not None or not isinstance(item, tuple):
+                _class_index(part, classes)
+
+
 def _of_pairs(
     spec: Sequence[object], of: Of, logits: Float[Tensor, "batch classes"], classes: tuple[str, ...], multi_label: bool
 ) -> Target:
@@ -162,7 +170,7 @@ def _class_index(item: object, classes: tuple[str, ...]) -> int:
         if lowered.count(item.lower()) == 1:
             return lowered.index(item.lower())
         raise UnknownNameError("label", item, classes)
-    if not isinstance(item, int):
+    if not isinstance(item, int) or isinstance(item, bool):
         raise InputError(f"target {item!r:.60} is not a class: give a label, its number, or a pair (this, not that).")
     if not 0 <= item < len(classes):
         if len(classes) == 1:

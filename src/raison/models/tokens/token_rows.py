@@ -1,6 +1,8 @@
 """What all ways of encoding share: rows of tokens put together to an Encoding."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 import torch
@@ -13,6 +15,9 @@ from raison.core.inputs.encoding import Encoding
 from raison.core.inputs.parts import Given
 from raison.core.inputs.unit import Granularity, Text, Unit
 from raison.text.segment import Span
+
+_ROWS: ContextVar[tuple[Sequence[int], int] | None] = ContextVar("rows", default=None)
+"""The numbers of a batch's texts among those of the caller, and how many these are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +38,28 @@ def padding_id(tokenizer: PreTrainedTokenizerBase) -> int:
     return tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
 
 
+@contextmanager
+def numbered_among(rows: Sequence[int], count: int) -> Iterator[None]:
+    """Inside, errors give a batch's texts the numbers `rows` that they have among `count` texts of the caller."""
+    token = _ROWS.set((rows, count))
+    try:
+        yield
+    finally:
+        _ROWS.reset(token)
+
+
+def name_of(number: int, count: int) -> str:
+    """What errors call a text: a batch's text `number` of `count`."""
+    rows, whole = _ROWS.get() or (range(count), count)
+    return "the text" if whole == 1 else f"text {rows[number] + 1} of {whole}"
+
+
 def numbered(texts: Sequence[Given]) -> Iterator[tuple[str, Given]]:
     """Each text after what errors call it. Raises InputError if there is none."""
     if not texts:
         raise InputError("no text to explain: pass at least one.")
     for number, text in enumerate(texts):
-        yield "the text" if len(texts) == 1 else f"text {number + 1} of {len(texts)}", text
+        yield name_of(number, len(texts)), text
 
 
 def stack(rows: Sequence[TokenRow], unit: Granularity, pad_id: int, prefix_length: int = 0) -> Encoding:

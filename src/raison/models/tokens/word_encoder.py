@@ -10,7 +10,7 @@ from raison.core.errors import InputError
 from raison.core.inputs.encoding import Encoding
 from raison.core.inputs.parts import Given, PartedText, plain
 from raison.core.inputs.unit import PART, Granularity, check_unit, segments
-from raison.models.tokens.token_rows import TokenRow, stack
+from raison.models.tokens.token_rows import TokenRow, numbered, stack
 from raison.text.segment import Span, word_spans
 from raison.text.units import find_units
 
@@ -28,11 +28,9 @@ class WordEncoder:
     def encode(self, texts: Sequence[Given], unit: Granularity) -> Encoding:
         """See LanguageModel.encode."""
         check_unit(unit)
-        if not texts:
-            raise InputError("no text to explain: give at least one.")
         rows = []
-        for number, text in enumerate(texts):
-            self._check_text(text, "the text" if len(texts) == 1 else f"text {number + 1} of {len(texts)}")
+        for where, text in numbered(texts):
+            self._check_text(text, where)
             rows.append(_row(text, unit))
         return stack(rows, unit, 0)
 

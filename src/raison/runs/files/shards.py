@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from raison.core.errors import DataError
 from raison.jobs import disk
 from raison.runs.files.flat_records import COLUMNS, UNITS, Record
+from raison.text.halves import without_halves
 
 if TYPE_CHECKING:
     import pyarrow
@@ -34,7 +35,7 @@ def write(path: Path, rows: Iterable[Record], form: Format) -> None:
         if form == "parquet":
             _write_parquet(part, groups)
         else:
-            with part.open("w", encoding="utf-8", newline="\n") as file:
+            with part.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
                 for group in groups:
                     file.writelines(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in group)
 
@@ -77,7 +78,21 @@ def _write_parquet(path: Path, groups: Iterator[list[Record]]) -> None:
     schema = _schema()
     with _parquet().ParquetWriter(path, schema, compression="zstd") as writer:
         for group in groups:
-            writer.write_table(pyarrow.Table.from_pylist(group, schema=schema))
+            try:
+                table = pyarrow.Table.from_pylist(group, schema=schema)
+            except UnicodeEncodeError:
+                # Parquet has no halves of characters, as in a text that was cut.
+                table = pyarrow.Table.from_pylist([_whole(row) for row in group], schema=schema)
+            writer.write_table(table)
+
+
+def _whole(value: Any) -> Any:
+    """A value whose strings have the replacement character for each half of a character."""
+    if isinstance(value, dict):
+        return {name: _whole(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_whole(item) for item in value]
+    return without_halves(value) if isinstance(value, str) else value
 
 
 def _schema() -> "pyarrow.Schema":

@@ -86,8 +86,8 @@ def of(written: WrittenShards) -> FileSummary:
 def write(path: Path) -> None:
     """Write the summary and the rejected rows of a complete folder. Raises DataError."""
     written = read(path)
-    with disk.whole_file(path / REJECTED) as part, part.open("w", encoding="utf-8", newline="\n") as file:
-        file.writelines(json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in written.rejected)
+    lines = (json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in written.rejected)
+    disk.write_whole(path / REJECTED, "".join(lines))
     write_record(path / SUMMARY, asdict(_counted(written)))
 
 

@@ -54,7 +54,7 @@ class ExplainBody(PredictBody):
     ] = None
     language: Annotated[Name | None, Field(description="of sentences, such as de")] = None
     target: Annotated[
-        Class | list[Class | list[Class]] | None,
+        Class | list[Class | list[Class | None] | None] | None,
         Field(description='a label or its number, two of them for this and not that, or "each"'),
     ] = None
     of: Annotated[Name | None, Field(description="probability, logit, log_odds, margin or log_probability")] = None

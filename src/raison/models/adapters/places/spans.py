@@ -24,6 +24,7 @@ from raison.models.stack.transformer import inner_model, is_a
 from raison.models.tokens.encoder import TextEncoder
 from raison.models.tokens.limits import max_tokens
 from raison.models.tokens.own_tokenizer import own_tokenizer
+from raison.models.tokens.token_rows import name_of
 from raison.text.halves import without_halves
 
 CLASSES = ("answer", "other answers")
@@ -57,7 +58,7 @@ class QuestionEncoder:
     def encode(self, texts: Sequence[Given], unit: Granularity, truncate: bool) -> Encoding:
         """See LanguageModel.encode. Raises InputError for a text that is no pair, or whose context is one token."""
         for number, text in enumerate(texts):
-            self._check(plain(text), _place(number, len(texts)))
+            self._check(plain(text), name_of(number, len(texts)))
         encoding = self._inner.encode(texts, unit, truncate)
         if unit == PART:
             # An answer may also lie where the caller names no part.
@@ -66,8 +67,8 @@ class QuestionEncoder:
         for number, count in enumerate(encoding.context.sum(1).tolist()):
             if count < 2:
                 raise InputError(
-                    f"the context of {_place(number, len(texts))} has {count} token{'s' * (count != 1)} that the model "
-                    "reads, and needs at least two to choose an answer from. Give a longer context, or a shorter "
+                    f"the context of {name_of(number, len(texts))} has {count} token{'s' * (count != 1)} that the "
+                    "model reads, and needs at least two to choose an answer from. Give a longer context, or a shorter "
                     "question."
                 )
         return encoding
@@ -102,7 +103,7 @@ def answer_tokens(encoding: Encoding, answers: Sequence[Answer]) -> Int[Tensor, 
     for row, (span, answer) in enumerate(zip(positions, answers, strict=True)):
         if span is None:
             raise InputError(
-                f"the answer {answer.text!r:.60} of {_place(row, len(encoding))} (characters {answer.start} to "
+                f"the answer {answer.text!r:.60} of {name_of(row, len(encoding))} (characters {answer.start} to "
                 f"{answer.end} of the context) is outside what the model reads of it ({_read(encoding, row)}): use a "
                 "model with a longer input, shorten the contexts (raison.data.around_answers), or leave such rows out."
             )
@@ -163,7 +164,7 @@ def _stated_answers(encoding: Encoding, stated: Sequence[str]) -> list[Answer]:
         start = encoding.texts[row][1].find(text) if text.strip() else -1
         if start < 0:
             raise InputError(
-                f"target {text!r:.60} is not in the context of {_place(row, len(stated))}: a target is a part of the "
+                f"target {text!r:.60} is not in the context of {name_of(row, len(stated))}: a target is a part of the "
                 "context, written exactly as there; leave it out to explain the predicted answer."
             )
         answers.append(Answer(start, start + len(text), text))
@@ -203,7 +204,3 @@ def _read(encoding: Encoding, row: int) -> str:
     ends = encoding.offsets[row, :, 1][encoding.context[row]]
     cut = f", {encoding.truncated[row]} tokens cut off" if encoding.truncated[row] else ""
     return f"its first {int(ends.max())} characters{cut}"
-
-
-def _place(number: int, count: int) -> str:
-    return "the text" if count == 1 else f"text {number + 1} of {count}"

@@ -156,6 +156,8 @@ class Generator(Writer):
             before = joined[len(prompt.text) : output.spans[number][0]]
             token = self._following(prompt, before, output.ids[:number], wanted)[0][0]
         else:
+            if not isinstance(word, int) or isinstance(word, bool):
+                raise InputError(f"the contrast {word!r:.40} is not a word or a token id.")
             token = word
             size = self.core.get_output_embeddings().weight.shape[0]
             if not 0 <= token < size:

@@ -80,9 +80,24 @@ class ClassHead(Head):
 
         transformers trains one output as a number, by the mean squared error, unless `problem_type` is
         "multi_label_classification": then it is a label, with a sigmoid. It refuses one output for a single label.
+
+        Raises UnsupportedError for several numbers, and for classes of the same name, which results could not tell
+        apart.
         """
         labels: dict[int, str] = config.id2label  # type: ignore[assignment]
         names = tuple(str(labels[number]) for number in range(len(labels)))
+        if config.problem_type == "regression" and len(names) > 1:
+            raise UnsupportedError(
+                "cannot explain several numbers at once",
+                [f"the model is a regressor with {len(names)} outputs ({', '.join(names):.60})"],
+                f"Load a function that returns one of them: raison.load(function, classes=['{names[0]}']).",
+            )
+        if len(set(names)) < len(names):
+            raise UnsupportedError(
+                "cannot tell the model's classes apart",
+                [f"several have the same name ({', '.join(names):.60})"],
+                "Give each class its own name in model.config.id2label.",
+            )
         return cls(names, config.problem_type == "multi_label_classification")
 
     def parts(self, outputs: Outputs, batch: TokenBatch) -> Parts:

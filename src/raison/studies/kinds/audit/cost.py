@@ -24,7 +24,7 @@ from raison.studies.kinds.audit.spec import Suite
 from raison.trust.attack_cost import attack_seconds
 from raison.trust.attacks import undifferentiable
 from raison.trust.randomisation import count_blocks
-from raison.trust.substitution import kept_tries
+from raison.trust.substitution import irreplaceable, kept_tries
 
 COUNTED = 4
 """Number of texts for which a first round of word substitutions is counted."""
@@ -178,6 +178,8 @@ def _exchanging(job: _CostSubject, sizes: Sequence[_TextSize]) -> float:
     """
     plan, attacked = job.suite.plan.substitution, job.suite.plan.attacked
     texts = job.suite.texts[: min(attacked, COUNTED)]
+    if irreplaceable(job.model, texts[0], job.suite.settings):
+        return 0.0
     kept = kept_tries(job.model, texts, job.suite.settings.of_texts(range(len(texts))), plan)
     explained = 1 + plan.swaps * sum(kept) / len(kept)
     return explained * sum(job.seconds(made, size) for made in job.methods for size in sizes[:attacked])

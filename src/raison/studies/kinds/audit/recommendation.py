@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from raison.core.results.scores import Comparison, Scores
-from raison.numerics.statistics.paired import FEW, Difference, difference
+from raison.core.results.scores import Comparison, MetricScores, Scores
+from raison.numerics.statistics.paired import FEW, difference
 from raison.report.style import phrases
 from raison.runs.judging import finding_of
 
@@ -52,27 +52,28 @@ def unfit_for_auto(chosen: str, table: Comparison) -> str:
     return ""
 
 
+def count_of(row: Scores, metric: str) -> MetricScores:
+    """A row's scores by COMPREHENSIVE or SUFFICIENT, whatever replaces removed units."""
+    return row[next((one.metric for one in row.metrics if _name(one.metric) == metric), metric)]
+
+
 def faithfulness(row: Scores) -> list[float]:
     """Comprehensiveness minus sufficiency of each text."""
-    pairs = zip(row[COMPREHENSIVE].values, row[SUFFICIENT].values, strict=True)
+    pairs = zip(count_of(row, COMPREHENSIVE).values, count_of(row, SUFFICIENT).values, strict=True)
     return [more - less for more, less in pairs]
 
 
 def _keeps(row: Scores, best: Scores, random: Scores) -> bool:
-    """Whether the difference from the best is surely smaller than what may be lost, on each count and on both."""
+    """Whether it is surely above the least that it has to reach, text by text, on each count and on both."""
     counts = zip(_higher_is_better(row), _higher_is_better(best), _higher_is_better(random), strict=True)
-    return all(finding_of(_above_the_least(*values), "above") == "holds" for values in counts)
-
-
-def _above_the_least(own: np.ndarray, best: np.ndarray, random: np.ndarray) -> Difference:
-    """By how much a method is above the least that it has to reach, text by text."""
-    lost = (1 - KEPT) * max(0.0, float(np.nanmean(best) - np.nanmean(random)))
-    return difference((own + lost)[:, None], best[:, None])
+    # The lead is estimated, too: a method that varies with the best one would pass by chance if it were a constant.
+    gaps = (difference(own[:, None], (KEPT * most + (1 - KEPT) * least)[:, None]) for own, most, least in counts)
+    return all(finding_of(gap, "above") == "holds" for gap in gaps)
 
 
 def _higher_is_better(row: Scores) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Comprehensiveness, sufficiency with its sign changed, and their sum, text by text."""
-    more, less = (np.array(row[count].values, dtype=np.float64) for count in (COMPREHENSIVE, SUFFICIENT))
+    more, less = (np.array(count_of(row, count).values, dtype=np.float64) for count in (COMPREHENSIVE, SUFFICIENT))
     return more, -less, more - less
 
 

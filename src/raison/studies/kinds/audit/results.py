@@ -38,6 +38,7 @@ from raison.studies.kinds.audit.recommendation import (
     COMPREHENSIVE,
     RANDOM,
     SUFFICIENT,
+    count_of,
     faithfulness,
     recommended,
     unfit_for_auto,
@@ -265,7 +266,8 @@ def _judged(row: Scores, evidence: tuple[Finding, ...]) -> MethodAudit:
 
 def _faithful(row: Scores, random: Scores) -> Finding:
     """Better than random scores on both sides: removing the top units, and keeping them alone."""
-    gaps = [subtract(row[COMPREHENSIVE], random[COMPREHENSIVE]), subtract(random[SUFFICIENT], row[SUFFICIENT])]
+    more, less = ((count_of(row, count), count_of(random, count)) for count in (COMPREHENSIVE, SUFFICIENT))
+    gaps = [subtract(*more), subtract(less[1], less[0])]
     findings = [finding_of(gap, "above") for gap in gaps]
     better = findings.count("holds")
     light: Light = "red" if "fails" in findings or not better else "green" if better == 2 else "amber"
@@ -277,8 +279,8 @@ def _faithful(row: Scores, random: Scores) -> Finding:
         f"{name} {scores.summary.mean:.{digits}f}, random {ground.summary.mean:.{digits}f}, better by "
         f"{phrases.with_interval(gap, f'+.{digits}f')}"
         for name, gap, scores, ground in (
-            ("comprehensiveness", gaps[0], row[COMPREHENSIVE], random[COMPREHENSIVE]),
-            ("sufficiency", gaps[1], row[SUFFICIENT], random[SUFFICIENT]),
+            ("comprehensiveness", gaps[0], *more),
+            ("sufficiency", gaps[1], *less),
         )
     )
     return Finding(

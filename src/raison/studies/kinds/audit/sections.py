@@ -30,7 +30,7 @@ from raison.report.tables.records import (
 from raison.report.tables.results import warnings
 from raison.runs.run import read_run
 from raison.runs.statistics import pareto
-from raison.studies.kinds.audit.recommendation import COMPREHENSIVE, SUFFICIENT
+from raison.studies.kinds.audit.recommendation import COMPREHENSIVE, SUFFICIENT, count_of
 from raison.studies.kinds.audit.results import (
     FAITHFULNESS,
     HALF,
@@ -208,9 +208,10 @@ def _figures(results: Audit) -> Iterator[Part]:
     trust = results.trust
     models = {trust.header.model: results.header.about}
     tried = Tried(results.header.methods, (trust,), models, scores=bool(results.header.number))
+    counts = [count_of(results.table.rows[0], count).metric for count in (COMPREHENSIVE, SUFFICIENT)]
     fronts = [
         Front(f"front{number}", metric, higher, tuple(pareto(results.table, metric)))
-        for number, (metric, higher) in enumerate(((COMPREHENSIVE, True), (SUFFICIENT, False)))
+        for number, (metric, higher) in enumerate(zip(counts, (True, False), strict=True))
     ]
     yield Plots(tuple(fronts), "Mean with its 95 % interval against passes per text.", "Faithfulness against cost")
     if curves := tuple(randomisation_figures(tried, ORDER)):

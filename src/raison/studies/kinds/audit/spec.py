@@ -33,6 +33,7 @@ from raison.explaining.attribution import Settings
 from raison.explaining.attribution import check as check_method
 from raison.explaining.measuring import create_metrics
 from raison.judging.compare import allowed
+from raison.judging.evaluate import removing_in_place
 from raison.judging.plan import Plan, plan_rows
 from raison.methods import CATALOGUE
 from raison.studies import parts
@@ -156,7 +157,8 @@ class Suite:
         for name, (metrics, count) in wanted.items():
             texts = self.texts[:count]
             settings = self.settings.of_texts(range(len(texts)))
-            plans[name] = Plan(model, texts, (), rows, tuple(create_metrics(metrics)), settings, self.data)
+            judges = tuple(create_metrics(removing_in_place(model, metrics)))
+            plans[name] = Plan(model, texts, (), rows, judges, settings, self.data)
         return plans
 
 

@@ -176,7 +176,7 @@ class Filed(Held):
             rows=(RowFacts(manifest.method, manifest.method, (0,), None),),
             metrics=(),
             explained=True,
-            labelled=first is not None and bool(first.get("label")) and self._has_classes(manifest),
+            labelled=first is not None and self._has_classes(manifest) and _any_class(written, result_of(first)),
         )
 
     @property
@@ -191,7 +191,7 @@ class Filed(Held):
             e = result_of(record)
             lines.append(line_of(number, e, record["id"]))
             labels.append(record.get("label") or "")
-            classes = e.classes if isinstance(e, Explanation) and e.outputs == "classes" else ()
+            classes = _classes_of(e)
         of_texts = as_classes(labels, classes)
         return tuple(replace(line, label=label) for line, label in zip(lines, of_texts, strict=True))
 
@@ -233,6 +233,16 @@ class Filed(Held):
     def _check(self, place: RowKey) -> None:
         if (place.row, place.seed) != (self.facts.rows[0].label, 0):
             raise self._absent(f"row {place.row!r:.80} under seed {place.seed}")
+
+
+def _classes_of(e: Listable) -> tuple[str, ...]:
+    return e.classes if isinstance(e, Explanation) and e.outputs == "classes" else ()
+
+
+def _any_class(written: files.WrittenShards, e: Listable) -> bool:
+    """Whether the rows' labels are classes of the model, one at least."""
+    labels = [str(row.get("label") or "") for row in written.rows(["label"])]
+    return any(label is not None for label in as_classes(labels, _classes_of(e)))
 
 
 def _identity_in(head: Mapping[str, object]) -> Identity:

@@ -1,0 +1,194 @@
+"""Input at the edges: the right texts are counted, or one line says what is wrong before work is done."""
+
+import codecs
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from transformers import AutoModelForMaskedLM, AutoModelForTokenClassification, pipeline
+
+import raison
+from raison.core.errors import AnswerError, DataError, InputError, RaisonError, TextTooLongError, UnsupportedError
+from raison.core.inputs.rationale import Span
+from raison.core.model import LanguageModel
+from raison.data import load as load_data
+from raison.studies.kinds.audit.spec import AuditPlan
+from raison.web.server.runs.held import held_in
+from tests.tiny import LABELS, TAGS, TINY, build, build_at_places
+
+TEXTS = ("the old sailor told a story", "a dull plot", "not good", "they love the sea")
+HALF = "a \ud83d film was good"
+
+
+@pytest.fixture(scope="module")
+def model() -> LanguageModel:
+    loaded = raison.load(*TINY["bert"]())
+    assert isinstance(loaded, LanguageModel)
+    return loaded
+
+
+def test_a_regressor_of_several_numbers_is_not_taken_for_a_classifier() -> None:
+    module, tokenizer = build("bert", ("valence", "arousal", "dominance"), "regression")
+    with pytest.raises(UnsupportedError, match="a regressor with 3 outputs .valence, arousal, dominance"):
+        raison.load(module, tokenizer)
+    with pytest.raises(AnswerError, match="not probabilities"):
+        raison.load(pipeline("text-classification", model=module, tokenizer=tokenizer, top_k=None))
+
+
+def test_classes_of_the_same_name_are_refused() -> None:
+    module, tokenizer = build("bert", ("a", "b", "c"))
+    module.config.id2label = {0: "x", 1: "x", 2: "y"}
+    with pytest.raises(UnsupportedError, match=r"several have the same name \(x, x, y\)"):
+        raison.load(module, tokenizer)
+
+
+@pytest.mark.parametrize(
+    ("texts", "settings", "says"),
+    [
+        ((*TEXTS, " "), {}, "text 5 of 5 is empty or blank"),
+        ((*TEXTS, ("a pair", "\t")), {}, "text 5 of 5 is empty or blank"),
+        (TEXTS, {"target": [*LABELS, "good"]}, "unknown label 'good'"),
+        (TEXTS, {"target": [*LABELS, 9]}, "class 9 does not exist"),
+        (TEXTS, {"target": [*LABELS, True]}, "target True is not a class"),
+        (TEXTS, {"target": [*LABELS, None]}, "target None is not a class"),
+        (TEXTS, {"target": LABELS[:2]}, "target"),
+        (TEXTS, {"target": list(LABELS[:2])}, "2 targets for 4 texts"),
+        (TEXTS, {"method": None}, "no method is given"),
+    ],
+)
+def test_a_mistake_in_a_list_is_found_before_a_pass(
+    model: LanguageModel, texts: Any, settings: dict[str, Any], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if settings.get("target") == LABELS[:2]:
+        # A tuple is one pair for all texts.
+        assert {e.against for e in raison.explain(model, texts, "occlusion", **settings)} == {LABELS[1]}
+        return
+
+    def never(*_: object) -> Any:
+        raise AssertionError("a pass before the mistake was found")
+
+    monkeypatch.setattr(model, "masked_logits", never)
+    with pytest.raises(RaisonError, match=says):
+        raison.explain(model, texts, **{"method": "occlusion", **settings})
+
+
+@pytest.mark.parametrize("place", [0, 40, 69])
+def test_a_text_that_is_too_long_has_its_number_in_the_list_and_is_found_first(
+    model: LanguageModel, place: int
+) -> None:
+    texts = ["a dull plot"] * 70
+    texts[place] = "sea " * 800
+    with pytest.raises(TextTooLongError, match=f"text {place + 1} of 70 has"):
+        raison.explain(model, texts, "saliency", progress=False)
+
+
+def test_a_function_names_a_text_by_its_number_in_the_list() -> None:
+    asked = raison.load(lambda texts: [[0.5, 0.5] for _ in texts], classes=["no", "yes"])
+    with pytest.raises(InputError, match=r"text 40 of 41 is \('a', 'b'\)"):
+        raison.explain(asked, ["a dull plot"] * 39 + [("a", "b"), "good"], "occlusion", progress=False)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_wide_characters_are_not_read_as_bytes(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("text,label\na good film,1\nbad,0\n", encoding=encoding)
+    with pytest.raises(DataError, match=f"rows.csv is not utf-8: its bytes are {encoding[:6]}"):
+        load_data(path)
+    assert load_data(path, encoding=encoding).texts == ("a good film", "bad")
+    path.write_bytes(codecs.BOM_UTF8 + b"text,label\na \0 film,1\nbad,0\n")
+    assert load_data(path).texts == ("a \0 film", "bad")
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_half_a_character_stops_no_file(model: LanguageModel, tmp_path: Path, form: Any) -> None:
+    rows = [{"text": "good"}, {"text": HALF, "id": "\udfff"}, {"text": "bad"}]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    for _ in range(2):
+        written = raison.explain_file(
+            model, tmp_path / "rows.jsonl", out=tmp_path / "out", method="occlusion", format=form, progress=False
+        )
+        told = [row["text"] for row in written.rows()]
+        assert told == ["good", HALF if form == "jsonl" else HALF.replace("\ud83d", "\ufffd"), "bad"]
+    for _ in range(2):
+        compared = raison.compare(model, ["good", HALF], "occlusion", "gini", out=tmp_path / "run", progress=False)
+        assert len(compared["occlusion"]["gini"].values) == 2
+
+
+@pytest.mark.parametrize(
+    "marks", [[[(0, 1)], [(2, 4)]], [[[(0, 1)]], [[(2, 4), (0, 1)]]], [[[0, 1]], []], [[Span(0, 1)], [[Span(2, 4)]]]]
+)
+def test_rationales_are_spans_as_in_files(model: LanguageModel, marks: Any) -> None:
+    texts = ["a good film", "not good"]
+    explained = raison.explain(model, texts, "occlusion")
+    judged = raison.evaluate(model, explained, "auprc", rationales=marks)["auprc"].values
+    compared = raison.compare(model, texts, "occlusion", "auprc", rationales=marks, progress=False)
+    assert compared["occlusion"]["auprc"].values == pytest.approx(judged, nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("marks", "says"),
+    [
+        ([[[0, 1]], None], r"rationales\[1\]: no annotator"),
+        ([[[0, 1]]], "2 texts but 1 entries of rationales"),
+        ([5, []], r"rationales\[0\]: the rationale 5 is not a list"),
+        ([[[0, 99]], []], r"rationales\[0\]: the span \[0, 99\] is empty or outside"),
+    ],
+)
+def test_other_rationales_are_one_line(model: LanguageModel, marks: Any, says: str) -> None:
+    texts = ["a good film", "not good"]
+    with pytest.raises(InputError, match=says):
+        raison.evaluate(model, raison.explain(model, texts, "occlusion"), "auprc", rationales=marks)
+    with pytest.raises(InputError, match=says):
+        raison.compare(model, texts, "occlusion", "auprc", rationales=marks, progress=False)
+
+
+@pytest.mark.parametrize("language", ["de", "DE", "de-AT", "de_CH", "de-Latn-AT"])
+def test_a_language_of_a_region_has_the_rules_of_the_language(model: LanguageModel, language: str) -> None:
+    e = raison.explain(model, "Das kam am 3. Oktober. Gut.", "occlusion", unit="sentence", language=language)
+    assert [unit.text for unit in e.units] == ["Das kam am 3. Oktober.", "Gut."]
+
+
+@pytest.mark.parametrize(("name", "value"), [("target", "x"), ("against", "x"), ("of", "x")])
+@pytest.mark.parametrize("problem", [None, "multi_label_classification"])
+def test_an_edited_explanation_of_no_class_is_refused(name: str, value: str, problem: str | None) -> None:
+    explained = raison.explain(raison.load(*build("bert", LABELS, problem)), "a good film", "occlusion").to_dict()
+    with pytest.raises(DataError, match=f"not an explanation: {name} is 'x'"):
+        raison.Explanation.from_dict({**explained, name: value})
+
+
+def test_an_edited_config_is_one_line(model: LanguageModel) -> None:
+    explained = raison.explain(model, "a good film", "occlusion").to_dict() | {"config": {"nothing": 1}}
+    with pytest.raises(DataError, match="the explanation's config is not that of occlusion"):
+        raison.evaluate(model, raison.Explanation.from_dict(explained), "max_sensitivity")
+
+
+@pytest.mark.parametrize(
+    ("labels", "labelled"),
+    [(LABELS[:1] * 2, True), (["", LABELS[0]], True), (["pos", "neg"], False), (["", ""], False)],
+)
+def test_explained_files_are_labelled_where_a_label_is_a_class(
+    model: LanguageModel, tmp_path: Path, labels: list[str], labelled: bool
+) -> None:
+    rows = [{"text": text, "label": label or None} for text, label in zip(TEXTS, labels, strict=False)]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    raison.explain_file(
+        model, tmp_path / "rows.jsonl", out=tmp_path / "out", method="occlusion", format="jsonl", progress=False
+    )
+    assert held_in("out", tmp_path / "out").facts.labelled is labelled
+
+
+@pytest.mark.parametrize("kind", [AutoModelForTokenClassification, AutoModelForMaskedLM])
+def test_models_of_places_are_audited(kind: type, tmp_path: Path) -> None:
+    labels = TAGS if kind is AutoModelForTokenClassification else LABELS
+    loaded = raison.load(*build_at_places("bert", kind, labels))
+    texts = ["the old [MASK] told a story", "a dull plot [MASK]", "a good [MASK] in the sea"]
+    plan = AuditPlan(randomised=2, changed=2, attacked=2)
+    audited = raison.audit(loaded, texts, ["occlusion", "saliency"], out=tmp_path / "audit", plan=plan, progress=False)
+    done, wanted = audited.progress
+    assert done == wanted > 0
+    assert {scores.metric.partition("(")[2] for row in audited.table.rows for scores in row.metrics} == {
+        "removal='mask')"
+    }
+    assert "a position in it" in str(audited.trust.header.attacks.left_out["substitution"])  # type: ignore[union-attr]
+    assert raison.compare(loaded, texts, ["occlusion"], progress=False)["occlusion"].metrics
