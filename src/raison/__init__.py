@@ -8,6 +8,8 @@ Everything is imported when it is first used: `import raison` itself needs neith
 """
 
 import importlib
+import random
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from raison._version import __version__
@@ -94,10 +96,19 @@ _PACKAGES = ("methods", "metrics", "data")
 
 def __getattr__(name: str) -> object:
     if name in _FUNCTIONS:
-        return vars(importlib.import_module(_FUNCTIONS[name]))[name]
+        return vars(_imported(_FUNCTIONS[name]))[name]
     if name in _PACKAGES:
-        return importlib.import_module(f"raison.{name}")
+        return _imported(f"raison.{name}")
     raise AttributeError(f"module 'raison' has no attribute {name!r}; it has {', '.join(__all__)}")
+
+
+def _imported(name: str) -> ModuleType:
+    """A module; the caller's random state is as before, although rich draws numbers when it is imported."""
+    state = random.getstate()
+    try:
+        return importlib.import_module(name)
+    finally:
+        random.setstate(state)
 
 
 def __dir__() -> list[str]:

@@ -2,6 +2,8 @@
 
 import codecs
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -192,3 +194,19 @@ def test_models_of_places_are_audited(kind: type, tmp_path: Path) -> None:
     }
     assert "a position in it" in str(audited.trust.header.attacks.left_out["substitution"])  # type: ignore[union-attr]
     assert raison.compare(loaded, texts, ["occlusion"], progress=False)["occlusion"].metrics
+
+
+def test_the_first_use_leaves_the_random_state_as_it_was() -> None:
+    script = """
+import random, sys
+import numpy as np
+random.seed(1), np.random.seed(1)
+before = random.getstate(), repr(np.random.get_state())
+import raison
+model = raison.load(lambda texts: [[0.5, 0.5] for _ in texts], classes=["a", "b"])
+raison.explain(model, "a good film", "kernel_shap").to_html()
+raison.compare(model, ["a b", "c d"], ["occlusion"], progress=False)
+assert "rich" in sys.modules
+assert before == (random.getstate(), repr(np.random.get_state()))
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)

@@ -33,9 +33,7 @@ def given_rationales(given: Sequence[Any], texts: Sequence[Text]) -> tuple[tuple
     found = []
     for number, (marks, text) in enumerate(zip(given, texts, strict=True)):
         if marks is None:
-            raise InputError(
-                f"rationales[{number}]: no annotator; leave the text out, or give [] for no mark."
-            )
+            raise InputError(f"rationales[{number}]: no annotator; leave the text out, or give [] for no mark.")
         try:
             found.append(parse_rationales(_as_in_files(marks), segments(text)))
         except ValueError as error:
