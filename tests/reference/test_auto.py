@@ -36,7 +36,7 @@ def literal(units: int, budget: int, encodes: bool) -> str:
     """The rule: exact values, one pass on an encoder, or samples."""
     if 2**units <= budget:
         return "shapley_exact"
-    for known in RECORDS["one_pass"]:
+    for known in RECORDS["cheap_methods"]:
         enough = units >= known["units"] and budget <= known["passes"]
         # Two passes forward and one back, which counts as two.
         assert known["method"] == "deep_lift"

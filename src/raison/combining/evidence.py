@@ -7,8 +7,8 @@ from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
-class OnePass:
-    """A method that runs once per text and is as faithful as kernel_shap with up to `passes`, on texts with at least so
+class CheapMethod:
+    """A method of a few passes that is as faithful as kernel_shap with up to `passes`, on texts with at least so
     many units.
 
     Shown on words and tokens of texts that models of this architecture classify. `gain` is the mean difference of
@@ -50,7 +50,7 @@ class FewPasses:
 class SelectionEvidence:
     """evidence.json, which `python docs/evidence.py` writes from the records."""
 
-    one_pass: tuple[OnePass, ...]
+    cheap_methods: tuple[CheapMethod, ...]
     """The largest gain first."""
     estimators: tuple[Estimator, ...]
     """By passes, the fewest first."""
@@ -66,7 +66,7 @@ def evidence() -> SelectionEvidence:
     """The numbers as committed."""
     content = json.loads(Path(__file__).with_name("evidence.json").read_text(encoding="utf-8"))
     return SelectionEvidence(
-        tuple(OnePass(**entry | {"runs": tuple(entry["runs"])}) for entry in content["one_pass"]),
+        tuple(CheapMethod(**entry | {"runs": tuple(entry["runs"])}) for entry in content["cheap_methods"]),
         tuple(Estimator(**entry) for entry in content["estimators"]),
         FewPasses(**content["few_passes"] | {"gaps": tuple(content["few_passes"]["gaps"])}),
     )

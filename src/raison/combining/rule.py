@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from raison.combining.evidence import OnePass, evidence
+from raison.combining.evidence import CheapMethod, evidence
 from raison.core.capabilities.decomposition import Anatomy
 from raison.core.capabilities.step_logits import StepLogits
 from raison.core.inputs.encoding import Encoding
@@ -38,7 +38,7 @@ def options(
         return
     if advice is not None:
         yield Option(advice, "an audit of this model recommended it")
-    for known in evidence().one_pass:
+    for known in evidence().cheap_methods:
         if _speaks_of(known, model, encoding, text) and budget <= known.passes:
             yield Option(known.method, _told(known), proven=True)
     few = evidence().few_passes
@@ -54,7 +54,7 @@ def options(
     )
 
 
-def _speaks_of(known: OnePass, model: LanguageModel, encoding: Encoding, text: int) -> bool:
+def _speaks_of(known: CheapMethod, model: LanguageModel, encoding: Encoding, text: int) -> bool:
     """Whether the records are about texts and models like this one."""
     classifies = model.outputs == "classes" and encoding.spans is None
     alike = classifies and encoding.unit in SHOWN and _architecture(model) == known.architecture
@@ -68,7 +68,7 @@ def _architecture(model: LanguageModel) -> str | None:
     return "encoder" if model.offers(Anatomy) else None
 
 
-def _told(known: OnePass) -> str:
+def _told(known: CheapMethod) -> str:
     return (
         f"few passes, and on {known.architecture}s with {known.units} or more units as faithful as kernel_shap with up "
         f"to {known.passes} passes"
