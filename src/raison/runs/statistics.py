@@ -10,6 +10,7 @@ from raison.numerics.statistics import ranks
 from raison.numerics.statistics.multiple import holm
 from raison.numerics.statistics.paired import Difference, difference
 from raison.numerics.statistics.pareto import front
+from raison.runs.summary import table_of
 
 BACKWARD = 2
 """The cost of a backward pass in forward passes."""
@@ -171,6 +172,10 @@ def _mean(row: Scores, metric: str) -> float:
 
 def parts_of(scores: MetricScores) -> np.ndarray:
     """The pool's values per text; infinite values, which have no difference, count as undefined."""
-    table = np.array(scores.parts if scores.parts else [(value,) for value in scores.values], dtype=np.float64)
-    table = table.reshape(len(scores.values), -1)
+    table = values_of(scores)
     return np.where(np.isfinite(table), table, np.nan)
+
+
+def values_of(scores: MetricScores) -> np.ndarray:
+    """The values that a cell is the mean of, (texts, parts); NaN where undefined."""
+    return table_of([scores.parts or scores.values])[0]

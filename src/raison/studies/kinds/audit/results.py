@@ -229,7 +229,7 @@ def read(folder: Path) -> Audit:
         _judged(
             row,
             (
-                _faithful(row, _row(table, RANDOM)),
+                _faithful(row, table[RANDOM]),
                 _parameters(trust, row.method),
                 _changes(changes, row.method),
                 _attacks(trust, row.method, head.number),
@@ -376,7 +376,3 @@ def _advice(judged: Sequence[MethodAudit], table: Comparison) -> tuple[str | Non
 
 def _gains(row: Scores, random: Scores) -> list[float]:
     return [score - other for score, other in zip(faithfulness(row), faithfulness(random), strict=True)]
-
-
-def _row(table: Comparison, method: str) -> Scores:
-    return next(row for row in table.rows if row.method == method)

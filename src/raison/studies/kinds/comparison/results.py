@@ -11,13 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from raison.core.results.scores import MetricScores
 from raison.jobs.folder import COMPARISON, STUDY
 from raison.runs.headers import ModelHead, check_folder
-from raison.runs.judging import Learned
 from raison.runs.run import HEADER, Run, read_run, settings_hash
+from raison.runs.statistics import values_of
 from raison.runs.table import comparison, finished_texts, scores_of
 from raison.runs.task_accuracy import Labels, read_labels
 from raison.studies.claims import PairedSample
@@ -132,21 +130,10 @@ def sample(results: StudyRuns, claim: MetricClaim, place: str) -> PairedSample |
         metric=metric,
         row=row,
         than=than,
-        first=_parts(cell),
-        second=other if isinstance(other, float) else _parts(other),
+        first=values_of(cell),
+        second=other if isinstance(other, float) else values_of(other),
         mean=cell.summary.mean,
         than_mean=other if isinstance(other, float) else other.summary.mean,
-        learned=_learned(results, place),
+        learned=results.labels.of_run(place, results.about(place), place.partition("--")[2]),
         pool=cell.pool,
-    )
-
-
-def _learned(results: StudyRuns, run: str) -> Learned:
-    return results.labels.of_run(run, results.about(run), run.partition("--")[2])
-
-
-def _parts(scores: MetricScores) -> np.ndarray:
-    """(texts, parts), NaN where undefined."""
-    return np.array(scores.parts or [[value] for value in scores.values], dtype=np.float64).reshape(
-        len(scores.values), -1
     )

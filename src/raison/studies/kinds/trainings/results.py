@@ -13,10 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from raison.core.results.scores import MetricScores
 from raison.jobs.folder import TRAININGS
 from raison.runs.judging import Learned
-from raison.runs.statistics import parts_of
+from raison.runs.statistics import parts_of, values_of
 from raison.runs.task_accuracy import read_labels
 from raison.studies.claims import PairedSample
 from raison.studies.folder import read_header
@@ -56,7 +55,7 @@ def sample(results: TrainingRuns, claim: MeasureClaim, place: str) -> PairedSamp
     if isinstance(other, float):
         # With the table's own interval, which for groups is over seeds and groups.
         interval = (cell.summary.low - other, cell.summary.high - other)
-        values = (_all_parts(cell), other, cell.summary.mean, other)
+        values = (values_of(cell), other, cell.summary.mean, other)
         return PairedSample(metric, row, other, *values, learned, cell.pool, interval, accuracy)
     means = (cell.summary.mean, other.summary.mean)
     first, second = paired(study, row, str(than), where, metric)
@@ -72,8 +71,3 @@ def _learned(study: TrainingRuns, rows: Sequence[str | float], place: ColumnKey)
     cells = [scores(study, row, place, ACCURACY) for row in rows if isinstance(row, str)]
     known = [one.summary.mean for one in cells if one is not None]
     return Learned(min(known, default=math.nan), study.labels.majorities.get(place.test, math.nan))
-
-
-def _all_parts(cell: MetricScores) -> np.ndarray:
-    parts = np.array(cell.parts or [[value] for value in cell.values], dtype=np.float64)
-    return parts.reshape(len(cell.values), -1)
