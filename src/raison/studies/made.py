@@ -16,13 +16,11 @@ The settings are documented in raison.training.recipes.scratch_settings. Without
 import hashlib
 import json
 import re
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock
 from rich.console import Console
 
 from raison.core.errors import DataError
@@ -34,7 +32,7 @@ from raison.models.adapters.writing.statements import Statements
 from raison.models.adapters.writing.writer import Writer
 from raison.models.loading import zoo
 from raison.paths import cache_folder
-from raison.studies.data_loading import load_rows
+from raison.studies.data_loading import load_rows, numbered
 from raison.studies.entries import StudyModel
 from raison.training.recipes.samples import split
 from raison.training.recipes.scratch import train_scratch
@@ -52,7 +50,7 @@ def made_folder(entry: StudyModel) -> Path:
     """The folder of a model that a study makes, trained first if it is not there.
 
     Models with equal tables are one, whatever study asks. A killed training goes on from its last epoch; a second
-    process waits for the first (on Windows it must not be started meanwhile). Raises RaisonError.
+    process waits for the first. Raises RaisonError.
     """
     assert entry.made is not None, "a model that is not made here"
     place = cache_folder() / "made"
@@ -62,7 +60,7 @@ def made_folder(entry: StudyModel) -> Path:
         return folder
     try:
         place.mkdir(parents=True, exist_ok=True)
-        with _alone(folder.with_suffix(".lock")):
+        with FileLock(folder.with_suffix(".lock")):
             if not (folder / zoo.CARD).is_file():
                 _make(entry, folder)
     except OSError as error:
@@ -106,22 +104,13 @@ def _make(entry: StudyModel, folder: Path) -> None:
 def _data(entry: StudyModel) -> tuple[Dataset, Dataset]:
     """The texts to learn from, and those to choose by."""
     assert entry.made is not None, "a model that is not made here"
-    train = _labelled(load_rows(entry.made.train, None), entry)
+    train = numbered(load_rows(entry.made.train, None), entry.labels)
     if entry.made.held_out is not None:
-        return train, _labelled(load_rows(entry.made.held_out, None), entry)
+        return train, numbered(load_rows(entry.made.held_out, None), entry.labels)
     if len(train) < _FEWEST:
         raise DataError(f"{train.name} has {len(train)} rows, too few to hold some out: give more rows, or held_out.")
     few = max(1, round(_HELD_OUT * len(train)))
     return split(train, None, len(train) - few, few, entry.made.settings.seed)
-
-
-def _labelled(data: Dataset, entry: StudyModel) -> Dataset:
-    """The data under the study's own names of the classes, where it gives some."""
-    if not entry.labels:
-        return data
-    numbers = data.class_indices(entry.labels)
-    rows = tuple(replace(row, label=number) for row, number in zip(data.rows, numbers, strict=True))
-    return replace(data, rows=rows, labels=entry.labels)
 
 
 def _digest(entry: StudyModel) -> str:
@@ -145,14 +134,3 @@ def _stated(record: Any) -> dict[str, Any]:
         elif value != field.default:
             table[field.name] = value
     return table
-
-
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Wait for exclusive access; a process that dies releases it."""
-    with path.open("w") as file:
-        if sys.platform != "win32":
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield

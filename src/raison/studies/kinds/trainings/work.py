@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from raison.models.loading import weights, zoo
 from raison.models.loading.load import as_classifier, load
 from raison.report.tables.records import Cell, Table
 from raison.studies import kind
-from raison.studies.data_loading import load_rows
+from raison.studies.data_loading import load_rows, numbered
 from raison.studies.file import Study, StudyError
 from raison.studies.folder import header_of, versions
 from raison.studies.kind import EstimateTable
@@ -58,10 +58,9 @@ class TaskData:
 
 def load_task(task: Task, limit: int | None) -> TaskData:
     """A task's data, at most `limit` rows of each part. Raises RaisonError."""
-    dev = None if task.dev is None else _numbered(load_rows(task.dev, limit), task.labels)
-    return TaskData(
-        _numbered(load_rows(task.train, limit), task.labels), _numbered(load_rows(task.test, limit), task.labels), dev
-    )
+    dev = None if task.dev is None else numbered(load_rows(task.dev, limit), task.labels)
+    train, test = (numbered(load_rows(entry, limit), task.labels) for entry in (task.train, task.test))
+    return TaskData(train, test, dev)
 
 
 def untrained(task: Task, seed: int = 0) -> LanguageModel:
@@ -212,12 +211,3 @@ def _rows(spec: Trainings, tools: Recipes) -> list[dict[str, Any]]:
 def _row(name: str, kind: str, method: str, settings: dict[str, Any], tasks: tuple[str, ...]) -> dict[str, Any]:
     criteria = short_names(settings.get("criteria", ()))
     return {"name": name, "kind": kind, "method": method, "criteria": criteria, "settings": settings, "tasks": tasks}
-
-
-def _numbered(data: Dataset, labels: tuple[str, ...]) -> Dataset:
-    """The data with labels as numbers of the task's; answers have none."""
-    if not labels:
-        return data
-    numbers = data.class_indices(labels)
-    rows = tuple(replace(row, label=number) for row, number in zip(data.rows, numbers, strict=True))
-    return replace(data, rows=rows, labels=labels)
