@@ -121,8 +121,7 @@ class Verdict:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; NaN becomes None."""
-        plain: dict[str, Any] = plain_values({**asdict(self), "survives": self.survives})
-        return plain
+        return plain_values({**asdict(self), "survives": self.survives})
 
 
 def finding_of(gap: Difference, side: Side) -> Finding:

@@ -10,6 +10,7 @@ from raison.core.errors import InputError, UnknownNameError
 from raison.core.registry import label_of
 from raison.core.settings.tables import REST
 from raison.methods import CATALOGUE
+from raison.studies.kinds.trainings.gains import said
 
 CONTROL = "random"
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
@@ -114,12 +115,3 @@ def _name(template: str, choice: Mapping[str, Any]) -> str:
     if not parts:
         raise InputError("name is missing; give the row's name in the tables.")
     return _PLACEHOLDER.sub(lambda match: said(choice[match.group(1)]), ", ".join(parts))
-
-
-def said(value: Any) -> str:
-    """A setting's value in a name."""
-    if isinstance(value, list | tuple):
-        return "+".join(said(item) for item in value) or "none"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -52,14 +52,12 @@ class Workshop:
     @property
     def spec(self) -> Trainings:
         """The record of the file."""
-        spec: Trainings = self.study.spec
-        return spec
+        return self.study.spec
 
     @property
     def recipes(self) -> Recipes:
         """The training functions."""
-        recipes: Recipes = self.study.tools
-        return recipes
+        return self.study.tools
 
     def keep(self, records: list[TrainingRecord]) -> None:
         """Write records; they are on disk when this returns."""
@@ -136,8 +134,7 @@ def _fine_tuned(shop: Workshop, task: Task, seed: int) -> _TrainedModel:
     def work() -> Mapping[str, Any]:
         say(f"{name}: fine-tuning")
         card = shop.recipes.fine_tune(task.base, train, folder, settings, dev)
-        history: Mapping[str, Any] = card.get("history", {})
-        return history
+        return card.get("history", {})
 
     history, seconds = _once(folder, work)
     return _TrainedModel(name, folder, "plain", as_values(settings), _count(settings, train.rows), history, seconds)
@@ -167,8 +164,7 @@ def _train(shop: Workshop, task: Task, row: TrainingRow, seed: int) -> None:
         say(f"{name}: training")
         command = f"raison study run {shop.study.path}"
         card = shop.recipes.train(_loaded(shop.place(task, PLAIN, seed)), train, folder, settings, dev, command)
-        history: Mapping[str, Any] = card.history
-        return history
+        return card.history
 
     history, seconds = _once(folder, work)
     made = _TrainedModel(name, folder, "training", as_values(settings), _count(settings, train.rows), history, seconds)

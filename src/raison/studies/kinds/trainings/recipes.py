@@ -2,12 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
-
-
-def _form(settings: Any) -> str:
-    form: str = settings.form
-    return form
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +18,7 @@ class Recipes:
     train: Callable[..., Any]
     plain_settings: type
     settings: type
-    method: Callable[[Any], str] = _form
+    method: Callable[[Any], str] = attrgetter("form")
 
 
 def recipes() -> Recipes:

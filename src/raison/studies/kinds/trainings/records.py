@@ -10,6 +10,7 @@ from raison.core.errors import DataError
 from raison.core.settings.reading import plain_values
 from raison.jobs.store import RecordStore
 from raison.runs.headers import Count
+from raison.runs.record import number, scalar
 from raison.runs.record_validation import check_training
 from raison.runs.summary import MetricInfo, Value
 from raison.runs.task_accuracy import Labels
@@ -70,8 +71,7 @@ class TrainingRecord:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; NaN becomes None."""
-        values: dict[str, Any] = plain_values({**asdict(self), "accuracy": self.accuracy})
-        return values
+        return plain_values({**asdict(self), "accuracy": self.accuracy})
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "TrainingRecord":
@@ -79,16 +79,16 @@ class TrainingRecord:
         same = ("task", "test", "row", "kind", "seed", "method", "settings", "texts", "history")
         return cls(
             **{name: data[name] for name in same},
-            scores={metric: tuple(_value(value) for value in values) for metric, values in data["scores"].items()},
+            scores={metric: tuple(number(value) for value in values) for metric, values in data["scores"].items()},
             groups={
-                metric: tuple(tuple(_number(value) for value in group) for group in groups)
+                metric: tuple(tuple(scalar(value) for value in group) for group in groups)
                 for metric, groups in data["groups"].items()
             },
             correct=tuple(int(value) for value in data["correct"]),
-            plain_accuracy=_number(data["plain_accuracy"]),
-            training_seconds=_number(data["training_seconds"]),
+            plain_accuracy=scalar(data["plain_accuracy"]),
+            training_seconds=scalar(data["training_seconds"]),
             explaining=ExplanationCost(
-                **{name: tuple(_number(value) for value in values) for name, values in data["explaining"].items()}
+                **{name: tuple(scalar(value) for value in values) for name, values in data["explaining"].items()}
             ),
         )
 
@@ -169,12 +169,7 @@ class TrainingRuns(WrittenStudy):
     header: TrainingsHead
     records: Mapping[TrainingKey, TrainingRecord]
     labels: Labels
-    broken: int = 0
-
-    @property
-    def dropped(self) -> int:
-        """Lines that were broken."""
-        return self.broken
+    dropped: int = 0
 
     @property
     def progress(self) -> tuple[int, int]:
@@ -213,11 +208,3 @@ def read_records(folder: Path) -> tuple[dict[TrainingKey, TrainingRecord], int]:
 def store_of(folder: Path, shard: int | None = None) -> RecordStore:
     """Where a process writes its records; `shard` is its number where several share the work."""
     return RecordStore(folder / STORE, shard)
-
-
-def _value(value: Any) -> Value:
-    return tuple(_number(part) for part in value) if isinstance(value, list) else _number(value)
-
-
-def _number(value: Any) -> float:
-    return math.nan if value is None else float(value)

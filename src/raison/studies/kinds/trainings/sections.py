@@ -35,6 +35,7 @@ from raison.studies.kinds.trainings.tables import (
     deviation,
     info_of,
     places,
+    records_of,
     rows,
     scores,
 )
@@ -162,13 +163,15 @@ def rate_tables(study: TrainingRuns) -> list[Table]:
         criteria = [c for c in gains if any((*rate, c) in table for rate in rates)]
         if len(rates) < 2 or not criteria:
             continue
+        infos = {c: info_of(study, gains[c]) for c in criteria}
+        head = tuple(f"{c}: {info.label} {ARROWS[info.higher_is_better]}" for c, info in infos.items())
         for place in places(study):
             cells = [[_scores(study, table.get((*rate, c)), place, gains[c]) for c in criteria] for rate in rates]
-            grid = _ranked(cells, [info_of(study, gains[c]) for c in criteria])
+            grid = _ranked(cells, list(infos.values()))
             tables.append(
                 Table(
                     ", ".join(part for part in ("Learning rate and decay", name, place.title) if part),
-                    ("learning rate, decay", *(f"{c}: {gains[c]} {_arrow(study, gains[c])}" for c in criteria)),
+                    ("learning rate, decay", *head),
                     tuple((", ".join(map(said, rate)), cells) for rate, cells in zip(rates, grid, strict=True)),
                     "Each column shows the models trained for that criterion alone. " + _READING,
                 )
@@ -249,7 +252,7 @@ def _seconds(scored: MetricScores | None) -> Cell:
 
 def _explaining(study: TrainingRuns, row: str, place: ColumnKey) -> Cell:
     scored = scores(study, row, place, EXPLAINING)
-    records = [record for key, record in study.records.items() if key[:3] == (place.task, place.test, row)]
+    records = records_of(study, row, place)
     if scored is None or not records:
         return NOTHING_THERE
     taken = records[0].explaining
@@ -260,10 +263,6 @@ def _explaining(study: TrainingRuns, row: str, place: ColumnKey) -> Cell:
 
 def _scores(study: TrainingRuns, row: TrainingHead | None, place: ColumnKey, metric: str) -> MetricScores | None:
     return None if row is None else scores(study, row.name, place, metric)
-
-
-def _arrow(study: TrainingRuns, metric: str) -> str:
-    return ARROWS[info_of(study, metric).higher_is_better]
 
 
 def _gain_table(table: GainTable, title: str, caption: str) -> Table:
@@ -293,7 +292,7 @@ def _gain_cell(gain: Gain) -> Cell:
 def loss_figures(study: TrainingRuns) -> Iterator[Lines]:
     """For each task and loss: its mean in every epoch, a line for each training that has it."""
     for number, place in enumerate(places(study)):
-        records = {row.name: _of(study, row.name, place) for row in rows(study, "training")}
+        records = {row.name: records_of(study, row.name, place) for row in rows(study, "training")}
         losses = dict.fromkeys(loss for of_row in records.values() for one in of_row for loss in _losses(one))
         for count, loss in enumerate(losses):
             curves = [
@@ -309,7 +308,7 @@ def seconds_figures(study: TrainingRuns) -> Iterator[Lines]:
     for number, place in enumerate(places(study)):
         curves: list[Curve] = []
         for name, group in ways(study, "texts").items():
-            spots = [one for row in group for one in _of(study, row.name, place)]
+            spots = [one for row in group for one in records_of(study, row.name, place)]
             if len({one.texts for one in spots}) > 1:
                 curves.append(Curve(name or "training", len(curves), _durations(spots)))
         title = f"{place.title}: seconds of a training ↓"
@@ -318,15 +317,8 @@ def seconds_figures(study: TrainingRuns) -> Iterator[Lines]:
             yield replace(lines, ticks={count: f"{count:,.10g}" for count in counts}, log_x=True, log_y=True)
 
 
-def _of(study: TrainingRuns, row: str, place: ColumnKey) -> list[TrainingRecord]:
-    """A row's records of all seeds."""
-    keys = [(place.task, place.test, row, seed) for seed in study.header.seeds]
-    return [study.records[key] for key in keys if key in study.records]
-
-
 def _losses(record: TrainingRecord) -> Mapping[str, Sequence[float | None]]:
-    losses: Mapping[str, Sequence[float | None]] = record.history.get("losses", {})
-    return losses
+    return record.history.get("losses", {})
 
 
 def _epochs(seeds: Sequence[Sequence[float | None]]) -> tuple[Spot, ...]:

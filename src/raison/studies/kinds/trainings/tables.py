@@ -64,7 +64,7 @@ def scores(
     Values of single texts are averaged over the seeds, and the interval is over texts. Those of groups of texts are
     left as they are, seed after seed, and the interval is over seeds and groups. A training has one duration a seed.
     """
-    records = _records(study, row, place, seeds_of(study, row, place) if seeds is None else seeds)
+    records = records_of(study, row, place, seeds)
     if not records:
         return None
     info = info_of(study, metric)
@@ -116,8 +116,11 @@ def _column(record: TrainingRecord, metric: str) -> tuple[Value, ...]:
     return record.explaining.seconds if metric == EXPLAINING else record.scores.get(metric, ())
 
 
-def _records(study: TrainingRuns, row: str, place: ColumnKey, seeds: Sequence[int]) -> list[TrainingRecord]:
-    keys = [(place.task, place.test, row, seed) for seed in seeds]
+def records_of(
+    study: TrainingRuns, row: str, place: ColumnKey, seeds: Sequence[int] | None = None
+) -> list[TrainingRecord]:
+    """A row's records under these seeds, or under all."""
+    keys = [(place.task, place.test, row, seed) for seed in (study.header.seeds if seeds is None else seeds)]
     return [study.records[key] for key in keys if key in study.records]
 
 
