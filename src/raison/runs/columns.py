@@ -48,8 +48,6 @@ class Columns(Mapping[RecordKey, Record]):
         column = self._columns.get((record.row, record.seed))
         if column is None:
             column = self._columns[record.row, record.seed] = self._new(record)
-        if record.text >= len(column.done):
-            _grow(column, record.text + 1)
         for values, score in zip(column.scores, record.scores, strict=True):
             values[record.text] = score
         costs, number = record.costs, self._names.number
@@ -60,7 +58,7 @@ class Columns(Mapping[RecordKey, Record]):
     def done(self, row: str, seed: int) -> np.ndarray:
         """Which texts have a record, in their order."""
         column = self._columns.get((row, seed))
-        return np.zeros(self._texts, dtype=np.bool_) if column is None else column.done[: self._texts]
+        return np.zeros(self._texts, dtype=np.bool_) if column is None else column.done
 
     def scores(self, row: str, seed: int, place: int, texts: np.ndarray) -> np.ndarray:
         """One metric's values of some texts, (texts, parts)."""
@@ -116,14 +114,6 @@ class Columns(Mapping[RecordKey, Record]):
             scores=[np.full((self._texts, count), np.nan) for count in parts],
             single=[not isinstance(score, tuple) for score in record.scores],
         )
-
-
-def _grow(column: _RowScores, texts: int) -> None:
-    more = max(texts, 2 * len(column.done)) - len(column.done)
-    column.done = np.concatenate([column.done, np.zeros(more, dtype=np.bool_)])
-    column.costs = np.concatenate([column.costs, np.zeros((more, 3))])
-    column.words = np.concatenate([column.words, np.zeros((more, 3), dtype=np.int64)])
-    column.scores = [np.concatenate([old, np.full((more, old.shape[1]), np.nan)]) for old in column.scores]
 
 
 def _value(values: np.ndarray, single: bool) -> Value:

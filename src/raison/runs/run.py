@@ -70,16 +70,14 @@ class Run:
         Without a folder, explanations are kept where a metric of many texts will ask for them.
         """
         if self.folder is not None:
-            # Records last: a text with a record is complete.
             self._store("explanations").append(
                 {"row": r.row, "seed": r.seed, "text": r.text, "explanation": e.to_dict()} for r, e in rows
             )
-            self._store("records").append(record.to_dict() for record, _ in rows)
             self._stored = None
         elif self.header.grouped:
             self._kept.update({record.key: explanation for record, explanation in rows})
-        for record, _ in rows:
-            self.records.add(record)
+        # Last: a text with a record is complete.
+        self.add_records([record for record, _ in rows])
 
     def add_records(self, records: Sequence[Record]) -> None:
         """Store records without explanations. Raises DataError when the disk is full."""

@@ -19,7 +19,6 @@ Format = Literal["parquet", "jsonl"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 GROUP = 1024
 """Number of rows in memory while a shard is written, and in a row group of a parquet file."""
-_BLOCK = 1 << 20
 
 
 def require(form: Format) -> None:
@@ -57,14 +56,11 @@ def read(path: Path, columns: Sequence[str] | None = None) -> Iterator[Record]:
 
 def sha256_of(path: Path) -> str:
     """The digest of a file, read in blocks. Raises DataError."""
-    digest = hashlib.sha256()
     try:
         with path.open("rb") as file:
-            while block := file.read(_BLOCK):
-                digest.update(block)
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}.") from None
-    return digest.hexdigest()
 
 
 def _groups(rows: Iterator[Record]) -> Iterator[list[Record]]:
