@@ -8,8 +8,8 @@ from rich.text import Text
 from raison.core.results.citations import Citations
 from raison.core.results.notes import NOISE
 from raison.report.style import phrases
-from raison.report.style.colours import level, scale_of
-from raison.report.style.terminal_text import plain, safe
+from raison.report.style.colours import SIGNED, level
+from raison.report.style.terminal_text import facts_grid, plain, safe
 
 TOP = 3
 """Number of sources shown per statement, besides those in use."""
@@ -25,20 +25,18 @@ ORIGINS = {
 
 def citations_text(c: Citations) -> RenderableType:
     """The question, each statement with its sources, and the cost."""
-    facts = _grid()
-    if c.question:
-        facts.add_row("Question", Text(safe(phrases.shorten(c.question, 200))))
-    facts.add_row("Explained", Text(safe(f"{goal(c)}, with {c.method}")))
-    cost = _grid()
-    cost.add_row("Cost", Text(f"{phrases.count(c.evaluations, 'evaluation')}, {phrases.seconds(c.seconds)}"))
-    cost.add_row("Model", Text(safe(f"{c.model}, template {c.template}, removal {c.removal}")))
-    for name, value in c.notes.items():
-        text = phrases.noise(c.notes) if name == NOISE else str(value)
-        cost.add_row(Text(safe(name.replace("_", " "))), Text(safe(text or "")))
-    parts: list[RenderableType] = [facts]
+    question = {"Question": phrases.shorten(c.question, 200)} if c.question else {}
+    parts: list[RenderableType] = [facts_grid({**question, "Explained": f"{goal(c)}, with {c.method}"})]
     for number in range(len(c.statements)):
         parts += [Text(""), _heading(c, number), Padding(_sources(c, number), (0, 2))]
-    return Group(*parts, Text(""), cost)
+    cost = {
+        "Cost": f"{phrases.count(c.evaluations, 'evaluation')}, {phrases.seconds(c.seconds)}",
+        "Model": f"{c.model}, template {c.template}, removal {c.removal}",
+    }
+    notes = {
+        name.replace("_", " "): phrases.noise(c.notes) if name == NOISE else value for name, value in c.notes.items()
+    }
+    return Group(*parts, Text(""), facts_grid(cost | notes))
 
 
 def citations_plain(c: Citations) -> str:
@@ -69,13 +67,6 @@ def support(c: Citations, statement: int, source: int) -> str:
     return "supported" if c.supported[statement][source] >= SUPPORTED else "not supported"
 
 
-def _grid() -> Table:
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim", min_width=9)
-    grid.add_column(overflow="fold")
-    return grid
-
-
 def _heading(c: Citations, number: int) -> Text:
     statement = c.statements[number]
     line = Text(f"{number + 1}  ", "dim")
@@ -95,7 +86,7 @@ def _sources(c: Citations, number: int) -> Table:
     lit = set(c.used(number)) if c.checks else set()
     for name in [one for place, one in enumerate(c.ranked(number)) if place < TOP or one in lit]:
         j = c.ids.index(name)
-        colour = scale_of(True).terminal_style(level(c.scores[number][j], scale))
+        colour = SIGNED.terminal_style(level(c.scores[number][j], scale))
         verdict = light(c, number, j) if c.checks else ""
         if c.supported:
             verdict += f"{', ' * bool(verdict)}{support(c, number, j)}"

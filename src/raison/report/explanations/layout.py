@@ -9,7 +9,7 @@ from raison.core.results.explanation import Explanation
 from raison.core.results.notes import noise_in
 from raison.report.explanations.facts import facts
 from raison.report.style import phrases
-from raison.report.style.colours import Scale, level, peak, scale_of
+from raison.report.style.colours import Scale, level, peak
 from raison.report.style.markup import minus
 
 TOP = 8
@@ -135,7 +135,7 @@ def layout(e: Explanation, shared: float | None = None) -> ExplanationLayout:
     total = phrases.score(e, sum(e.scores[unit] for unit in others), phrases.decimals(scale))
     verb = "adds" if len(others) == 1 else "add"
     rest = f"{phrases.count(len(others), f'weaker {e.unit}')} {verb} up to {total}" if others else ""
-    return ExplanationLayout(e, scale_of(e.signed), _passages(e, scale), ends(e, scale, *phrases.ends(e)), bars, rest)
+    return ExplanationLayout(e, Scale(e.signed), _passages(e, scale), ends(e, scale, *phrases.ends(e)), bars, rest)
 
 
 def bar(e: phrases.Explained, unit: int, score: float, scale: float) -> Bar:

@@ -10,7 +10,7 @@ from raison.core.results.generation import GenerationExplanation
 from raison.report.explanations.facts import facts
 from raison.report.explanations.layout import ExplanationLayout, MatrixRow, ScaleEnds, bar, ends, layout
 from raison.report.style import phrases
-from raison.report.style.colours import Scale, peak, scale_of
+from raison.report.style.colours import Scale, peak
 from raison.report.style.markup import minus
 
 ALL = "all"
@@ -60,7 +60,7 @@ def output_layout(e: GenerationExplanation) -> OutputLayout:
     scale = max((peak(row) for row in e.scores), default=0.0)
     rows = tuple(_row(e, number, scale) for number in range(len(e.tokens)))
     shown = replace(whole, ends=replace(whole.ends, lowest=meaning[0], highest=meaning[1]))
-    return OutputLayout(e, scale_of(e.signed), _goal(e), shown, ends(e, scale, *meaning), rows)
+    return OutputLayout(e, Scale(e.signed), _goal(e), shown, ends(e, scale, *meaning), rows)
 
 
 def token_layout(shown: OutputLayout, number: int) -> ExplanationLayout:

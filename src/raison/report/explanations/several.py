@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from raison.core.results.explanation import Explanation
 from raison.report.explanations.layout import ExplanationLayout, MatrixRow, ScaleEnds, bar, ends, largest, layout
 from raison.report.style import phrases
-from raison.report.style.colours import Scale, scale_of
+from raison.report.style.colours import Scale
 from raison.report.style.markup import minus
 
 TOP = 30
@@ -51,7 +51,7 @@ def together(explanations: Sequence[phrases.Explained]) -> Together | None:
     if len(predictions) < len(explanations) or len(predictions) < 2 or apart(predictions):
         return None
     scale = max(map(largest, predictions))
-    return Together(scale_of(predictions[0].signed).palette(), tuple(_on_scale(layout(e, scale)) for e in predictions))
+    return Together(Scale(predictions[0].signed).palette(), tuple(_on_scale(layout(e, scale)) for e in predictions))
 
 
 def apart(explanations: Sequence[Explanation]) -> str:
@@ -89,7 +89,7 @@ def targets_layout(explanations: Sequence[Explanation]) -> TargetsLayout:
     ranked = sorted(range(len(strength)), key=lambda unit: -strength[unit])
     return TargetsLayout(
         first,
-        scale_of(first.signed),
+        Scale(first.signed),
         f"{phrases.quantity(first.of)} of {len(explanations)} targets",
         ends(first, scale, "", ""),
         tuple(phrases.named(unit, 24) for unit in first.units),

@@ -19,7 +19,7 @@ from raison.report.explanations.several import TargetsLayout, targets_layout
 from raison.report.style import phrases
 from raison.report.style.colours import Scale
 from raison.report.style.phrases import Explained
-from raison.report.style.terminal_text import plain, safe
+from raison.report.style.terminal_text import facts_grid, plain, safe
 
 STRONGEST = 3
 """Number of units named beside an output token."""
@@ -91,10 +91,10 @@ def targets_text(explanations: Sequence[Explanation]) -> RenderableType:
     e, starts = shown.e, range(0, len(shown.rows), ACROSS)
     grids = [part for start in starts for part in (Text(""), _targets(shown, shown.rows[start : start + ACROSS]))]
     return Group(
-        _facts(_head(e, _goal(shown))),
+        facts_grid(_head(e, _goal(shown))),
         *grids,
         Text(""),
-        _facts({"Cost": f"{phrases.effort(e)} for {shown.rows[0].text} alone"}),
+        facts_grid({"Cost": f"{phrases.effort(e)} for {shown.rows[0].text} alone"}),
         *_warnings(shown.cautions),
     )
 
@@ -110,7 +110,7 @@ def _explanation(shown: ExplanationLayout) -> RenderableType:
     # On the page these stand above the text, or are folded with the rest.
     below = ("Value", "Cost", "Server", "Noise", "Unknown", "Extended", "Gap", "Chosen")
     return Group(
-        _facts(_head(e, _goal(shown))),
+        facts_grid(_head(e, _goal(shown))),
         Text(""),
         *texts,
         _legend(shown),
@@ -119,7 +119,7 @@ def _explanation(shown: ExplanationLayout) -> RenderableType:
         _ranking(shown),
         *([Text(safe(shown.rest), "dim")] if shown.rest else []),
         Text(""),
-        _facts(_known(shown.facts, below)),
+        facts_grid(_known(shown.facts, below)),
         *_warnings(phrases.cautions(e)),
     )
 
@@ -130,14 +130,14 @@ def _output(shown: OutputLayout) -> RenderableType:
     written = Text(safe(phrases.shorten(e.output, 200)), "bold")
     notes = {name.removeprefix("Note: "): fact for name, fact in shown.facts.items() if name.startswith("Note: ")}
     return Group(
-        _facts({"Written": written, "Explained": _goal(shown), "Method": e.method}),
+        facts_grid({"Written": written, "Explained": _goal(shown), "Method": e.method}),
         Text(""),
         Text(f"colours of the prompt are for the whole output{says}", "dim"),
         *_passage(shown.whole.passages[0], shown.scale),
         Text(""),
         _tokens(shown),
         Text(""),
-        _facts({**_known(shown.facts, ("Cost", "Removal", "Server", "Noise")), **notes}),
+        facts_grid({**_known(shown.facts, ("Cost", "Removal", "Server", "Noise")), **notes}),
         *_warnings(phrases.cautions(e)),
     )
 
@@ -247,13 +247,4 @@ def _targets(shown: TargetsLayout, rows: Sequence[MatrixRow]) -> Table:
     left = len(shown.names) - len(shown.strong)
     if left:
         grid.add_row(Text(phrases.count(left, f"weaker {shown.e.unit}"), "dim"))
-    return grid
-
-
-def _facts(facts: Mapping[str, object]) -> Table:
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim", min_width=9)
-    grid.add_column(overflow="fold")
-    for label, fact in facts.items():
-        grid.add_row(Text(safe(label)), fact if isinstance(fact, Text) else Text(safe(str(fact))))
     return grid

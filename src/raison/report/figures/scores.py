@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from raison.core.errors import DataError
 from raison.core.results.explanation import Explanation
 from raison.report.style import phrases
-from raison.report.style.colours import scale_of
+from raison.report.style.colours import Scale
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,7 +31,7 @@ def figure(e: Explanation) -> "Figure":
     shown = sorted(sorted(finite, key=lambda unit: -abs(e.scores[unit]))[:MOST])
     drawn = Figure(figsize=(7, _ROW * max(len(shown), 1) + _AROUND), layout="constrained")
     axes = drawn.add_subplot()
-    scale = scale_of(e.signed)
+    scale = Scale(e.signed)
     scores = [e.scores[unit] for unit in shown]
     colours = [scale.shade(0.75 if score > 0 else -0.75) for score in scores]
     axes.barh(range(len(shown)), scores, color=colours)

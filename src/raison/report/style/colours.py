@@ -98,12 +98,7 @@ class Scale:
         return _FOR if value > 0 else _AGAINST
 
 
-SIGNED, UNSIGNED = Scale(signed=True), Scale(signed=False)
-
-
-def scale_of(signed: bool) -> Scale:
-    """The scale of scores that can be below zero, or of those that cannot."""
-    return SIGNED if signed else UNSIGNED
+SIGNED = Scale(signed=True)
 
 
 def ink(background: str) -> str:

@@ -1,8 +1,11 @@
 """Text for a terminal, and what a terminal would show as text."""
 
 import io
+from collections.abc import Mapping
 
 from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
 
 # Escape codes in a text must never reach the terminal; each is shown as its control picture instead.
 _CONTROLS = {code: 0x2400 + code for code in range(32) if code not in (9, 10)} | {0x7F: 0x2421}
@@ -21,3 +24,13 @@ def plain(renderable: RenderableType) -> str:
 
 def safe(text: str) -> str:
     return text.translate(_CONTROLS)
+
+
+def facts_grid(facts: Mapping[str, object]) -> Table:
+    """Names with their values, which may be styled."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", min_width=9)
+    grid.add_column(overflow="fold")
+    for label, fact in facts.items():
+        grid.add_row(Text(safe(label)), fact if isinstance(fact, Text) else Text(safe(str(fact))))
+    return grid

@@ -5,8 +5,9 @@ import math
 import pytest
 
 from raison.report.style import colours
-from raison.report.style.colours import SIGNED, UNSIGNED, Scale
+from raison.report.style.colours import SIGNED, Scale
 
+UNSIGNED = Scale(signed=False)
 LEVELS = [step / 50 for step in range(-50, 51)]
 # Severe protanopia, deuteranopia and tritanopia (Machado et al. 2009), on linear RGB.
 VISION = {
