@@ -119,9 +119,10 @@ def _row(name: str, number: int) -> str:
 
 
 def _slowest(counts: FileSummary) -> Table:
-    cells = ((f"{one.units:,}", f"{one.passes:,}", f"{one.seconds:.3f}") for one in counts.slowest)
-    names = (_row(one.id, one.row) for one in counts.slowest)
-    rows = tuple((name, tuple(map(Cell, texts))) for name, texts in zip(names, cells, strict=True))
+    rows = tuple(
+        (_row(one.id, one.row), (Cell(f"{one.units:,}"), Cell(f"{one.passes:,}"), Cell(f"{one.seconds:.3f}")))
+        for one in counts.slowest
+    )
     return Table(
         "Rows that took longest",
         ("row", "units", "passes", "seconds"),

@@ -11,9 +11,7 @@ from typing import Any, Literal
 
 from raison.core.results.explanation import Explanation
 from raison.core.results.scores import Comparison
-from raison.numerics.statistics.paired import Difference
 from raison.report.figures.data import Figure
-from raison.report.style import phrases
 from raison.runs.judging import Verdict
 
 ARROWS = {True: "↑", False: "↓", None: ""}
@@ -254,11 +252,6 @@ def filled(part: Part) -> bool:
     if isinstance(part, AnsweredQuestions | Reasons | Facts):
         return bool(part.entries)
     return not isinstance(part, Table) or bool(part.rows)
-
-
-def gap_cell(gap: Difference, places: int) -> Cell:
-    """A difference with its interval."""
-    return Cell(phrases.signed(gap.mean, places), phrases.interval(gap.low, gap.high, places))
 
 
 def ranks(means: Sequence[float], higher: bool | None) -> list[int]:

@@ -44,7 +44,7 @@ def columns(results: Results) -> tuple[ScoresColumn, ...]:
     listed.append(_cost_column("evaluations", [row.evaluations for row in rows]))
     if any(row.gradients.mean for row in rows):
         listed.append(_cost_column("gradients", [row.gradients for row in rows]))
-    return (*listed, _time_column([row.seconds for row in rows]))
+    return (*listed, ScoresColumn("time", "", tuple(Cell(phrases.seconds(row.seconds.mean)) for row in rows)))
 
 
 def warnings(results: Results) -> list[str]:
@@ -150,10 +150,6 @@ def _cell(scores: MetricScores | None, places: int, most: int) -> Cell:
 
 def _cost_column(name: str, summaries: Sequence[Summary]) -> ScoresColumn:
     return ScoresColumn(name, "", tuple(Cell(phrases.number(s.mean, 0)) for s in summaries))
-
-
-def _time_column(summaries: Sequence[Summary]) -> ScoresColumn:
-    return ScoresColumn("time", "", tuple(Cell(phrases.seconds(s.mean)) for s in summaries))
 
 
 def _most(rows: Sequence[Scores]) -> int:

@@ -14,7 +14,6 @@ from raison.report.pages.examples_page import Examples, write_examples
 from raison.report.pages.shown import shown_texts
 from raison.report.pages.texts import write_texts
 from raison.report.style import phrases
-from raison.report.style.colours import peak
 from raison.report.style.phrases import interval
 from raison.report.tables.agreement_matrices import agreements
 from raison.report.tables.records import (
@@ -29,7 +28,6 @@ from raison.report.tables.records import (
     Section,
     Table,
     Text,
-    gap_cell,
 )
 from raison.runs.agreement import PairAgreement, read_agreement
 from raison.runs.models_figure import FiguredModel, axis_of
@@ -202,7 +200,9 @@ def differences(table: Comparison) -> Iterator[Part]:
     by_method = {metric: {one.method: one for one in listed} for metric, listed in contrasts(table).items()}
     ranks = mean_ranks(table)
     order = sorted(ranks, key=lambda method: (math.isnan(ranks[method]), ranks[method]))
-    places = {name: _places(*(one.difference.mean for one in column.values())) for name, column in by_method.items()}
+    places = {
+        name: phrases.places(*(one.difference.mean for one in column.values())) for name, column in by_method.items()
+    }
     rows = tuple(
         (
             method,
@@ -224,8 +224,9 @@ def _contrast(contrast: Contrast | None, places: int) -> Cell:
     if contrast.method == contrast.best:
         return Cell("best", rank=1)
     p = "n/a" if math.isnan(contrast.p) else "p < 0.001" if contrast.p < 0.001 else f"p = {contrast.p:.3f}"
-    gap = gap_cell(contrast.difference, places)
-    return Cell(gap.mean, gap.interval, lead=p, soft=not contrast.p < LEVEL)
+    gap = contrast.difference
+    mean, between = phrases.signed(gap.mean, places), interval(gap.low, gap.high, places)
+    return Cell(mean, between, lead=p, soft=not contrast.p < LEVEL)
 
 
 def selections(table: Comparison) -> Iterator[Part]:
@@ -238,7 +239,9 @@ def selections(table: Comparison) -> Iterator[Part]:
 
 
 def _matrix(chosen: Selection) -> Iterator[tuple[str, tuple[Cell, ...]]]:
-    places = [_places(*(row[column].summary.mean for row in chosen.values)) for column in range(len(chosen.judges))]
+    places = [
+        phrases.places(*(row[column].summary.mean for row in chosen.values)) for column in range(len(chosen.judges))
+    ]
     for chooser, values, gaps in zip(chosen.choosers, chosen.values, chosen.differences, strict=True):
         yield (
             "not chosen" if chooser is None else chooser,
@@ -307,7 +310,3 @@ def _over_models(results: StudyRuns, runs: Sequence[_RunSection], place: int) ->
 def _summary(table: Comparison, method: str, metric: str) -> Summary | None:
     cells = [scores for row in table.rows if row.method == method for scores in row.metrics if scores.metric == metric]
     return cells[0].summary if cells and cells[0].summary.count else None
-
-
-def _places(*values: float) -> int:
-    return max(3, min(6, phrases.decimals(peak(values))))
