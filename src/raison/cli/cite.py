@@ -92,13 +92,15 @@ def cite(
     files.refuse_without_data("give --data and --out DIR")
     file = _one_file(data)
     rows = _rows(question, source or [], file, answer)
+    from raison.explaining.cite import cite as run
+    from raison.judging.citing import estimate_cite
     from raison.studies.plans import load_entry
 
     writer = load_entry(citing.entry)
     if estimate:
-        _tell_cost([_estimated(writer, row, citing, file) for row in rows], json)
+        _tell_cost([_of_row(estimate_cite, writer, row, citing, file) for row in rows], json)
         return
-    citations = [_cited(writer, row, citing, file) for row in rows]
+    citations = [_of_row(run, writer, row, citing, file) for row in rows]
     if html is not None:
         _write_page(citations, html)
     if json:
@@ -158,18 +160,6 @@ def _rows(question: str | None, sources: list[Path], data: Path | None, answer: 
         except OSError as error:
             raise DataError(f"cannot read {path}: {error.strerror or error}.") from None
     return [QuestionRow(1, question, texts, answer)]
-
-
-def _cited(writer: Any, row: "QuestionRow", citing: Citing, data: Path | None) -> "Citations":
-    from raison.explaining.cite import cite as run
-
-    return _of_row(run, writer, row, citing, data)
-
-
-def _estimated(writer: Any, row: "QuestionRow", citing: Citing, data: Path | None) -> "CiteEstimate":
-    from raison.judging.citing import estimate_cite as run
-
-    return _of_row(run, writer, row, citing, data)
 
 
 def _of_row(run: Callable[..., Told], writer: Any, row: "QuestionRow", citing: Citing, data: Path | None) -> Told:

@@ -66,7 +66,8 @@ def from_records(command: Callable[..., None]) -> Callable[..., None]:
     parameters: list[inspect.Parameter] = []
     records: dict[str, _Asked] = {}
     for parameter in inspect.signature(command, eval_str=True).parameters.values():
-        kind, *extras = get_args(parameter.annotation) if _is_annotated(parameter) else (parameter.annotation,)
+        hint = parameter.annotation
+        kind, *extras = get_args(hint) if get_origin(hint) is Annotated else (hint,)
         if is_dataclass(kind) and isinstance(kind, type):
             buts = [extra for extra in extras if isinstance(extra, But)]
             asked = records[parameter.name] = _asked(kind, buts)
@@ -97,10 +98,6 @@ def _asked(kind: type, buts: Sequence[But]) -> _Asked:
     return asked
 
 
-def _is_annotated(parameter: inspect.Parameter) -> bool:
-    return get_origin(parameter.annotation) is Annotated
-
-
 def _option(one: Field, argument: bool) -> inspect.Parameter:
     setting = one.setting or Setting()
     names = _names(one)
@@ -108,13 +105,12 @@ def _option(one: Field, argument: bool) -> inspect.Parameter:
     if kind is bool and default is True:
         names = (f"{names[0]}/--no-{names[0][2:]}",)
     least = setting.none if setting.none is not None else setting.least
-    numbers = kind in (int, float)
-    bounds = (least, setting.most) if numbers else (None, None)
+    least, most = (least, setting.most) if kind in (int, float) else (None, None)
     option: OptionInfo | ArgumentInfo
     if argument:
         option = typer.Argument(metavar=names[0].strip("-"), help=setting.help)
     else:
-        option = typer.Option(*names, help=setting.help, min=bounds[0], max=bounds[1])
+        option = typer.Option(*names, help=setting.help, min=least, max=most)
     hint = kind if default is not None or kind is bool else kind | None
     shown = inspect.Parameter.empty if default is REQUIRED else default
     return inspect.Parameter(

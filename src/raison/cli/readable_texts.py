@@ -65,27 +65,18 @@ class TextSource:
 
 
 @dataclass(frozen=True, slots=True)
-class Readable:
-    """Texts that a model can read, of the data set `name`; rationales where every text has them."""
-
-    texts: list[Given]
-    rationales: list[tuple[Rationale, ...]] | None
-    name: str
-    target: TargetSpec = None
-    """The target; with a column of contrasts, a pair for each text."""
-
-
-@dataclass(frozen=True, slots=True)
 class JudgedRows:
     """The texts to evaluate, from the data set `name`: `texts` as compare accepts them, and the model that predicts
     them.
+
+    `rationales` where every text has them. `target` is, with a column of contrasts, a pair for each text.
     """
 
     given: "Judged"
     texts: "list[Given] | Answers"
     rationales: list[tuple[Rationale, ...]] | None
     name: str
-    target: TargetSpec = None
+    target: TargetSpec
 
 
 def judged_rows(model: "LanguageModel | Writer", source: TextSource, settings: "Settings") -> JudgedRows:
@@ -97,11 +88,8 @@ def judged_rows(model: "LanguageModel | Writer", source: TextSource, settings: "
     from raison.explaining.texts import InputOptions
     from raison.models.adapters.writing.writer import Writer
 
-    reading = InputOptions(settings.unit)
     if not isinstance(model, Writer):
-        readable = readable_texts(model, source, settings)
-        given = judged(model, readable.texts, reading, source.template)
-        return JudgedRows(given, readable.texts, readable.rationales, readable.name, readable.target)
+        return _readable_rows(model, source, settings)
     if source.wanted != Wanted() or source.skip_bad:
         raise InputError(
             "questions always have the columns question, sources, answer and gold: leave the column options and "
@@ -109,17 +97,19 @@ def judged_rows(model: "LanguageModel | Writer", source: TextSource, settings: "
         )
     data = load_data(source.data, split=source.split, limit=source.limit)
     answers = answers_of(model, data, source.template)
-    return JudgedRows(judged(model, answers, reading), answers, None, data.name, settings.target)
+    given = judged(model, answers, InputOptions(settings.unit))
+    return JudgedRows(given, answers, None, data.name, settings.target)
 
 
-def readable_texts(model: "LanguageModel", source: TextSource, settings: "Settings") -> Readable:
+def _readable_rows(model: "LanguageModel", source: TextSource, settings: "Settings") -> JudgedRows:
     """The texts that the model can read, cut if the settings say so, and explained against what their column says.
 
     Rows that cannot be read raise DataError; with skip_bad they are named on stderr and skipped.
     """
+    from raison.explaining.answers import judged
     from raison.explaining.attribution import prepare
     from raison.explaining.ranking import fitting
-    from raison.explaining.texts import against
+    from raison.explaining.texts import InputOptions, against
 
     dataset = read(source.data, source.wanted, source.split, source.skip_bad, source.limit)
     for line in dataset.broken:
@@ -146,7 +136,9 @@ def readable_texts(model: "LanguageModel", source: TextSource, settings: "Settin
     target = settings.target
     if source.contrast_column is not None:
         target = [against(model, settings.target, row.contrast) for row in rows if row.contrast is not None]
-    return Readable([row.given for row in rows], rationales, dataset.name, target)
+    texts = [row.given for row in rows]
+    given = judged(model, texts, InputOptions(settings.unit), source.template)
+    return JudgedRows(given, texts, rationales, dataset.name, target)
 
 
 def read(
