@@ -199,7 +199,7 @@ class Citations(ViewedResult):
 
     def save(self, path: "str | Path") -> "Path":
         """Save it to a file whose ending selects the format: .html or .json. Raises InputError for another ending."""
-        return cast("Path", called("pages.saving.save_citations", self, path))
+        return cast("Path", called("pages.saving.save", self, path))
 
     def __str__(self) -> str:
         return rendered(self, View.CITATIONS_TEXT)

@@ -17,10 +17,10 @@ from raison.report.style.phrases import Explained
 _KINDS: Mapping[str, Callable[[Explanation], str | bytes]] = {".svg": svg, ".tex": latex, ".png": png}
 
 
-def save(e: Explained | Sequence[Explanation], path: str | Path) -> Path:
+def save(e: Explained | Citations | Sequence[Explanation], path: str | Path) -> Path:
     """Save an explanation to a file: .html, .json, .svg, .tex or .png (which needs matplotlib).
 
-    Of an output, .svg, .tex and .png show the sum over its tokens. Several explanations, such as those of
+    Of an output, .svg, .tex and .png show the sum over its tokens. Citations and several explanations, such as those of
     target="each", become one .html or .json. Raises InputError for another ending.
     """
     file = Path(path)
@@ -28,32 +28,20 @@ def save(e: Explained | Sequence[Explanation], path: str | Path) -> Path:
     return file
 
 
-def content_of(e: Explained | Sequence[Explanation], kind: str, name: str = "") -> str | bytes:
+def content_of(e: Explained | Citations | Sequence[Explanation], kind: str, name: str = "") -> str | bytes:
     """The content of such a file; errors call it `name`."""
-    if not isinstance(e, Explained):
+    if not isinstance(e, Explained | Citations):
         return _several(list(e), kind)
     if kind == ".html":
         return e.to_html()
     if kind == ".json":
         return e.to_json(indent=1) + "\n"
+    if isinstance(e, Citations):
+        raise InputError(f"cannot save citations as '{name or kind}': give a name that ends in .html or .json.")
     if kind in _KINDS:
         return _KINDS[kind](e if isinstance(e, Explanation) else e.whole())
     known = ", ".join(sorted({".html", ".json", *_KINDS}))
     raise InputError(f"cannot save an explanation as '{name or kind}': give a name that ends in one of {known}.")
-
-
-def save_citations(c: Citations, path: str | Path) -> Path:
-    """Save citations to a file: .html or .json. Raises InputError for another ending."""
-    file = Path(path)
-    write_whole(file, content_of_citations(c, file.suffix.lower(), file.name))
-    return file
-
-
-def content_of_citations(c: Citations, kind: str, name: str = "") -> str:
-    """The content of such a file; errors call it `name`."""
-    if kind not in (".html", ".json"):
-        raise InputError(f"cannot save citations as '{name or kind}': give a name that ends in .html or .json.")
-    return c.to_html() if kind == ".html" else c.to_json(indent=1) + "\n"
 
 
 def _several(explanations: list[Explanation], kind: str) -> str:

@@ -8,7 +8,7 @@ from raison.core.results.citations import Citations
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
 from raison.core.settings.reading import Fields
-from raison.report.pages.saving import content_of, content_of_citations
+from raison.report.pages.saving import content_of
 
 TYPES: Mapping[str, str] = {
     "html": "text/html",
@@ -42,14 +42,12 @@ def taken(body: Mapping[str, object]) -> dict[str, object]:
 
 
 def _content(results: list[Result], kind: str) -> str | bytes:
-    if len(results) == 1 and isinstance(results[0], Citations):
-        return content_of_citations(results[0], kind)
-    explanations = [one for one in results if isinstance(one, Explanation)]
-    if len(results) == 1 and isinstance(results[0], GenerationExplanation):
+    if len(results) == 1:
         return content_of(results[0], kind)
+    explanations = [one for one in results if isinstance(one, Explanation)]
     if len(explanations) < len(results):
         raise InputError("an output or a citation is exported to its own file: give only one.")
-    return content_of(explanations[0] if len(explanations) == 1 else explanations, kind)
+    return content_of(explanations, kind)
 
 
 def _read(values: dict[str, object]) -> Result:
