@@ -51,11 +51,11 @@ def audit(
     from raison.methods import CATALOGUE
     from raison.studies.kinds.audit.work import audit as run
     from raison.studies.kinds.audit.work import estimate_audit
-    from raison.studies.plans import load_judged
+    from raison.studies.plans import load_entry
     from raison.studies.reports import write
 
     chosen = options.named(auditing.methods, CATALOGUE) or None
-    model = load_judged(entry)
+    model = load_entry(entry)
     data = judged_rows(model, source, settings)
     settings = replace(settings, target=data.target)
     if auditing.estimate:

@@ -42,11 +42,11 @@ def compare(
     """
     from raison.cli.output import show
     from raison.judging.compare import compare as run
-    from raison.studies.plans import load_judged
+    from raison.studies.plans import load_entry
 
     # Mistakes in the request are reported before the model is loaded.
     options.check_named(chosen)
-    model = load_judged(entry)
+    model = load_entry(entry)
     data = judged_rows(model, source, settings)
     comparison = run(
         model,
@@ -67,7 +67,7 @@ def compare(
         out=comparing.out,
         data=data.name,
         sharing=sharing,
-        load=partial(load_judged, entry),
+        load=partial(load_entry, entry),
         threshold=comparing.threshold,
     )
     typer.echo(comparison.to_json(indent=1)) if json else show(comparison)

@@ -25,10 +25,10 @@ def estimate(
 ) -> None:
     """Estimate the passes, memory and time of `compare`."""
     from raison.judging.estimate import estimate as run
-    from raison.studies.plans import load_judged
+    from raison.studies.plans import load_entry
 
     options.check_named(chosen)
-    model = load_judged(entry)
+    model = load_entry(entry)
     data = judged_rows(model, source, settings)
     methods = options.methods_of(chosen, data.given.model, data.given.texts, settings)
     cost = run(model, data.texts, methods, options.metrics_of(chosen), settings)

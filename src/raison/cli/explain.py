@@ -155,10 +155,10 @@ def _explained_files(
         raise InputError("--data needs a folder for the explanations: give --out DIR.")
     from raison.explaining.files.front import explain_file
     from raison.explaining.generation import Writing
-    from raison.studies.plans import load_judged
+    from raison.studies.plans import load_entry
 
     return explain_file(
-        load_judged(entry),
+        load_entry(entry),
         list(data),
         files.files.out,
         how.method,
@@ -169,7 +169,7 @@ def _explained_files(
         format=files.files.format,
         budget_hours=files.files.budget_hours,
         sharing=files.sharing,
-        load=partial(load_judged, entry),
+        load=partial(load_entry, entry),
     )
 
 

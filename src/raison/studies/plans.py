@@ -42,7 +42,7 @@ class RunRequest:
 def load_entry(entry: StudyModel) -> LanguageModel | Writer:
     """The model of an entry; one that a study trains itself is trained now if necessary. Raises RaisonError."""
     folder = None if entry.made is None else made_folder(entry)
-    return load_model(
+    loaded = load_model(
         entry.name if folder is None else folder,
         prompt=entry.prompt,
         explained=entry.explained,
@@ -51,6 +51,9 @@ def load_entry(entry: StudyModel) -> LanguageModel | Writer:
         dtype=entry.dtype,
         served=_served(entry),
     )
+    # A record should not name the location of the cache.
+    loaded.name = loaded.name if folder is None else entry.name
+    return loaded
 
 
 def _served(entry: StudyModel) -> Served | None:
@@ -66,17 +69,9 @@ def _served(entry: StudyModel) -> Served | None:
     return None if served == Served() else served
 
 
-def load_judged(entry: StudyModel) -> LanguageModel | Writer:
-    """The same of a model whose explanations are judged: one that classifies, outputs a number, or generates text."""
-    loaded = load_entry(entry)
-    # A record should not name the location of the cache.
-    loaded.name = loaded.name if entry.made is None else entry.name
-    return loaded
-
-
 def load_named_model(entry: StudyModel) -> LanguageModel:
-    """The same of a model that classifies, or gives a number."""
-    return as_classifier(load_judged(entry))
+    """The model of an entry that classifies, or gives a number. Raises RaisonError."""
+    return as_classifier(load_entry(entry))
 
 
 class Models:
@@ -89,7 +84,7 @@ class Models:
         """Raises RaisonError."""
         if self._known is None or self._known[0] != entry:
             self._known = None
-            self._known = (entry, load_judged(entry))
+            self._known = (entry, load_entry(entry))
         return self._known[1]
 
     def predicting(self, entry: StudyModel) -> LanguageModel:

@@ -44,7 +44,7 @@ from raison.studies.kinds.audit.results import ANSWERED, SPENT, TRUST, Audit, re
 from raison.studies.kinds.audit.spec import Audited, AuditPlan, Suite, suite_of, tools
 from raison.studies.kinds.audit.subject import AuditSubject, subject_of
 from raison.studies.made import described
-from raison.studies.plans import load_judged
+from raison.studies.plans import load_entry
 from raison.studies.runner import execute
 from raison.text.sourced import SourceTemplate
 from raison.trust.bench import Bench
@@ -74,7 +74,7 @@ class Examined(kind.Examined):
 
 
 def _loaded(entry: StudyModel, suite: Suite) -> LanguageModel:
-    model = load_judged(entry)
+    model = load_entry(entry)
     if suite.answers is None:
         return fitting(as_classifier(model), suite.texts)
     assert isinstance(model, Writer), "the model wrote these answers"
@@ -178,7 +178,7 @@ def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = (
     spec = study.spec
     try:
         data = load_rows(spec.data, limit)
-        model = load_judged(spec.model)
+        model = load_entry(spec.model)
         if isinstance(model, Writer):
             subject = subject_of(model, data, InputOptions(), spec.settings, spec.data.template)
         else:

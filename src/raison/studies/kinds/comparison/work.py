@@ -28,7 +28,7 @@ from raison.studies.folder import header_of as study_header
 from raison.studies.kind import EstimateTable
 from raison.studies.labels import accuracy_of, write_labels
 from raison.studies.made import described
-from raison.studies.plans import Models, load_judged, plan_of, reasons_against, to_compute, unable
+from raison.studies.plans import Models, load_entry, plan_of, reasons_against, to_compute, unable
 
 REUSED = (HEADER,)
 """Files of runs whose rows can be taken over from other folders."""
@@ -68,7 +68,7 @@ def examine(study: Study, limit: int | None = None, sources: Sequence[Path] = ()
     known: dict[str, set[str]] = {}
     for key in spec.grid.model_keys:
         try:
-            model = load_judged(spec.grid.models[key])
+            model = load_entry(spec.grid.models[key])
             models[key] = described(spec.grid.models[key], model)
         except RaisonError as error:
             reasons.append(f"[models.{key}]: {error}")
