@@ -102,13 +102,8 @@ def selection(comparison: Comparison) -> list[Selection]:
     chosen: dict[str, list[Scores]] = {}
     for row in comparison.rows:
         if row.selected_by is not None:
-            chosen.setdefault(base_label(row), []).append(row)
+            chosen.setdefault(row.method.removesuffix(f" by {row.selected_by}"), []).append(row)
     return [_selection(comparison, method, rows) for method, rows in chosen.items()]
-
-
-def base_label(row: Scores) -> str:
-    """The method's label without the metric that selected its maps."""
-    return row.method if row.selected_by is None else row.method.removesuffix(f" by {row.selected_by}")
 
 
 def cost(row: Scores) -> float:

@@ -8,7 +8,6 @@ import pytest
 
 from raison.core.results.scores import Comparison, MetricScores, Scores, Summary
 from raison.runs.statistics import (
-    base_label,
     contrasts,
     cost,
     directed,
@@ -111,7 +110,6 @@ def test_selection_compares_with_choosing_by_the_judge() -> None:
 
 def test_no_selection_where_nothing_was_chosen() -> None:
     assert selection(THREE) == []
-    assert base_label(CHOSEN.rows[4]) == "random(draws=4)"
 
 
 def test_front_of_value_against_passes() -> None:

@@ -69,7 +69,7 @@ def scores(
         return None
     info = info_of(study, metric)
     if metric == TRAINING:
-        return _over_seeds(info, [record.training_seconds for record in records])
+        return _grouped(info, [[(record.training_seconds,)] for record in records])
     if info.grouped:
         return _grouped(info, [record.groups.get(metric, ()) for record in records])
     columns = [_column(record, metric) for record in records]
@@ -125,6 +125,7 @@ def records_of(
 
 
 def _grouped(info: MetricInfo, seeds: Sequence[Sequence[Sequence[float]]]) -> MetricScores | None:
+    """Of the values of each seed's groups of texts; the seconds of a training are one group of one value."""
     flat = [[value for group in groups for value in group] for groups in seeds]
     if len({len(values) for values in flat}) != 1 or not flat[0]:
         return None
@@ -137,15 +138,4 @@ def _grouped(info: MetricInfo, seeds: Sequence[Sequence[Sequence[float]]]) -> Me
         values=tuple(table.ravel().tolist()),
         summary=Summary(*crossed_interval(table), count),
         seed_means=tuple(means) if len(means) > 1 else (),
-    )
-
-
-def _over_seeds(info: MetricInfo, values: Sequence[float]) -> MetricScores:
-    table = np.array(values, dtype=np.float64).reshape(-1, 1)
-    return MetricScores(
-        metric=info.label,
-        higher_is_better=info.higher_is_better,
-        values=tuple(values),
-        summary=Summary(*crossed_interval(table), len(values)),
-        seed_means=tuple(values) if len(values) > 1 else (),
     )
