@@ -32,8 +32,6 @@ def _of_text(e: Explanation) -> dict[str, object]:
         "Removal": e.removal,
         "Unknown": phrases.unread(e),
         "Extended": phrases.extended(e),
-        "Server": e.notes.get(SERVED),
-        "Noise": phrases.noise(e.notes),
         **_of_run(e, _TOLD),
     }
 
@@ -43,8 +41,6 @@ def _of_output(e: GenerationExplanation) -> dict[str, object]:
         "Output": f"{phrases.count(len(e.tokens), 'token')}, log-probability {e.log_probability:.3f}",
         **_of_method(e),
         "Removal": f"{e.removal}, for an absent {e.unit}",
-        "Server": e.notes.get(SERVED),
-        "Noise": phrases.noise(e.notes),
         **_of_run(e, ("caution", "unsteady", NOTE, SERVED, NOISE)),
     }
 
@@ -56,6 +52,8 @@ def _of_method(e: Explained) -> Mapping[str, object]:
 
 def _of_run(e: Explained, shown: tuple[str, ...]) -> Mapping[str, object]:
     return {
+        "Server": e.notes.get(SERVED),
+        "Noise": phrases.noise(e.notes),
         "Seed": e.seed,
         "Cost": phrases.effort(e),
         **{f"Note: {name}": _plain(value) for name, value in e.notes.items() if name not in shown},

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 Anchor = Literal["left", "right", "center"]
 Box = tuple[float, float, float, float]
 """left, bottom, right, top."""
@@ -46,23 +48,15 @@ def place(
 
 
 def spread(places: Sequence[float], gap: float = HEIGHT) -> list[float]:
-    """Heights at least `gap` apart, in the same order, as near as can be to those wanted (means of blocks)."""
-    order = sorted(range(len(places)), key=lambda i: places[i])
-    blocks: list[list[int]] = []
-    centres: list[float] = []
-    for i in order:
-        blocks.append([i])
-        centres.append(places[i])
-        while len(blocks) > 1 and centres[-1] - centres[-2] < gap * (len(blocks[-1]) + len(blocks[-2])) / 2:
-            last = blocks.pop()
-            centres.pop()
-            blocks[-1] += last
-            centres[-1] = sum(places[j] for j in blocks[-1]) / len(blocks[-1])
-    heights = [0.0] * len(places)
-    for block, centre in zip(blocks, centres, strict=True):
-        for number, i in enumerate(block):
-            heights[i] = centre + gap * (number - (len(block) - 1) / 2)
-    return heights
+    """Heights at least `gap` apart, in the same order, as near as can be to those wanted (least squares)."""
+    # Imported here: a page without plots need not wait for it.
+    from scipy.optimize import isotonic_regression
+
+    order, gaps = np.argsort(places, kind="stable"), gap * np.arange(len(places))
+    heights = np.empty(len(places))
+    # Without the gaps, heights may be equal, but not fall.
+    heights[order] = isotonic_regression(np.array(places)[order] - gaps).x + gaps
+    return [float(height) for height in heights]
 
 
 def _candidates(x: float, y: float) -> Iterator[PlacedLabel]:
