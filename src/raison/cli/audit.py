@@ -47,7 +47,6 @@ def audit(
 
     For a generative model, the data are questions with their sources (docs/cite.md).
     """
-    from raison.cli.output import plots_where_possible
     from raison.methods import CATALOGUE
     from raison.studies.kinds.audit.work import audit as run
     from raison.studies.kinds.audit.work import estimate_audit
@@ -75,21 +74,17 @@ def audit(
         sharing=sharing,
         entry=entry,
     )
-    _show(audited, write(folder, None, plots_where_possible(plots)), json)
+    _show(audited, write(folder, None, options.plots_where_possible(plots)), json)
 
 
 def _show(audited: "Audit", page: Path, json: bool) -> None:
-    from rich.console import Console
-
-    from raison.report.pages.writing import shown
+    from raison.report.pages.writing import show
     from raison.studies.kinds.audit.sections import sections
 
     if json:
         typer.echo(json_module.dumps(audited.to_dict() | {"page": str(page)}, ensure_ascii=False))
         return
-    console = Console(highlight=False)
-    for part in shown(sections(audited)):
-        console.print(part)
+    show(sections(audited))
     typer.echo(page)
 
 

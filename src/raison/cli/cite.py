@@ -94,6 +94,7 @@ def cite(
     rows = _rows(question, source or [], file, answer)
     from raison.explaining.cite import cite as run
     from raison.judging.citing import estimate_cite
+    from raison.report.pages.showing import show
     from raison.studies.plans import load_entry
 
     writer = load_entry(citing.entry)
@@ -107,7 +108,7 @@ def cite(
         typer.echo(dump([c.to_dict() for c in citations], 1) if file is not None else citations[0].to_json(indent=1))
     else:
         for c in citations:
-            _show(c)
+            show(c)
 
 
 def _cited_files(data: Sequence[str], citing: Citing, files: InFiles) -> "WrittenShards":
@@ -181,14 +182,6 @@ def _tell_cost(estimates: "list[CiteEstimate]", json: bool) -> None:
         typer.echo(one.text())
     if len(estimates) > 1:
         typer.echo(f"about {sum(one.seconds for one in estimates):,.0f} s for all {len(estimates)} questions")
-
-
-def _show(c: "Citations") -> None:
-    from rich.console import Console
-
-    from raison.report.explanations.citations_terminal import citations_text
-
-    Console(highlight=False).print(citations_text(c))
 
 
 def _write_page(citations: "list[Citations]", html: Path) -> None:

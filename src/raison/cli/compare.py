@@ -40,8 +40,8 @@ def compare(
     For a generative model, the data are questions with their sources: columns question and sources, and answer and gold
     if they are known (docs/cite.md).
     """
-    from raison.cli.output import show
     from raison.judging.compare import compare as run
+    from raison.report.pages.showing import show
     from raison.studies.plans import load_entry
 
     # Mistakes in the request are reported before the model is loaded.

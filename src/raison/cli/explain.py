@@ -174,8 +174,8 @@ def _explained_files(
 
 
 def _tell(explanation: Told, html: Path | None, json: bool) -> None:
-    from raison.cli.output import show
     from raison.jobs.disk import write_whole
+    from raison.report.pages.showing import show
 
     if isinstance(explanation, list):
         _tell_each(explanation, html, json)

@@ -59,10 +59,8 @@ def show(written: "WrittenShards", json: bool) -> None:
     """What has been written so far, as tables or as JSON."""
     from json import dumps
 
-    from rich.console import Console
-
+    from raison.report.pages import writing
     from raison.report.pages.explained_files import sections
-    from raison.report.pages.writing import shown
     from raison.runs.files import summary
 
     folder = written.folder.path
@@ -70,10 +68,7 @@ def show(written: "WrittenShards", json: bool) -> None:
         done = {"folder": str(folder), "complete": written.is_complete, **asdict(summary.of(written))}
         typer.echo(dumps(done, ensure_ascii=False, indent=1, allow_nan=False))
         return
-    parts = sections(written)
-    console = Console(highlight=False)
-    for part in shown(parts):
-        console.print(part)
+    writing.show(sections(written))
     if not written.is_complete:
         rows = written.manifest.rows
         typer.echo(f"{written.done:,} of {rows:,} rows are complete; run the same command again to continue.", err=True)

@@ -4,6 +4,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
@@ -198,6 +199,14 @@ class TextOptions:
         Setting("first or second: only the words of this text of a pair; the other is held fixed.", read=side_of),
     ] = None
     language: Annotated[str | None, Setting("Language of the sentences, such as de; with --unit sentence.")] = None
+
+
+def plots_where_possible(wanted: bool) -> bool:
+    """Whether to draw plots; without matplotlib, no, with one line on stderr."""
+    if not wanted or find_spec("matplotlib") is not None:
+        return wanted
+    typer.echo("raison: without plots, which need matplotlib (pip install 'raison[report]')", err=True)
+    return False
 
 
 def named(specs: Sequence[str], catalogue: "Catalogue[Any]") -> list[str]:

@@ -17,10 +17,9 @@ def report(
     """Write a study's report so far: a page, Markdown and LaTeX tables, and a page per text."""
     from json import dumps
 
-    from raison.cli.output import plots_where_possible
     from raison.studies.reports import write
 
-    page = write(folder, out, plots_where_possible(plots))
+    page = write(folder, out, options.plots_where_possible(plots))
     tables = [page.with_name(name) for name in ("tables.md", "tables.tex")]
     if json:
         typer.echo(dumps({"page": str(page), "tables": [str(path) for path in tables]}, ensure_ascii=False))

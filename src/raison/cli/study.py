@@ -90,9 +90,7 @@ def _show(estimate: "EstimateTable", stderr: bool) -> None:
 
 def report(kind: "Kind", folder: Path, json: bool) -> None:
     """A summary of a folder's results: tables and claims."""
-    from rich.console import Console
-
-    from raison.report.pages.writing import shown, verdict_line
+    from raison.report.pages.writing import show
     from raison.studies.claims import verdicts
 
     results = kind.results.read(folder)
@@ -103,7 +101,5 @@ def report(kind: "Kind", folder: Path, json: bool) -> None:
         whole = {"folder": str(folder), **results.to_dict(), "verdicts": [verdict.to_dict() for verdict in stated]}
         typer.echo(json_module.dumps(whole, ensure_ascii=False, indent=1, allow_nan=False))
         return
-    console = Console(highlight=False)
-    for part in (*shown(kind.sections.sections(results)), *map(verdict_line, stated)):
-        console.print(part)
+    show(kind.sections.sections(results), stated)
     typer.echo(f"{folder}: raison report {folder} makes a page of it.")

@@ -1,9 +1,9 @@
 """Writes a document: its page, the pages beside it, its tables as Markdown and LaTeX; and shows it in a terminal."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from rich.console import RenderableType
+from rich.console import Console, RenderableType
 from rich.text import Text as RichText
 
 from raison.jobs.disk import write_whole
@@ -50,6 +50,10 @@ def shown(document: Document) -> Iterator[RenderableType]:
             yield RichText(f"{safe(part.words)} {safe(part.reason)}\n")
 
 
-def verdict_line(verdict: Verdict) -> RichText:
-    """A claim with its result, for a terminal."""
-    return RichText.assemble((verdict.finding, "bold"), f"  {safe(claim_text(verdict))}")
+def show(document: Document, verdicts: Sequence[Verdict] = ()) -> None:
+    """Print the terminal version, and claims with their results."""
+    console = Console(highlight=False)
+    for part in shown(document):
+        console.print(part)
+    for verdict in verdicts:
+        console.print(RichText.assemble((verdict.finding, "bold"), f"  {safe(claim_text(verdict))}"))
