@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from raison.core.errors import DataError, InputError
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
 from raison.data import Dataset
+from raison.data.digest import dataset_digest
 from raison.jobs import disk
 from raison.jobs.folder import TRAINING
 from raison.jobs.origins import Origins
@@ -39,11 +40,28 @@ JUDGED = "judged"
 
 
 @dataclass(frozen=True, slots=True)
+class TaskData:
+    """A task's rows. Labels are numbers in the order of the task's `labels`, which are the names in the data sets."""
+
+    train: Dataset
+    test: Dataset
+    dev: Dataset | None
+
+    def to_dict(self) -> dict[str, object]:
+        """A description of these rows, as plain JSON values."""
+        parts = {"train": self.train, "dev": self.dev, "test": self.test}
+        return {
+            name: None if part is None else {"name": part.name, "rows": len(part), "sha256": dataset_digest(part)}
+            for name, part in parts.items()
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Workshop:
-    """Shared by all pairs: the data of each task (train, dev, test), the existing records, and what determines all."""
+    """Shared by all pairs: the data of each task, the existing records, and what determines all."""
 
     study: Study
-    data: Mapping[str, tuple[Dataset, Dataset | None, Dataset]]
+    data: Mapping[str, TaskData]
     folder: Path
     store: RecordStore
     origins: Origins
@@ -126,23 +144,22 @@ def _missing(shop: Workshop, task: Task, seed: int) -> set[str]:
 
 
 def _fine_tuned(shop: Workshop, task: Task, seed: int) -> _TrainedModel:
-    train, dev, _ = shop.data[task.name]
-    folder = shop.place(task, PLAIN, seed)
+    data, folder = shop.data[task.name], shop.place(task, PLAIN, seed)
     settings = make(shop.recipes.plain_settings, shop.spec.plain, seed, is_shown())
     name = f"{task.name}, seed {seed}: plain"
 
     def work() -> Mapping[str, Any]:
         say(f"{name}: fine-tuning")
-        card = shop.recipes.fine_tune(task.base, train, folder, settings, dev)
+        card = shop.recipes.fine_tune(task.base, data.train, folder, settings, data.dev)
         return card.get("history", {})
 
     history, seconds = _once(folder, work)
-    return _TrainedModel(name, folder, "plain", as_values(settings), _count(settings, train.rows), history, seconds)
+    return _TrainedModel(name, folder, "plain", as_values(settings), _count(settings, data.train), history, seconds)
 
 
 def _refuse_chance(shop: Workshop, task: Task, seed: int) -> None:
     """InputError for a plain model that has hardly learned its task, unless the file says to go on."""
-    majority = majority_of(shop.data[task.name][2])
+    majority = majority_of(shop.data[task.name].test)
     plain = shop.records[task.name, task.name, PLAIN, seed]
     learned = Learned(plain.accuracy, math.nan if majority is None else majority, "the test texts")
     if learned.failed and not task.even_at_chance:
@@ -155,19 +172,18 @@ def _refuse_chance(shop: Workshop, task: Task, seed: int) -> None:
 
 def _train(shop: Workshop, task: Task, row: TrainingRow, seed: int) -> None:
     _refuse_chance(shop, task, seed)
-    train, dev, _ = shop.data[task.name]
-    folder = shop.place(task, row.folder, seed)
+    data, folder = shop.data[task.name], shop.place(task, row.folder, seed)
     settings = make(shop.recipes.settings, row.settings, seed, is_shown())
     name = f"{task.name}, seed {seed}: {row.name}"
 
     def work() -> Mapping[str, Any]:
         say(f"{name}: training")
         command = f"raison study run {shop.study.path}"
-        card = shop.recipes.train(_loaded(shop.place(task, PLAIN, seed)), train, folder, settings, dev, command)
-        return card.history
+        plain = _loaded(shop.place(task, PLAIN, seed))
+        return shop.recipes.train(plain, data.train, folder, settings, data.dev, command).history
 
     history, seconds = _once(folder, work)
-    made = _TrainedModel(name, folder, "training", as_values(settings), _count(settings, train.rows), history, seconds)
+    made = _TrainedModel(name, folder, "training", as_values(settings), _count(settings, data.train), history, seconds)
     method = label_of(CATALOGUE.create(shop.recipes.method(settings)))
     model, records = _loaded(folder), []
     for test in task.tests:
@@ -201,7 +217,7 @@ def _judge(shop: Workshop, judging: _Judging, model: LanguageModel, made: _Train
     where = "" if judging.test == judging.task.name else f" on {judging.test}"
     say(f"{made.name}: explaining{where}")
     wanted = shop.spec.asked(judging.task, judging.test, judging.methods, judging.seed)
-    plan = plan_of(wanted, model, shop.data[judging.test][2])
+    plan = plan_of(wanted, model, shop.data[judging.test].test)
     plan = replace(plan, rows=tuple(row for row in plan.rows if row.label in judging.methods))
     # The model is called by its place in the study, wherever its folder is. Records of texts survive a kill, and stay
     # beside the weights that made them.
@@ -228,7 +244,7 @@ def _record(shop: Workshop, judging: _Judging, model: LanguageModel, made: _Trai
         texts=made.texts,
         scores={},
         groups={},
-        correct=_correct(model, shop.data[judging.test][2], shop.spec.settings.truncate),
+        correct=_correct(model, shop.data[judging.test].test, shop.spec.settings.truncate),
         plain_accuracy=0.0,
         history=made.history,
         training_seconds=made.seconds,
@@ -286,7 +302,7 @@ def _once(folder: Path, work: Callable[[], Mapping[str, Any]]) -> tuple[Mapping[
     return trained["history"], float(trained["seconds"])
 
 
-def _count(settings: Any, train: Sequence[object]) -> int:
+def _count(settings: Any, train: Dataset) -> int:
     """The texts that are learned from; settings may ask for fewer than there are."""
     wanted = as_values(settings).get("texts")
     return len(train) if wanted is None else min(int(wanted), len(train))

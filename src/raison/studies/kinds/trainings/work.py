@@ -10,8 +10,6 @@ from typing import Any
 from raison.core.errors import RaisonError
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
-from raison.data import Dataset
-from raison.data.digest import dataset_digest
 from raison.data.named import shared
 from raison.explaining.measuring import create_metrics
 from raison.jobs.engine import Job
@@ -28,7 +26,7 @@ from raison.studies.data_loading import load_rows, numbered
 from raison.studies.file import Study, StudyError
 from raison.studies.folder import header_of, versions
 from raison.studies.kind import EstimateTable
-from raison.studies.kinds.trainings.pair import Workshop, do_pair, is_through
+from raison.studies.kinds.trainings.pair import TaskData, Workshop, do_pair, is_through
 from raison.studies.kinds.trainings.recipes import Recipes, short_names
 from raison.studies.kinds.trainings.records import PLAIN, STORE, read_records, store_of
 from raison.studies.kinds.trainings.spec import Task, Trainings
@@ -37,23 +35,6 @@ from raison.studies.settings import as_values, make
 
 REUSED = (STORE,)
 """Stores whose records can be taken over from other folders."""
-
-
-@dataclass(frozen=True, slots=True)
-class TaskData:
-    """A task's rows. Labels are numbers in the order of the task's `labels`, which are the names in the data sets."""
-
-    train: Dataset
-    test: Dataset
-    dev: Dataset | None
-
-    def to_dict(self) -> dict[str, object]:
-        """A description of these rows, as plain JSON values."""
-        parts = {"train": self.train, "dev": self.dev, "test": self.test}
-        return {
-            name: None if part is None else {"name": part.name, "rows": len(part), "sha256": dataset_digest(part)}
-            for name, part in parts.items()
-        }
 
 
 def load_task(task: Task, limit: int | None) -> TaskData:
@@ -148,8 +129,7 @@ def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job
     """One for each task and seed: a plain model, what explains it, and every training that starts from it."""
     study, spec = examined.study, examined.study.spec
     records, _ = read_records(folder)
-    data = {name: (part.train, part.dev, part.test) for name, part in examined.data.items()}
-    shop = Workshop(study, data, folder, store_of(folder, shard), _origins(examined), records)
+    shop = Workshop(study, examined.data, folder, store_of(folder, shard), _origins(examined), records)
     return [
         Job(
             f"{task.name}, seed {seed}",
