@@ -25,13 +25,6 @@ from raison.training.recipes.scratch_settings import ScratchSettings
 Count = Annotated[int | None, Setting(least=1)]
 Seeds = Annotated[tuple[int, ...], Setting(words="a list of different whole numbers", distinct=True)]
 
-ServedName = Annotated[str | None, Setting("For a server: the model's name there; by default its first model.")]
-MaxRequests = Annotated[int | None, Setting("For a server: the maximum number of requests.", least=1)]
-MaxTokens = Annotated[int | None, Setting("For a server: the maximum number of tokens, read and generated.", least=1)]
-MaxCost = Annotated[float | None, Setting("For a server: the maximum cost of all requests.", above=0)]
-PriceIn = Annotated[float, Setting("For a server: the price of a million input tokens.", least=0)]
-PriceOut = Annotated[float, Setting("For a server: the price of a million output tokens.", least=0)]
-
 PREDICTED = {
     "target": "target cannot be set here: studies of this kind explain the predicted class. Leave it out.",
     "precision": "precision cannot be set here: leave it out.",
@@ -139,12 +132,14 @@ class StudyModel:
     ] = "input"
     calibrate: Annotated[bool, Setting("Divide by the label words' probabilities on inputs without content.")] = False
     removal: str | None = None
-    served: ServedName = None
-    max_requests: MaxRequests = None
-    max_tokens: MaxTokens = None
-    max_cost: MaxCost = None
-    price_in: PriceIn = 0.0
-    price_out: PriceOut = 0.0
+    served: Annotated[str | None, Setting("For a server: the model's name there; by default its first model.")] = None
+    max_requests: Annotated[int | None, Setting("For a server: the maximum number of requests.", least=1)] = None
+    max_tokens: Annotated[
+        int | None, Setting("For a server: the maximum number of tokens, read and generated.", least=1)
+    ] = None
+    max_cost: Annotated[float | None, Setting("For a server: the maximum cost of all requests.", above=0)] = None
+    price_in: Annotated[float, Setting("For a server: the price of a million input tokens.", least=0)] = 0.0
+    price_out: Annotated[float, Setting("For a server: the price of a million output tokens.", least=0)] = 0.0
     made: Annotated[Made | None, TableReading(without={"progress": "progress cannot be set here: leave it out."})] = (
         None
     )

@@ -33,7 +33,7 @@ from raison.models.adapters.writing.writer import Writer
 from raison.models.loading import zoo
 from raison.paths import cache_folder
 from raison.studies.data_loading import load_rows, numbered
-from raison.studies.entries import StudyModel
+from raison.studies.entries import Made, StudyModel
 from raison.training.recipes.samples import split
 from raison.training.recipes.scratch import train_scratch
 
@@ -55,14 +55,14 @@ def made_folder(entry: StudyModel) -> Path:
     assert entry.made is not None, "a model that is not made here"
     place = cache_folder() / "made"
     slug = re.sub(r"[^A-Za-z0-9]+", "-", entry.name).strip("-").lower()
-    folder = place / f"{slug}-{_digest(entry)}"
+    folder = place / f"{slug}-{_digest(entry.made, entry.labels)}"
     if (folder / zoo.CARD).is_file():
         return folder
     try:
         place.mkdir(parents=True, exist_ok=True)
         with FileLock(folder.with_suffix(".lock")):
             if not (folder / zoo.CARD).is_file():
-                _make(entry, folder)
+                _make(entry.name, entry.made, entry.labels, folder)
     except OSError as error:
         raise DataError(f"cannot save the model {entry.name} in {folder}: {error.strerror or error}.") from error
     return folder
@@ -88,39 +88,36 @@ def described(entry: StudyModel, model: LanguageModel | Writer) -> dict[str, Any
     return {"name": model.name, **counts, "accuracy": card_of(entry).get("accuracy", {})}
 
 
-def _make(entry: StudyModel, folder: Path) -> None:
-    assert entry.made is not None, "a model that is not made here"
-    train, held_out = _data(entry)
+def _make(name: str, made: Made, labels: tuple[str, ...], folder: Path) -> None:
+    train, held_out = _data(made, labels)
     # Everything happens beside the folder, which exists only when complete.
     work = folder.with_suffix(".part")
     work.mkdir(exist_ok=True)
-    Console(stderr=True).print(f"making the model {entry.name} from {len(train)} texts, once", highlight=False)
-    card = train_scratch(train, held_out, work, entry.made.settings)
+    Console(stderr=True).print(f"making the model {name} from {len(train)} texts, once", highlight=False)
+    card = train_scratch(train, held_out, work, made.settings)
     work.rename(folder)
-    result = f"{entry.name}: accuracy {card['accuracy']['held_out']:.4f} on held-out texts"
+    result = f"{name}: accuracy {card['accuracy']['held_out']:.4f} on held-out texts"
     Console(stderr=True).print(f"{result}, {card['training']['seconds']} s", highlight=False)
 
 
-def _data(entry: StudyModel) -> tuple[Dataset, Dataset]:
+def _data(made: Made, labels: tuple[str, ...]) -> tuple[Dataset, Dataset]:
     """The texts to learn from, and those to choose by."""
-    assert entry.made is not None, "a model that is not made here"
-    train = numbered(load_rows(entry.made.train, None), entry.labels)
-    if entry.made.held_out is not None:
-        return train, numbered(load_rows(entry.made.held_out, None), entry.labels)
+    train = numbered(load_rows(made.train, None), labels)
+    if made.held_out is not None:
+        return train, numbered(load_rows(made.held_out, None), labels)
     if len(train) < _FEWEST:
         raise DataError(f"{train.name} has {len(train)} rows, too few to hold some out: give more rows, or held_out.")
     few = max(1, round(_HELD_OUT * len(train)))
-    return split(train, None, len(train) - few, few, entry.made.settings.seed)
+    return split(train, None, len(train) - few, few, made.settings.seed)
 
 
-def _digest(entry: StudyModel) -> str:
+def _digest(made: Made, labels: tuple[str, ...]) -> str:
     """Tells tables apart; a file counts by what it holds, wherever it lies."""
-    assert entry.made is not None, "a model that is not made here"
-    table = _stated(entry.made)
+    table = _stated(made)
     for part in ("train", "held_out"):
         if part in table and Path(table[part]["source"]).is_file():
             table[part]["source"] = sha256_of((Path(table[part]["source"]),))
-    stated = json.dumps([_RECIPE, table, list(entry.labels)], sort_keys=True, ensure_ascii=False)
+    stated = json.dumps([_RECIPE, table, list(labels)], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(stated.encode()).hexdigest()[:12]
 
 

@@ -134,13 +134,9 @@ def _close(examined: Examined, run: GridRun, finished: Run, advance: Told) -> No
     right = accuracy_of(finished, examined.labels[run.data], names)
     write_labels(finished.folder.parent, examined.labels, {run.name: right})
     if examined.study.spec.agreement:
-        _write_agreement(finished, finished.folder)
+        # The pairs of rows that were taken over without explanations came with them.
+        agreement.add_pairs(finished.folder, agreement.agreement(agreement.rows_of(finished))["pairs"])
     advance(1)
-
-
-def _write_agreement(finished: Run, folder: Path) -> None:
-    """Of rows that were taken over without explanations, the pairs that came with them are there already."""
-    agreement.add_pairs(folder, agreement.agreement(agreement.rows_of(finished))["pairs"])
 
 
 def estimate(examined: Examined) -> EstimateTable:
