@@ -179,10 +179,6 @@ def _style(span: ShownSpan, scale: Scale) -> str:
 
 def _answer_legend(e: Explanation) -> list[Text]:
     certainty = phrases.certainty(e)
-    if e.place is not None:
-        return [
-            Text.assemble(("underlined", "underline"), (f" the explained target, {safe(phrases.target(e))}", "dim"))
-        ]
     if certainty is None:
         return []
     return [Text.assemble(("underlined", "underline"), (f" {safe(certainty)}", "dim"))]

@@ -254,15 +254,10 @@ def filled(part: Part) -> bool:
     return not isinstance(part, Table) or bool(part.rows)
 
 
-def ranks(means: Sequence[float], higher: bool | None) -> list[int]:
-    """1 for the best and 2 for the second best value, ties together; no ranks below two values, no second of two."""
+def ranked(cells: Sequence[Cell], means: Sequence[float], higher: bool | None) -> list[Cell]:
+    """A column's cells with the best and the second best marked, ties together; none of one value, no second of two."""
     distinct = sorted({mean for mean in means if math.isfinite(mean)}, reverse=bool(higher))
     if len(distinct) < 2 or higher is None:
-        return [0] * len(means)
+        return list(cells)
     places = {distinct[0]: 1} | ({distinct[1]: 2} if len(distinct) > 2 else {})
-    return [places.get(mean, 0) for mean in means]
-
-
-def ranked(cells: Sequence[Cell], means: Sequence[float], higher: bool | None) -> list[Cell]:
-    """A column's cells with the best and the second best marked."""
-    return [replace(cell, rank=rank) for cell, rank in zip(cells, ranks(means, higher), strict=True)]
+    return [replace(cell, rank=places.get(mean, 0)) for cell, mean in zip(cells, means, strict=True)]

@@ -8,7 +8,7 @@ from raison.core.results.notes import EACH_FROM
 from raison.core.results.scores import Comparison, MetricScores, Scores, Summary
 from raison.report.style import phrases
 from raison.report.style.colours import peak
-from raison.report.tables.records import ARROWS, NOTHING_THERE, Cell, Table, ranks
+from raison.report.tables.records import ARROWS, NOTHING_THERE, Cell, Table, ranked
 from raison.report.tables.writers import escape_markdown, latex_table, markdown_table
 
 Results = Scores | Comparison | Sequence[Scores]
@@ -128,12 +128,11 @@ def _without_seeds(table: Table) -> Table:
 
 def _metric_column(rows: Sequence[Scores], metric: str, higher: bool | None, most: int) -> ScoresColumn:
     scores_of_rows = [next((scores for scores in row.metrics if scores.metric == metric), None) for row in rows]
-    places = max(3, phrases.decimals(peak(scores.summary.mean for scores in scores_of_rows if scores)))
-    order = ranks([scores.summary.mean if scores else math.nan for scores in scores_of_rows], higher)
-    is_chooser = [row.selected_by == metric for row in rows]
+    means = [scores.summary.mean if scores else math.nan for scores in scores_of_rows]
+    places = max(3, phrases.decimals(peak(means)))
     cells = [_cell(scores, places, most) for scores in scores_of_rows]
-    marked = tuple(replace(cell, rank=rank, own=o) for cell, rank, o in zip(cells, order, is_chooser, strict=True))
-    return ScoresColumn(metric, ARROWS[higher], marked)
+    cells = [replace(cell, own=row.selected_by == metric) for cell, row in zip(cells, rows, strict=True)]
+    return ScoresColumn(metric, ARROWS[higher], tuple(ranked(cells, means, higher)))
 
 
 def _cell(scores: MetricScores | None, places: int, most: int) -> Cell:

@@ -204,11 +204,9 @@ def _examined(
         SETTINGS: digest_of(stated),
     }
     parts = {name: noted_header(plan) for name, plan in suite.comparisons(model).items()}
-    if known is not None:
-        # The estimate and what is left out were determined at the start.
-        return Examined(study=study, header={**known, IDENTITY: identity}, parts=parts, suite=suite, given=model)
-    header = _header(study, model, suite, limit) | {IDENTITY: identity}
-    return Examined(study=study, header=json.loads(json.dumps(header)), parts=parts, suite=suite, given=model)
+    # The estimate and what is left out are determined at the start.
+    header = json.loads(json.dumps(_header(study, model, suite, limit))) if known is None else known
+    return Examined(study=study, header={**header, IDENTITY: identity}, parts=parts, suite=suite, given=model)
 
 
 def _header(study: Study, model: LanguageModel, suite: Suite, limit: int | None) -> dict[str, Any]:
