@@ -19,11 +19,6 @@ File = Annotated[Path, typer.Argument(help="The study file (.toml).")]
 Rows = Annotated[int | None, typer.Option(min=1, help="Use only the first N rows of every data set.")]
 
 
-@app.callback()
-def _study() -> None:
-    """Run a study file, or check it."""
-
-
 @app.command()
 @interruptible("folder", "--resume")
 @options.from_records

@@ -10,6 +10,7 @@ from raison.numerics.statistics import ranks
 from raison.numerics.statistics.multiple import holm
 from raison.numerics.statistics.paired import Difference, difference
 from raison.numerics.statistics.pareto import front
+from raison.runs.judging import UNKNOWN
 from raison.runs.summary import table_of
 
 BACKWARD = 2
@@ -127,7 +128,7 @@ def subtract(first: MetricScores, second: MetricScores) -> Difference:
     """First minus second on the texts (or groups) that both have; NaN throughout if they do not have the same texts."""
     one, other = parts_of(first), parts_of(second)
     if one.shape != other.shape or first.pool != second.pool:
-        return Difference(math.nan, math.nan, math.nan, math.nan, 0)
+        return UNKNOWN
     return difference(one, other, first.pool)
 
 

@@ -11,7 +11,6 @@ from raison.report.figures.data import Curve, Lines, Spot, spot
 from raison.report.tables.records import ARROWS
 from raison.runs.headers import RowHead
 from raison.runs.run import Run
-from raison.runs.summary import MetricInfo
 from raison.runs.table import finished_texts
 
 _TICKS = {float(percent): str(percent) for percent in range(0, 101, 20)}
@@ -25,8 +24,9 @@ def curves(run: Run, number: int) -> Iterator[Lines]:
         if metric.pool != "curve" or not len(texts):
             continue
         drawn = (Curve(row.label, look, _spots(run, row, place, texts)) for look, row in enumerate(rows))
-        name, label = f"c{number}m{place}", f"{metric.label} by share of units"
-        yield Lines(name, _title(metric), label, tuple(drawn), "% of units", ticks=_TICKS)
+        title = f"{metric.label.partition('(')[0]} {ARROWS[metric.higher_is_better]}"
+        label = f"{metric.label} by share of units"
+        yield Lines(f"c{number}m{place}", title, label, tuple(drawn), "% of units", ticks=_TICKS)
 
 
 def _spots(run: Run, row: RowHead, place: int, texts: np.ndarray) -> tuple[Spot, ...]:
@@ -36,7 +36,3 @@ def _spots(run: Run, row: RowHead, place: int, texts: np.ndarray) -> tuple[Spot,
         spot(100 * share, Summary(*mean_interval(column.tolist()), len(texts)))
         for share, column in zip(SHARES, values.T, strict=True)
     )
-
-
-def _title(metric: MetricInfo) -> str:
-    return f"{metric.label.partition('(')[0]} {ARROWS[metric.higher_is_better]}"

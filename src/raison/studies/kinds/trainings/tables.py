@@ -9,6 +9,7 @@ import numpy as np
 from raison.core.results.scores import MetricScores, Summary
 from raison.numerics.statistics.crossed import crossed_interval
 from raison.numerics.statistics.paired import Difference
+from raison.runs.judging import UNKNOWN
 from raison.runs.statistics import subtract
 from raison.runs.summary import MetricInfo, Value, metric_scores
 from raison.studies.kinds.trainings.records import PLAIN, RowKind, TrainingHead, TrainingRecord, TrainingRuns
@@ -85,17 +86,10 @@ def paired(
     return scores(study, one, place, metric, shared), scores(study, other, place, metric, shared)
 
 
-def gap(study: TrainingRuns, one: str, other: str, place: ColumnKey, metric: str) -> Difference:
-    """The first row minus the second, paired, under the seeds that both have; NaN throughout where there are none."""
-    first, second = paired(study, one, other, place, metric)
-    if first is None or second is None:
-        return Difference(math.nan, math.nan, math.nan, math.nan, 0)
-    return subtract(first, second)
-
-
 def against_plain(study: TrainingRuns, row: str, place: ColumnKey) -> Difference:
-    """A row's accuracy minus that of the plain models under the same seeds."""
-    return gap(study, row, PLAIN, place, ACCURACY)
+    """A row's accuracy minus that of the plain models, under the seeds that both have; unknown where there are none."""
+    own, plain = paired(study, row, PLAIN, place, ACCURACY)
+    return UNKNOWN if own is None or plain is None else subtract(own, plain)
 
 
 def deviation(cell: MetricScores) -> float:

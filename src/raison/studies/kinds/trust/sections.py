@@ -1,7 +1,7 @@
 """The report of a study of trust: areas, effects of attacks, exclusions with reasons."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from raison.core.results.scores import Summary
@@ -68,6 +68,8 @@ _ATTACKED = (
     "hold), dashed for the constrained one (the probability, too); dotted: the best of random changes of the same "
     "size. Bars: the dotted mark is that control."
 )
+_READING = "Mean over texts with its 95 % bootstrap interval; draws of random values are averaged first."
+_HELD = "The attacked texts for which a change was found that keeps the predicted class. The others count as unchanged."
 
 
 def sections(results: TrustRuns, _target: Path | None = None) -> Document:
@@ -141,12 +143,9 @@ def attack_tables(results: TrustRuns) -> list[Table]:
     tables = []
     for measure in EFFECTS:
         cells = tuple((label, _effects(results, *row, measure)) for label, row in rows)
-        tables.append(Table(EFFECT_NAMES[measure], head, cells, f"{_EFFECTS[measure]} {_reading()}"))
+        tables.append(Table(EFFECT_NAMES[measure], head, cells, f"{_EFFECTS[measure]} {_READING}"))
     counts = tuple((label, tuple(_held(run, *row) for run in results.runs.values())) for label, row in rows)
     return [*tables, Table("Texts with a change that keeps the prediction", head, counts, _HELD)]
-
-
-_HELD = "The attacked texts for which a change was found that keeps the predicted class. The others count as unchanged."
 
 
 def left_out(results: TrustRuns) -> Iterator[tuple[str, str]]:
@@ -163,7 +162,9 @@ def model_table(results: TrustRuns) -> Table:
     """Facts about the models."""
     rows = []
     for key, about in results.header.models.items():
-        size, accuracy = about.parameters, _accuracy(about.accuracy or {})
+        size, known = about.parameters, about.accuracy or {}
+        # On held-out texts, or on the first data that a model's card names.
+        accuracy = known.get("held_out", next(iter(known.values()), None))
         cells = (
             Cell(about.name),
             Cell(told(size) if size else "–"),
@@ -178,11 +179,6 @@ def model_table(results: TrustRuns) -> Table:
         "Parameters: all, including embeddings; shared ones count once. Accuracy: on held-out texts, for models "
         "trained for the study.",
     )
-
-
-def _accuracy(known: Mapping[str, float]) -> float | None:
-    """On held-out texts, else on the first data that a model's card names."""
-    return known.get("held_out", next(iter(known.values()), None))
 
 
 def _of_run(run: TrustRun) -> Iterator[tuple[str, str]]:
@@ -209,7 +205,7 @@ def _area_table(results: TrustRuns, order: Order, measure: Measure) -> Table:
             cells = tuple(_cell(summary(areas(run, method, order, measure).values())) for run in results.runs.values())
             rows.append((method, cells))
     name = f"{_MEASURE_NAMES[measure]}, {order}"
-    return Table(name[0].upper() + name[1:], ("method", *results.runs), tuple(rows), f"{_AREAS[order]} {_reading()}")
+    return Table(name[0].upper() + name[1:], ("method", *results.runs), tuple(rows), f"{_AREAS[order]} {_READING}")
 
 
 def _attacked_rows(results: TrustRuns) -> list[tuple[str, tuple[str, Variant]]]:
@@ -251,7 +247,3 @@ def _places(row: Sequence[Summary]) -> int:
     sizes = [abs(value) for one in row for value in (one.mean, one.low, one.high) if math.isfinite(value)]
     largest = max(sizes, default=0.0)
     return max(_PLACES, phrases.decimals(largest) - 1) if largest else _PLACES
-
-
-def _reading() -> str:
-    return "Mean over texts with its 95 % bootstrap interval; draws of random values are averaged first."
