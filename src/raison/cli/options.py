@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 import typer
 from typer.models import ArgumentInfo, OptionInfo
 
-from raison.core.errors import InputError, UnknownNameError
-from raison.core.inputs.unit import SIDES, Side
+from raison.core.errors import InputError
+from raison.core.inputs.unit import Side
 from raison.core.settings.fields import REQUIRED, Field, Setting, fields_of, mistakes_in, refuse
 from raison.studies.entries import StudyModel
 
@@ -182,21 +182,12 @@ def _item(hint: Any, typed: str) -> Any:
     return int(typed) if int in get_args(hint) and typed.isdigit() else typed
 
 
-def side_of(typed: str) -> Side:
-    """Which text of a pair `--units` names. Raises UnknownNameError."""
-    for side in SIDES:
-        if typed == side:
-            return side
-    raise UnknownNameError("value of --units", typed, SIDES)
-
-
 @dataclass(frozen=True, slots=True)
 class TextOptions:
     """How texts are read, besides the settings; see raison.explain."""
 
     units: Annotated[
-        Side | None,
-        Setting("first or second: only the words of this text of a pair; the other is held fixed.", read=side_of),
+        Side | None, Setting("first or second: only the words of this text of a pair; the other is held fixed.")
     ] = None
     language: Annotated[str | None, Setting("Language of the sentences, such as de; with --unit sentence.")] = None
 

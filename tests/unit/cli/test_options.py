@@ -9,7 +9,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from raison.cli import app, options
-from raison.core.errors import InputError, UnknownNameError
+from raison.core.errors import InputError
 from raison.core.settings.fields import REQUIRED, Setting, check, fields_of
 
 
@@ -121,9 +121,3 @@ def test_a_setting_is_known_without_its_type() -> None:
     assert fields_of(Painting)["frame"].optional
     assert fields_of(Painting)["frame"].hint is int
     assert fields_of(Painting)["hidden"].setting is None
-
-
-def test_the_side_of_a_pair_is_named() -> None:
-    assert [options.side_of(typed) for typed in ("first", "third")] == ["first", "third"]
-    with pytest.raises(UnknownNameError, match="unknown value of --units 'frist'"):
-        options.side_of("frist")
