@@ -8,6 +8,7 @@ The rest is the kind's own, in its results.py.
 """
 
 import hashlib
+import json
 import platform
 import tomllib
 from abc import ABC
@@ -211,8 +212,10 @@ def check_header(
     if known is not None and IDENTITY in header:
         what = "audit" if kind.name == "an audit" else "study"
         check(folder, what, known, header[IDENTITY])
-        keys = (known.keys() & header.keys()) - set(UNCOMPARED)
-        refuse(folder, what, sorted(key for key in keys if known.get(key) != header.get(key)))
+        # As it would be read again: a tuple is a list there.
+        written = json.loads(json.dumps(header))
+        keys = (known.keys() & written.keys()) - set(UNCOMPARED)
+        refuse(folder, what, sorted(key for key in keys if known.get(key) != written.get(key)))
     for name, part in (parts or {}).items():
         if (folder / name / HEADER).exists():
             check_same(folder / name, part)

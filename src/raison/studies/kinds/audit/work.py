@@ -1,6 +1,5 @@
 """Which explanations can be trusted on this model: one suite of tests, resumable, with a verdict on every method."""
 
-import json
 import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -205,7 +204,7 @@ def _examined(
     }
     parts = {name: noted_header(plan) for name, plan in suite.comparisons(model).items()}
     # The estimate and what is left out are determined at the start.
-    header = json.loads(json.dumps(_header(study, model, suite, limit))) if known is None else known
+    header = _header(study, model, suite, limit) if known is None else known
     return Examined(study=study, header={**header, IDENTITY: identity}, parts=parts, suite=suite, given=model)
 
 

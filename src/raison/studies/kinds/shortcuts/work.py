@@ -133,8 +133,8 @@ def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = (
         raise StudyError(study.path, reasons)
     labels = data.class_indices(classes)
     about = {
-        "rows": list(rows_of(spec.shares)),
-        "seeds": list(spec.seeds),
+        "rows": rows_of(spec.shares),
+        "seeds": spec.seeds,
         "draws": spec.draws,
         "majority": max(Counter(labels).values()) / len(labels),
         "claims": [one.to_dict() for one in spec.claims],

@@ -1,6 +1,5 @@
 """A study of trainings: its requirements, and its jobs, one for each task and seed."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -78,9 +77,8 @@ def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = (
     header = _header(study, limit, data)
     texts = {name: {DATA: digest_of(part.to_dict())} for name, part in data.items()}
     header[IDENTITY] = {**of_several(bases), **of_several(texts), SETTINGS: study.digest}
-    # Through JSON: tuples and lists must not differ when it is compared with what a file holds.
     labels = {name: part.test for name, part in data.items()}
-    return Examined(study=study, header=json.loads(json.dumps(header)), labels=labels, data=data)
+    return Examined(study=study, header=header, labels=labels, data=data)
 
 
 def _reasons(spec: Trainings, task: Task, data: Mapping[str, TaskData], model: LanguageModel) -> list[str]:

@@ -1,6 +1,5 @@
 """A study of trust: its requirements for every model and data set, and its jobs."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -77,8 +76,7 @@ def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = (
     texts = {name: {DATA: dataset_digest(part)} for name, part in data.items()}
     header[IDENTITY] = {**of_several(identities), **of_several(texts), SETTINGS: study.digest}
     whole, _ = load_all(grid.data, grid.data_keys, None)
-    # Through JSON: tuples and lists must not differ when it is compared with what a file holds.
-    return Examined(study=study, header=json.loads(json.dumps(header)), labels=whole, data=data)
+    return Examined(study=study, header=header, labels=whole, data=data)
 
 
 def _about(study: Study, key: str, model: LanguageModel) -> dict[str, Any]:
