@@ -173,20 +173,21 @@ def _explained_files(
     )
 
 
-def _tell(explanation: Told, html: Path | None, json: bool) -> None:
+def _tell(explained: Told, html: Path | None, json: bool) -> None:
+    """An explanation, or one for each target of the text; one line where there is none."""
     from raison.jobs.disk import write_whole
+    from raison.report.pages.saving import content_of, json_of
     from raison.report.pages.showing import show
 
-    if isinstance(explanation, list):
-        _tell_each(explanation, html, json)
-        return
-    if html is not None:
-        write_whole(html, explanation.to_html())
+    if explained == []:
+        typer.echo("raison: no prediction in the text reaches the threshold (--threshold)", err=True)
+    elif html is not None:
+        write_whole(html, content_of(explained, ".html"))
         typer.echo(f"raison: wrote the page to {html}", err=True)
     if json:
-        typer.echo(explanation.to_json(indent=1))
-    else:
-        show(explanation)
+        typer.echo(json_of(explained) if isinstance(explained, list) else explained.to_json(indent=1))
+    elif explained != []:
+        show(explained)
 
 
 def _contrast(words: list[str] | None) -> str | list[str] | None:
@@ -201,21 +202,6 @@ def _single(text: list[str] | None) -> str:
     if len(text) > 1:
         raise InputError(f"there are {len(text)} texts: put one in quotes, or give files with --data.")
     return text[0]
-
-
-def _tell_each(explanations: list[Explanation], html: Path | None, json: bool) -> None:
-    """One explanation for each target of the text, or one line where there is none."""
-    from raison.report.pages.saving import json_of, save
-    from raison.report.pages.showing import show
-
-    if not explanations:
-        typer.echo("raison: no prediction in the text reaches the threshold (--threshold)", err=True)
-    elif html is not None:
-        typer.echo(f"raison: wrote the page to {save(explanations, html)}", err=True)
-    if json:
-        typer.echo(json_of(explanations))
-    elif explanations:
-        show(explanations)
 
 
 def _input(text: str, pair: str | None, chat: bool) -> str | tuple[str, str] | list[dict[str, str]]:
