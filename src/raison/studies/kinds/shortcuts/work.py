@@ -10,6 +10,7 @@ from random import Random
 
 import numpy as np
 import torch
+from scipy.special import softmax
 
 from raison.core.errors import UnknownNameError
 from raison.data.digest import dataset_digest
@@ -103,9 +104,7 @@ class WordCounts:
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
         """The classes' probabilities."""
-        logits = _counts(self.places, texts) @ self.weights
-        shares = np.exp(logits - logits.max(axis=1, keepdims=True))
-        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+        return np.asarray(softmax(_counts(self.places, texts) @ self.weights, axis=1))
 
 
 def _counts(places: Mapping[str, int], texts: Sequence[str]) -> np.ndarray:
