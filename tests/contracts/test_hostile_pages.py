@@ -149,7 +149,7 @@ def study_pages(word: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dic
     plain = study_folder.explanation_of
 
     def made(*arguments: Any) -> Explanation:
-        names = dict.fromkeys(("model", "removal", "of", "version", "unit"), word)
+        names = dict.fromkeys(("model", "removal", "version", "unit"), word)
         return dataclasses.replace(
             plain(*arguments), classes=(word, f"not {word}"), target=word, notes={word: word, "caution": word}, **names
         )

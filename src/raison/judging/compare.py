@@ -96,9 +96,7 @@ def compare(
     choosers = create_metrics(select)
     rows = plan_rows(_created(reader, methods), choosers, seeds)
     chosen = tuple(create_metrics(default_metrics(reader) if metrics is None else metrics))
-    marks = given.gold
-    if rationales is not None:
-        marks = given_rationales(rationales, [plain(one) for one in given.texts])
+    marks = given.gold if rationales is None else given_rationales(rationales, list(map(plain, given.texts)))
     plan = _of_labels(Plan(reader, given.texts, marks, rows, chosen, settings, data), threshold)
     if out is not None:
         return _compared(plan, choosers, Path(out), _Team(sharing, given.loading(load)), progress)

@@ -100,5 +100,5 @@ def test_what_is_no_text_is_refused(pairs: bool, text: Text, told: str) -> None:
 
 
 def test_no_text_is_refused() -> None:
-    with pytest.raises(InputError, match="give at least one"):
+    with pytest.raises(InputError, match="pass at least one"):
         WordEncoder(1).encode([], "word")
