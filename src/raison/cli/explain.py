@@ -32,7 +32,11 @@ Input = Annotated[
 ]
 Data = Annotated[
     list[str] | None,
-    typer.Option("--data", "-d", help="Explain every row of FILE...: csv, tsv, jsonl, parquet, a pattern, a Hub id."),
+    typer.Option(
+        "--data",
+        "-d",
+        help="Explain every row of FILE...: csv, tsv, txt, jsonl, parquet, a pattern, a data set by name or Hub id.",
+    ),
 ]
 Pair = Annotated[str | None, typer.Option(help="Second text of a pair, such as a hypothesis.")]
 Document = Annotated[
