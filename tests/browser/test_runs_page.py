@@ -8,6 +8,8 @@ import pytest
 
 import raison
 from raison.report.explanations.html import page as static_page
+from raison.report.style.modules import joined
+from raison.web.component.sources import read
 from raison.web.server.served import ServedModels
 from raison.web.server.settings import VisibleFolders
 from tests.browser.conftest import models
@@ -134,3 +136,29 @@ def test_axe_finds_no_violation_and_nothing_is_cut_off(page: "Page") -> None:
     found = axe.Axe().run(page).response["violations"]
     assert not found, json.dumps([(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in found])
     assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_a_wide_table_scrolls_in_its_box_and_its_texts_stay_readable(page: "Page") -> None:
+    box = page.locator(".place-table .table-box")
+    # As of a comparison with five metrics.
+    box.evaluate("""(box) => box.querySelectorAll("tr").forEach((row) => {
+        for (let more = 0; more < 8; more++) {
+            const cell = document.createElement(row.firstChild.tagName);
+            cell.append("comprehensiveness");
+            row.append(cell);
+        }
+    })""")
+    assert box.evaluate("(box) => box.scrollWidth > box.clientWidth")
+    assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+    assert page.locator(".text-out").first.bounding_box()["height"] < 60  # type: ignore[index]
+
+
+def test_what_rounds_to_zero_has_no_minus_and_one_is_no_plural(page: "Page") -> None:
+    said = "[decimal(-0.0001), decimal(-0.01), decimal(null), counted(1, 'text'), counted(1200, 'text')]"
+    assert page.evaluate(f"() => {{ {joined(['tables.js'], read)}; return {said}; }}") == [
+        "0.000",
+        "\N{MINUS SIGN}0.010",
+        "\N{EN DASH}",
+        "1 text",
+        "1,200 texts",
+    ]

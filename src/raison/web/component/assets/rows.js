@@ -6,7 +6,7 @@ import { codeOf, editLink, requestOf } from "./reproduce.js";
 import { paintedCitations } from "./statements.js";
 import { exportMenu } from "./exports.js";
 import { trustView } from "./trust.js";
-import { dataTable, decimal, upper } from "./tables.js";
+import { counted, dataTable, decimal, upper } from "./tables.js";
 import { FILTERS, filterForm, firstOf, isWritten, runForm } from "./rowsfilter.js";
 import { accuracyOf, slicesTable, wordsView } from "./rowswords.js";
 import { paintedOutput } from "./written.js";
@@ -147,10 +147,10 @@ class Rows {
   }
 
   showTable(slice) {
-    const all = slice.texts.toLocaleString("en");
     const right = slice.accuracy && this.state.wrong !== "true" ? `, accuracy ${accuracyOf(slice.accuracy)}` : "";
-    const first = slice.texts < this.run.texts ? `the first ${all} of ${this.run.texts.toLocaleString("en")}` : all;
-    this.say(`${slice.matching.toLocaleString("en")} of ${first} texts${right}`);
+    const all = counted(this.run.texts, "text");
+    const first = slice.texts < this.run.texts ? `the first ${slice.texts.toLocaleString("en")} of ${all}` : all;
+    this.say(`${slice.matching.toLocaleString("en")} of ${first}${right}`);
     const { sort = "number", descending } = this.state;
     const choose = (by, down) => this.change({ sort: by, descending: String(down) });
     const table = dataTable("Texts", this.columns(slice.rows), slice.rows, { by: sort, descending: descending === "true", choose });

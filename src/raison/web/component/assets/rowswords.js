@@ -1,6 +1,6 @@
 // What all texts of a row come to: slices with their accuracy, the words of each class, the words that decide.
 import { button, make } from "./elements.js";
-import { dataTable, decimal, estimate, sizeBar, upper } from "./tables.js";
+import { counted, dataTable, decimal, estimate, sizeBar, upper } from "./tables.js";
 
 const BY = { label: "Label", prediction: "Prediction", units: "Length", confidence: "Confidence" };
 const PARTS = ["first", "second", "third", "fourth", "last"];
@@ -42,7 +42,7 @@ function decisiveTable(told, unit, look) {
   if (!told.shortcuts.length) return make("section", {}, make("h2", {}, "What decides"), make("p", { class: "goal" }, said), make("p", {}, `No ${unit} does.`));
   const columns = [
     { said: upper(unit), cell: (one) => button(one.word, () => look({ top: one.word })) },
-    { said: "Decides", number: true, cell: (one) => `${one.decided} texts` },
+    { said: "Decides", number: true, cell: (one) => counted(one.decided, "text") },
     { said: "By chance", number: true, cell: (one) => decimal(one.expected, 1) },
     { said: "p, corrected", number: true, cell: (one) => small(one.corrected) },
   ];
@@ -58,7 +58,7 @@ function ofClass(one, unit, look) {
     { said: "Mean score (95 % interval)", number: true, cell: (word) => estimate(word.mean, word.low, word.high) },
     { said: "Texts", number: true, cell: (word) => String(word.texts) },
   ];
-  const parts = make("section", { "aria-label": `Explained: ${one.target}` }, make("h2", {}, `Explained: ${one.target}, ${one.texts} texts`));
+  const parts = make("section", { "aria-label": `Explained: ${one.target}` }, make("h2", {}, `Explained: ${one.target}, ${counted(one.texts, "text")}`));
   if (one.words.length) parts.append(dataTable(`${upper(unit)}s with the largest mean scores`, columns(upper(unit), (word) => button(word.word, () => look({ word: word.word }))), one.words));
   if (one.sequences.length) parts.append(dataTable("Sequences of two", columns("Sequence", (word) => make("bdi", {}, word.word)), one.sequences));
   if (one.parts.length) parts.append(placesTable(one.parts));

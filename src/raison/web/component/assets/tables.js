@@ -1,4 +1,5 @@
-// Tables that sort: a heading is a button, and on a narrow screen each row becomes a list of its cells.
+// Tables that sort: a heading is a button, and on a narrow screen each row becomes a list of its cells. One that is
+// wider than its place scrolls in a box of its own.
 import { make } from "./elements.js";
 
 /** A table. `columns` are {said, number, main, order, cell}: `cell(row)` gives text or an element, `order` what it is
@@ -6,25 +7,25 @@ import { make } from "./elements.js";
 export function dataTable(caption, columns, rows, sorting = null) {
   const head = make("tr", { role: "row" }, ...columns.map((column) => heading(column, sorting)));
   const body = make("tbody", { role: "rowgroup" }, ...rows.map((row) => make("tr", { role: "row" }, ...columns.map((column) => cell(column, row)))));
-  return make(
-    "table",
-    { role: "table", class: "data" },
-    make("caption", {}, caption),
-    make("thead", { role: "rowgroup" }, head),
-    body,
-  );
+  const table = make("table", { role: "table", class: "data" }, make("caption", {}, caption), make("thead", { role: "rowgroup" }, head), body);
+  return make("div", { class: "table-box" }, table);
 }
 
 function heading(column, sorting) {
   const kind = column.number ? "number" : null;
-  if (!sorting || !column.order) return make("th", { role: "columnheader", scope: "col", class: kind }, column.said);
+  if (!sorting || !column.order) return make("th", { role: "columnheader", scope: "col", class: kind }, ...breakable(column.said));
   const own = sorting.by === column.order;
   const sorted = own ? (sorting.descending ? "descending" : "ascending") : null;
-  const mark = make("span", { "aria-hidden": "true" }, own ? (sorting.descending ? " ▼" : " ▲") : "");
+  const mark = make("span", { "aria-hidden": "true" }, own ? (sorting.descending ? "\u00a0▼" : "\u00a0▲") : "");
   // Numbers are most often wanted from the largest, words from the first.
   const choose = () => sorting.choose(column.order, own ? !sorting.descending : Boolean(column.number));
-  const control = make("button", { type: "button", class: "sort", onclick: choose }, column.said, mark);
+  const control = make("button", { type: "button", class: "sort", onclick: choose }, ...breakable(column.said), mark);
   return make("th", { role: "columnheader", scope: "col", class: kind, "aria-sort": sorted }, control);
+}
+
+/** A name that may break where a reader would, as on the pages of studies. */
+function breakable(name) {
+  return name.split(/(?<=[_(/])/).flatMap((part, place) => (place ? [make("wbr"), part] : [part]));
 }
 
 function cell(column, row) {
@@ -32,9 +33,16 @@ function cell(column, row) {
   return make("td", { role: "cell", class: column.number ? "number" : column.main ? "main" : null, "data-said": column.said }, content ?? "–");
 }
 
-/** A number with so many decimals, with a true minus; a dash for none. */
+/** A number with so many decimals, with a true minus, but none before zero; a dash for none. */
 export function decimal(value, places = 3) {
-  return typeof value === "number" ? value.toFixed(places).replace("-", "\u2212") : "–";
+  if (typeof value !== "number") return "–";
+  const said = value.toFixed(places);
+  return Number(said) === 0 ? said.replace("-", "") : said.replace("-", "\u2212");
+}
+
+/** So many of something. */
+export function counted(count, noun) {
+  return `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 }
 
 /** An estimate with its interval. */
