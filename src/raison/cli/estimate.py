@@ -42,6 +42,8 @@ def _show(cost: "Estimate", name: str) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from raison.report.style import phrases
+
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("passes over all texts")
     table.add_column("forward", justify="right")
@@ -50,7 +52,10 @@ def _show(cost: "Estimate", name: str) -> None:
         table.add_row(method, f"{forwards:,}", f"{cost.backwards[method]:,}")
     table.add_row("metrics", f"{cost.metric_forwards:,}", f"{cost.metric_backwards:,}")
     console = Console(highlight=False)
-    console.print(f"{name}: {cost.texts} texts, {cost.mean_units:.1f} units and {cost.mean_tokens:.1f} tokens each")
+    console.print(
+        f"{name}: {phrases.count(cost.texts, 'text')}, {cost.mean_units:.1f} units and {cost.mean_tokens:.1f} tokens "
+        "each"
+    )
     console.print(table)
     if cost.requests:
         console.print(

@@ -74,15 +74,18 @@ def _said(written: WrittenShards, counts: FileSummary) -> str:
     manifest = written.manifest
     done = "" if written.is_complete else f" So far {written.done:,} of {manifest.rows:,} rows were read."
     return (
-        f"{counts.explanations:,} explanations of {counts.rows - counts.rejected:,} rows by {manifest.method}, on "
-        f"{manifest.model}; {counts.rejected:,} rows could not be explained.{done}"
+        f"{phrases.count(counts.explanations, 'explanation')} of {phrases.count(counts.rows - counts.rejected, 'row')} "
+        f"by {manifest.method}, on {manifest.model}; {phrases.count(counts.rejected, 'row')} could not be "
+        f"explained.{done}"
     )
 
 
 def _predictions(written: WrittenShards, counts: FileSummary) -> Table:
     names = _names(written)
     total = max(1, counts.explanations)
-    rows = [(name, (Cell(f"{count:,}"), Cell(f"{count / total:.1%}"))) for name, count in counts.predictions.items()]
+    rows = [
+        (name, (Cell(f"{count:,}"), Cell(f"{100 * count / total:.1f} %"))) for name, count in counts.predictions.items()
+    ]
     return Table(names.counts, (names.counted, "explanations", "share"), tuple(rows))
 
 
@@ -109,7 +112,7 @@ def _warnings(counts: FileSummary, left_out: Sequence[Rejected]) -> Iterator[str
     if left_out:
         first = left_out[0]
         yield (
-            f"{counts.rejected:,} rows could not be explained (rejected.jsonl); the first, "
+            f"{phrases.count(counts.rejected, 'row')} could not be explained (rejected.jsonl); the first, "
             f"{_row(first.id, first.row)}: {first.reason}"
         )
 

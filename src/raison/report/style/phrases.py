@@ -51,7 +51,8 @@ def interval(low: float, high: float, places: int) -> str:
 def with_interval(value: Summary | Difference, spec: str) -> str:
     """A mean in the given format, with its interval if known: one value has none."""
     known = math.isfinite(value.low) and math.isfinite(value.high)
-    return f"{value.mean:{spec}}" + (f" [{value.low:{spec}}, {value.high:{spec}}]" if known else "")
+    said = f"{value.mean:{spec}}" + (f" [{value.low:{spec}}, {value.high:{spec}}]" if known else "")
+    return said.replace("%", " %")
 
 
 def number(value: float, places: int) -> str:
@@ -63,8 +64,8 @@ def signed(value: float, places: int) -> str:
     """A score with its sign, so that it reads without colour; n/a for NaN."""
     if not math.isfinite(value):
         return "n/a"
-    text = f"{value:+z.{places}f}"
-    return text[1:] if float(text) == 0 else text
+    text = f"{value:+z,.{places}f}"
+    return text if any(digit in text for digit in "123456789") else text[1:]
 
 
 def power(gap: Difference, places: int) -> str:
@@ -282,7 +283,14 @@ def effort(e: Explained) -> str:
 def gap(e: Explanation) -> str | None:
     """The gap between the sum of the scores and the change in value, for methods that note it."""
     noted = e.notes.get("completeness_gap")
-    return None if noted is None else f"{noted:+.2g} between the sum of the scores and the change in value"
+    return None if noted is None else completeness(e, noted)
+
+
+def completeness(e: Explanation, gap: float) -> str:
+    """A gap between the sum of an explanation's scores and the change in value; rounding is none."""
+    if abs(gap) <= 1e-6 * max(abs(e.value_full), abs(e.value_empty)):
+        return "none: the scores add up to the change in value"
+    return f"{gap:+.2g} between the sum of the scores and the change in value"
 
 
 def truncation(e: Explanation) -> str | None:
