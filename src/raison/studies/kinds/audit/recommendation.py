@@ -29,15 +29,15 @@ def recommended(passing: Mapping[str, float], table: Comparison) -> tuple[str, s
     best = max(passing, key=lambda method: float(np.nanmean(faithfulness(table[method]))))
     alike = [method for method in passing if method == best or _keeps(table[method], table[best], table[RANDOM])]
     chosen = min(alike, key=lambda method: passing[method])
-    passes = f"{passing[chosen]:,.0f} passes a text"
+    cost = f"{passes(passing[chosen])} a text"
     if chosen != best:
         return chosen, (
-            f"The cheapest of the methods that surely keep {KEPT:.0%} of the lead of {best}, the most faithful, over "
-            f"random scores, in comprehensiveness, in sufficiency and in both together: {passes}."
+            f"The cheapest of the methods that surely keep {share(KEPT)} of the lead of {best}, the most "
+            f"faithful, over random scores, in comprehensiveness, in sufficiency and in both together: {cost}."
         )
-    cheaper = any(cost < passing[best] for cost in passing.values())
-    lead = f" No cheaper one is sure to keep {KEPT:.0%} of its lead over random scores." if cheaper else ""
-    return chosen, f"The most faithful of the methods that pass, at {passes}.{lead}"
+    cheaper = any(other < passing[best] for other in passing.values())
+    lead = f" No cheaper one is sure to keep {share(KEPT)} of its lead over random scores." if cheaper else ""
+    return chosen, f"The most faithful of the methods that pass, at {cost}.{lead}"
 
 
 def unfit_for_auto(chosen: str, table: Comparison) -> str:
@@ -50,6 +50,16 @@ def unfit_for_auto(chosen: str, table: Comparison) -> str:
     if not any(_name(row.method) == BASE for row in table.rows):
         return f"{_name(chosen)} was not compared with {BASE}, which auto falls back on"
     return ""
+
+
+def passes(amount: float) -> str:
+    """1 pass, 20 passes; a mean is rounded."""
+    return f"{amount:,.0f} {'pass' if round(amount) == 1 else 'passes'}"
+
+
+def share(value: float) -> str:
+    """A share as a whole percentage."""
+    return f"{100 * value:.0f} %"
 
 
 def count_of(row: Scores, metric: str) -> MetricScores:

@@ -313,7 +313,7 @@ def _changes(changes: Comparison | None, method: str) -> Finding:
     light = _light(rows[0][HARMLESS].values, Border("above", STEADY), Border("below", HALF))
     says = (
         f"Rank correlation {phrases.with_interval(value, '.2f')} between a text and the same text with changes that "
-        f"keep the prediction, over {value.count} texts.{_few(light)}"
+        f"keep the prediction, over {phrases.count(value.count, 'text')}.{_few(light)}"
     )
     return Finding("changes", light, value, says)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from raison.core.results.explanation import Explanation
 from raison.core.results.scores import Summary
+from raison.numerics.statistics.paired import FEW
 from raison.report.figures.data import Front
 from raison.report.figures.trust import Tried, attack_figures, randomisation_figures, substitution_figures
 from raison.report.pages.shown import Shown, shown_texts
@@ -30,7 +31,7 @@ from raison.report.tables.records import (
 from raison.report.tables.results import warnings
 from raison.runs.run import read_run
 from raison.runs.statistics import pareto
-from raison.studies.kinds.audit.recommendation import COMPREHENSIVE, SUFFICIENT, count_of
+from raison.studies.kinds.audit.recommendation import COMPREHENSIVE, SUFFICIENT, count_of, passes, share
 from raison.studies.kinds.audit.results import (
     FAITHFULNESS,
     HALF,
@@ -101,8 +102,9 @@ RULES: dict[Question, str] = {
     "attacks": (
         "An adversary searches for a small change that keeps the prediction and pushes the top units down: of the "
         "word embeddings if the method is differentiable, and by replacing words with similar ones. The number is the "
-        f"share of the top ranks that other units hold afterwards. Green: its interval lies below {HARD:.0%}. Red: "
-        f"from {HALF:.0%} on. Amber: between. If only words could be replaced, the test is an easier one."
+        "share of the top ranks that other units hold afterwards. Green: its interval lies below "
+        f"{share(HARD)}. Red: from {share(HALF)} on. Amber: between, or undecided. If only words could "
+        "be replaced, the test is an easier one."
     ),
 }
 
@@ -115,7 +117,7 @@ OF_A_NUMBER: dict[Question, str] = RULES | {
 OVERALL = (
     "Overall: red if one of the first two is red: not faithful, or not dependent on the model. Amber if one of these "
     "is undecided or could not be tested, or if the explanation is unstable under harmless changes or breaks under "
-    "attack. Green otherwise."
+    f"attack. Green otherwise. With fewer than {FEW} texts a second test has to confirm what an interval says."
 )
 
 
@@ -125,8 +127,8 @@ _CURVES = (
     "that the method ignores the model's parameters."
 )
 _ATTACKS = (
-    "Result of the best attack, mean with its 95 % interval. Noise: the best of random changes of the same size, for "
-    "comparison."
+    "Result of the best attack, mean with its 95 % interval. The dotted mark is a control: the best of random changes "
+    "of the same size."
 )
 _VERDICTS = (
     "Small print: the values behind the light, mean with its 95 % interval over texts. A method's name links to its "
@@ -256,7 +258,7 @@ def _model(header: AuditHead) -> str:
     """Its name and size; one without parameters is a function."""
     if not header.parameters:
         return f"{header.model} (a function, of which only the outputs are known)"
-    return f"{header.model} ({header.parameters:,} parameters, {header.blocks} blocks)"
+    return f"{header.model} ({header.parameters:,} parameters, {phrases.count(header.blocks, 'block')})"
 
 
 def _asked(part: RandomisedHead | AttackedHead | None) -> str:
@@ -272,7 +274,7 @@ def _page(results: Audit, one: MethodAudit, texts: Mapping[int, Sequence[Shown]]
     shown = [each for of_text in texts.values() for each in of_text if each.record.row == one.method][:EXAMPLES]
     attacked = substituted(results.folder, results.trust, one.method)
     others = {other.method: file_of(other.method) for other in results.methods if other is not one}
-    cost = f"It costs {one.passes:,.0f} passes and {phrases.seconds(one.seconds)} a text."
+    cost = f"It costs {passes(one.passes)} and {phrases.seconds(one.seconds)} a text."
     best = " It is the method that this audit recommends." if one.method == results.recommended else ""
     return Document(
         title=f"{one.method} on {results.header.model}",
@@ -309,7 +311,8 @@ def _exchanged(attacked: Substituted | None) -> Iterator[Part]:
     words = phrases.count(attacked.record.steps, "word")
     caption = (
         f"Text {attacked.record.text + 1} with {words} replaced. {_held(attacked.before, attacked.after)}, and of the "
-        f"{phrases.count(attacked.record.k, 'top rank')} {attacked.record.rank_change:.0%} go to other units."
+        f"{phrases.count(attacked.record.k, 'top rank')} {share(attacked.record.rank_change)} go to other "
+        "units."
     )
     yield Text(caption, aside=True)
     yield HeadedExplanation(attacked.before, "Before", "attacked-before")

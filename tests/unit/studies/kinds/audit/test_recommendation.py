@@ -11,6 +11,7 @@ from raison.studies.kinds.audit.recommendation import (
     RANDOM,
     SUFFICIENT,
     faithfulness,
+    passes,
     recommended,
     unfit_for_auto,
 )
@@ -57,7 +58,7 @@ def test_a_cheap_method_is_recommended_only_where_it_surely_keeps_the_lead(case:
     cheap, keeps = CHEAP[case]
     chosen, reason = advice(BEST, cheap)
     assert chosen == ("occlusion" if keeps else "kernel_shap")
-    assert ("surely keep 80% of the lead of kernel_shap" in reason) is keeps
+    assert ("surely keep 80 % of the lead of kernel_shap" in reason) is keeps
     assert ("No cheaper one is sure to" in reason) is not keeps
 
 
@@ -120,3 +121,8 @@ def test_a_method_that_keeps_exactly_the_least_rarely_passes_however_close_it_is
         passed += recommended({"kernel_shap": 200.0, "occlusion": 20.0}, known)[0] == "occlusion"
     # Of intervals of 95 %, 2.5 % lie above; if the lead counted as known, a third would pass.
     assert passed <= 14
+
+
+@pytest.mark.parametrize(("amount", "said"), [(1.0, "1 pass"), (0.0, "0 passes"), (1234.4, "1,234 passes")])
+def test_passes_are_counted(amount: float, said: str) -> None:
+    assert passes(amount) == said
