@@ -1,0 +1,49 @@
+"""The pages of a study in a narrow window: nothing is wider than it, and what scrolls can be reached and is named."""
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from raison.report.pages.document import page
+from raison.report.tables.records import AnsweredQuestion, AnsweredQuestions, Cell, Document, Reasons, Section, Table
+from tests.browser.test_look import NARROW, axe
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+METHODS = ("attention_last", "attention_rollout", "input_x_gradient", "integrated_gradients", "kernel_shap", "saliency")
+
+
+def wide(title: str) -> Table:
+    rows = tuple((name, tuple(Cell("0.123", "[0.100, 0.200]") for _ in METHODS)) for name in METHODS)
+    return Table(title, ("method", *METHODS), rows, "What it says.")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_narrow_window_cuts_nothing_off(browser: "Browser", scheme: str) -> None:
+    lights = AnsweredQuestions((AnsweredQuestion("Verdict:", "green", "trust", "trust"),))
+    content = Document(
+        title="A study",
+        sections=(
+            Section("One", (wide(""), lights)),
+            Section("Another", (wide(""), wide("Named"))),
+            Section("Same", (wide("Same"),)),
+            Section("Left out", (Reasons((("kernel_shap", "it is slow"),)),), "left-out"),
+        ),
+        up={name: f"{name}.html" for name in METHODS},
+    )
+    context = browser.new_context(color_scheme=scheme, viewport=NARROW, bypass_csp=True)  # type: ignore[arg-type]
+    opened = context.new_page()
+    opened.set_content(page(content, draw=False))
+    found = axe.Axe().run(opened).response["violations"]
+    assert not found, json.dumps([(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in found])
+    assert opened.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+    # A name that is said once: of a table with the title of its section, and of a light.
+    assert opened.get_by_role("heading", name="Same").count() == 1
+    assert opened.locator("dl.questions dd").inner_text() == "trust"
+    heads = opened.locator("#left-out thead th").evaluate_all(
+        "all => all.map((one) => getComputedStyle(one).textAlign)"
+    )
+    assert heads == ["left", "left"]
+    context.close()
