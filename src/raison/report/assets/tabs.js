@@ -1,12 +1,23 @@
 // Without this script all explanations stand one below the other; with it, one is shown at a time.
 const tabs = [...document.querySelectorAll("nav.tabs a")];
+const panels = new Map(tabs.map((tab) => [tab, panelOf(document.querySelector(tab.getAttribute("href")))]));
+
+/** An article is no panel, but may lie in one. */
+function panelOf(article) {
+  const panel = document.createElement("div");
+  panel.id = `${article.id}-panel`;
+  panel.setAttribute("role", "tabpanel");
+  article.replaceWith(panel);
+  panel.append(article);
+  return panel;
+}
 
 function choose(chosen) {
   for (const tab of tabs) {
     const own = tab === chosen;
     tab.setAttribute("aria-selected", String(own));
     tab.tabIndex = own ? 0 : -1;
-    document.querySelector(tab.getAttribute("href")).hidden = !own;
+    panels.get(tab).hidden = !own;
   }
 }
 
@@ -16,10 +27,8 @@ function named(hash) {
 
 document.querySelector("nav.tabs .output").setAttribute("role", "tablist");
 tabs.forEach((tab, place) => {
-  const panel = document.querySelector(tab.getAttribute("href"));
   tab.setAttribute("role", "tab");
-  tab.setAttribute("aria-controls", panel.id);
-  panel.setAttribute("role", "tabpanel");
+  tab.setAttribute("aria-controls", panels.get(tab).id);
   tab.addEventListener("click", (event) => {
     event.preventDefault();
     choose(tab);
