@@ -25,7 +25,6 @@ __all__ = [
     "asset",
     "assets",
     "breakable",
-    "coded",
     "document",
     "drawing",
     "escaped",
@@ -54,16 +53,6 @@ def breakable(label: str) -> Markup:
     return shown
 
 
-def coded(text: str) -> Markup:
-    """A text in which what stands between backticks is code."""
-    parts = text.split("`")
-    if len(parts) % 2 == 0:
-        return escaped(text)
-    return Markup().join(
-        Markup("<code>{}</code>").format(part) if place % 2 else part for place, part in enumerate(parts)
-    )
-
-
 def minus(number: str) -> str:
     """A number's text with true minus signs, which are as wide as the plus and are read aloud by screen readers."""
     return number.replace("-", "\N{MINUS SIGN}")
@@ -78,7 +67,7 @@ TEMPLATES = Environment(
     lstrip_blocks=True,
 )
 TEMPLATES.policies["json.dumps_kwargs"] = {"sort_keys": False}
-TEMPLATES.filters.update(breakable=breakable, coded=coded, minus=minus, place=partial(quote, safe="/#"))
+TEMPLATES.filters.update(breakable=breakable, minus=minus, place=partial(quote, safe="/#"))
 TEMPLATES.tests["kind"] = lambda value, name: type(value).__name__ == name
 TEMPLATES.globals.update(phrases=phrases, signed=SIGNED)
 

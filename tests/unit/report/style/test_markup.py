@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from raison.report.explanations.html import page
-from raison.report.style.markup import Markup, coded, document
+from raison.report.style.markup import Markup, document
 from tests.unit.core.settings.test_reading import written
 from tests.unit.report.explanations.test_html import explain
 
@@ -92,8 +92,3 @@ def test_a_browser_runs_the_page_s_script_and_no_planted_one(name: str, tmp_path
     # The script takes over the tooltips.
     assert "data-tip=" in done.stdout
     assert "data-tip=" not in PAGES[name]
-
-
-def test_what_stands_between_backticks_is_code() -> None:
-    assert coded("`a<b` and c") == "<code>a&lt;b</code> and c"
-    assert coded("a ` alone") == "a ` alone"
