@@ -46,10 +46,10 @@ SORTS = {
     "exchanged_10": Sort("squad_exchanged", 9, count=12),
     "squad_20": Sort("squad", 19, count=8),
     "exchanged_20": Sort("squad_exchanged", 19, count=8),
-    "combined": Sort("planted_combined", 4, count=12, seed=2, study="cite_two_sources"),
-    "contradicting": Sort("planted_contradicting", 4, count=12, seed=2, study="cite_two_sources"),
+    "combined": Sort("planted_combined", 4, count=60, seed=2, study="cite_two_sources"),
+    "contradicting": Sort("planted_contradicting", 4, count=60, seed=2, study="cite_two_sources"),
     "copied": Sort("squad_copied", 4, count=12, study="cite_two_sources"),
-    "near_copied": Sort("squad_near_copied", 4, count=12, study="cite_two_sources"),
+    "near_copied": Sort("squad_near_copied", 4, count=60, study="cite_two_sources"),
 }
 
 
