@@ -9,6 +9,7 @@ Everything is imported when it is first used: `import raison` itself needs neith
 
 import importlib
 import random
+import sys
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -104,6 +105,9 @@ def __getattr__(name: str) -> object:
 
 def _imported(name: str) -> ModuleType:
     """A module; the caller's random state is as before, although rich draws numbers when it is imported."""
+    if name in sys.modules:
+        # Nothing is drawn, and another thread's draws must not be taken back. Half imported, it is waited for.
+        return importlib.import_module(name)
     state = random.getstate()
     try:
         return importlib.import_module(name)
