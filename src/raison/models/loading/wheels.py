@@ -18,7 +18,11 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, Trans
 from raison.models.loading.digests import digest_of
 
 _CHUNK = 1 << 20
-# No zip file or a wrong checksum; a broken stream; one that ends early; an unknown compression; no member of that name.
+_PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""The compressions of wheels. Broken streams of others raise errors that also mean a full disk (OSError)."""
+_ENCRYPTED = 1
+"""The bit of a member's flags."""
+# No zip file or a wrong checksum; a broken stream; one that ends early; flags of an unknown kind; no such member.
 _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, KeyError)
 MOST_MEMBERS = 1000
 """Maximum number of files in a wheel."""
@@ -79,6 +83,9 @@ def unpack(path: Path, members: Sequence[str], folder: Path) -> Path:
 
 def _extract(wheel: zipfile.ZipFile, member: str, target: Path, most: int) -> int:
     """Write one member to a file and return the bytes actually written, whatever size the wheel states."""
+    info = wheel.getinfo(member)
+    if info.compress_type not in _PACKED or info.flag_bits & _ENCRYPTED:
+        raise NotHereError(f"{member} is encrypted, or compressed in another way than wheels are")
     written = 0
     with wheel.open(member) as source, target.open("wb") as copy:
         while chunk := source.read(_CHUNK):

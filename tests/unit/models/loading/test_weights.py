@@ -11,6 +11,7 @@ import zipfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import huggingface_hub
 import pytest
@@ -138,6 +139,20 @@ def test_a_wheel_that_swells_is_given_up(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(wheels, "MOST_MEMBERS", 1)
     with pytest.raises(wheels.NotHereError, match="more than 1 files"):
         wheels.unpack(path, ["a/one"], tmp_path / "more")
+
+
+@pytest.mark.parametrize("packing", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2, "encrypted"])
+def test_a_wheel_that_is_packed_in_another_way_is_not_here(tmp_path: Path, packing: Any) -> None:
+    path = tmp_path / "other.whl"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED if packing == "encrypted" else packing) as archive:
+        archive.writestr("a/one", b"numbers" * 1000)
+    if packing == "encrypted":
+        content = bytearray(path.read_bytes())
+        content[6] |= 1
+        content[content.rfind(b"PK\x01\x02") + 8] |= 1
+        path.write_bytes(content)
+    with pytest.raises(wheels.NotHereError, match="a/one is encrypted, or compressed in another way"):
+        wheels.unpack(path, ["a/one"], tmp_path / "out")
 
 
 @pytest.mark.parametrize("damage", ["cut off", "broken stream", "no such member", "no zip file"])
