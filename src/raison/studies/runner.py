@@ -57,14 +57,15 @@ def run(
 
 def sources_of(study: Study, reuse: Sequence[Path]) -> tuple[Path, ...]:
     """The folders whose records a study is to reuse. Raises DataError for one without any."""
-    for folder in reuse:
+    folders = tuple(map(Path, reuse))
+    for folder in folders:
         if not any(stores_in(folder, name) for name in study.kind.work.REUSED):
             files = " or ".join(study.kind.work.REUSED)
             raise DataError(
                 f"{folder} contains no {files}, so a study of kind {study.kind.name} can reuse nothing from there: "
                 "give the folder of a run or a study with such a file."
             )
-    return tuple(reuse)
+    return folders
 
 
 def folder_of(study: Study, out: str | Path | None) -> Path:

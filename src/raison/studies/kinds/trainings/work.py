@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,11 @@ from raison.core.registry import label_of
 from raison.data.named import shared
 from raison.explaining.measuring import create_metrics
 from raison.jobs.engine import Job
-from raison.jobs.identity import DATA, IDENTITY, SETTINGS, digest_of, of_one, of_several
+from raison.jobs.identity import DATA, IDENTITY, SETTINGS, Identity, digest_of, of_one, of_several
 from raison.jobs.origins import Origins
 from raison.judging.evaluate import info_of
 from raison.methods import CATALOGUE
-from raison.models.derived.identity import base_identity
+from raison.models.derived.identity import base_identity, files_identity
 from raison.models.loading import weights, zoo
 from raison.models.loading.load import as_classifier, load
 from raison.report.tables.records import Cell, Table
@@ -53,14 +53,41 @@ def untrained(task: Task, seed: int = 0) -> LanguageModel:
 
 @dataclass(frozen=True, kw_only=True)
 class Examined(kind.Examined):
-    """A study that can be run: the data of its tasks, and its header."""
+    """A study that can be run: the data of its tasks, and its header. `files` are those that its metrics read."""
 
     data: Mapping[str, TaskData]
+    files: Identity
+
+    @cached_property
+    def origins(self) -> Origins:
+        """What determines each record: the base, its data, the trainings, and how their models are judged."""
+        spec, head = self.study.spec, self.header
+        shared = [head["metrics"], dict(self.files), versions()]
+        # A student's weights are read once, however many rows it has.
+        students = {name: base_identity(name) for name in {*map(_student, head["rows"])} if name}
+        digests: dict[tuple[str, str, str, int], str] = {}
+        for task in spec.tasks.values():
+            learned = [task.kind, task.labels, of_one(head[IDENTITY], task.name), head["rows"][0]["settings"]]
+            for test in task.tests:
+                judged = [self.data[test].to_dict()["test"], asdict(spec.asked(task, test, (), 0).settings)]
+                for row in (row for row in head["rows"] if task.name in row["tasks"]):
+                    made = [*(row[part] for part in ("kind", "method", "settings")), students.get(_student(row))]
+                    digest = digest_of([shared, learned, judged, made])
+                    digests |= {(task.name, test, row["name"], seed): digest_of([digest, seed]) for seed in spec.seeds}
+        return Origins(("task", "test", "row", "seed"), digests)
+
+
+def _student(row: Mapping[str, Any]) -> str:
+    """The base from which a row's student starts; "" if it has none."""
+    simulates = any(criterion.startswith("sim") for criterion in row["criteria"])
+    return str(row["settings"]["student"]) if simulates else ""
 
 
 def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = ()) -> Examined:
     """Load all data and every base in turn. Raises StudyError with every problem of any task."""
     data, reasons, bases = {}, [], {}
+    files: dict[str, str] = {}
+    metrics = create_metrics(study.spec.metrics)
     for name, task in study.spec.tasks.items():
         try:
             data[name] = load_task(task, limit)
@@ -68,8 +95,10 @@ def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = (
             reasons.append(f"[tasks.{name}]: {error}")
     for name, task in study.spec.tasks.items():
         try:
-            reasons += _reasons(study.spec, task, data, untrained(task))
+            model = untrained(task)
+            reasons += _reasons(study.spec, task, data, model)
             bases[name] = base_identity(task.base)
+            files |= files_identity(model, metrics)
         except RaisonError as error:
             reasons.append(f"[tasks.{name}]: {error}")
     if reasons:
@@ -78,7 +107,7 @@ def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = (
     texts = {name: {DATA: digest_of(part.to_dict())} for name, part in data.items()}
     header[IDENTITY] = {**of_several(bases), **of_several(texts), SETTINGS: study.digest}
     labels = {name: part.test for name, part in data.items()}
-    return Examined(study=study, header=header, labels=labels, data=data)
+    return Examined(study=study, header=header, labels=labels, data=data, files=files)
 
 
 def _reasons(spec: Trainings, task: Task, data: Mapping[str, TaskData], model: LanguageModel) -> list[str]:
@@ -98,36 +127,14 @@ def _reasons(spec: Trainings, task: Task, data: Mapping[str, TaskData], model: L
 def begin(examined: Examined, folder: Path, sources: Sequence[Path]) -> None:
     """Take over records."""
     if sources:
-        _origins(examined).take_over(store_of(folder), sources)
-
-
-def _origins(examined: Examined) -> Origins:
-    """What determines each record: the base, its data, the trainings, and how their models are judged."""
-    spec, head = examined.study.spec, examined.header
-    shared = [head["metrics"], versions()]
-    digests: dict[tuple[str, str, str, int], str] = {}
-    for task in spec.tasks.values():
-        learned = [task.kind, task.labels, of_one(head[IDENTITY], task.name)]
-        for test in task.tests:
-            judged = [examined.data[test].to_dict()["test"], asdict(spec.asked(task, test, (), 0).settings)]
-            for row in (row for row in head["rows"] if task.name in row["tasks"]):
-                made = [row[part] for part in ("kind", "method", "settings")] + [_student(row)]
-                digest = digest_of([shared, learned, head["rows"][0]["settings"], judged, made])
-                digests |= {(task.name, test, row["name"], seed): digest_of([digest, seed]) for seed in spec.seeds}
-    return Origins(("task", "test", "row", "seed"), digests)
-
-
-def _student(row: Mapping[str, Any]) -> dict[str, str]:
-    """The identity of the base from which a row's student starts, if it has one."""
-    simulates = any(criterion.startswith("sim") for criterion in row["criteria"])
-    return base_identity(row["settings"]["student"]) if simulates else {}
+        examined.origins.take_over(store_of(folder), sources)
 
 
 def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job]:
     """One for each task and seed: a plain model, what explains it, and every training that starts from it."""
     study, spec = examined.study, examined.study.spec
     records, _ = read_records(folder)
-    shop = Workshop(study, examined.data, folder, store_of(folder, shard), _origins(examined), records)
+    shop = Workshop(study, examined.data, folder, store_of(folder, shard), examined.origins, records)
     return [
         Job(
             f"{task.name}, seed {seed}",
