@@ -2,8 +2,10 @@
 
 import codecs
 import json
+import random
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +56,6 @@ def test_classes_of_the_same_name_are_refused() -> None:
         (TEXTS, {"target": [*LABELS, 9]}, "class 9 does not exist"),
         (TEXTS, {"target": [*LABELS, True]}, "target True is not a class"),
         (TEXTS, {"target": [*LABELS, None]}, "target None is not a class"),
-        (TEXTS, {"target": LABELS[:2]}, "target"),
         (TEXTS, {"target": list(LABELS[:2])}, "2 targets for 4 texts"),
         (TEXTS, {"method": None}, "no method is given"),
     ],
@@ -62,17 +63,16 @@ def test_classes_of_the_same_name_are_refused() -> None:
 def test_a_mistake_in_a_list_is_found_before_a_pass(
     model: LanguageModel, texts: Any, settings: dict[str, Any], says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if settings.get("target") == LABELS[:2]:
-        # A tuple is one pair for all texts.
-        assert {e.against for e in raison.explain(model, texts, "occlusion", **settings)} == {LABELS[1]}
-        return
-
     def never(*_: object) -> Any:
         raise AssertionError("a pass before the mistake was found")
 
     monkeypatch.setattr(model, "masked_logits", never)
     with pytest.raises(RaisonError, match=says):
         raison.explain(model, texts, **{"method": "occlusion", **settings})
+
+
+def test_a_tuple_is_one_pair_for_all_texts(model: LanguageModel) -> None:
+    assert {e.against for e in raison.explain(model, TEXTS, "occlusion", target=LABELS[:2])} == {LABELS[1]}
 
 
 @pytest.mark.parametrize("place", [0, 40, 69])
@@ -100,6 +100,12 @@ def test_wide_characters_are_not_read_as_bytes(tmp_path: Path, encoding: str) ->
     assert load_data(path, encoding=encoding).texts == ("a good film", "bad")
     path.write_bytes(codecs.BOM_UTF8 + b"text,label\na \0 film,1\nbad,0\n")
     assert load_data(path).texts == ("a \0 film", "bad")
+
+
+@pytest.mark.parametrize("name", ["U16", "utf_16", "UTF-16"])
+def test_every_name_of_an_encoding_is_one(tmp_path: Path, name: str) -> None:
+    (tmp_path / "rows.csv").write_text("text,label\na good film,1\nbad,0\n", encoding="utf-16")
+    assert load_data(tmp_path / "rows.csv", encoding=name).texts == ("a good film", "bad")
 
 
 @pytest.mark.parametrize("form", ["jsonl", "parquet"])
@@ -132,6 +138,7 @@ def test_rationales_are_spans_as_in_files(model: LanguageModel, marks: Any) -> N
     ("marks", "says"),
     [
         ([[[0, 1]], None], r"rationales\[1\]: no annotator"),
+        ([((Span(0, 1),),), ()], r"rationales\[1\]: no annotator"),
         ([[[0, 1]]], "2 texts but 1 entries of rationales"),
         ([5, []], r"rationales\[0\]: the rationale 5 is not a list"),
         ([[[0, 99]], []], r"rationales\[0\]: the span \[0, 99\] is empty or outside"),
@@ -148,6 +155,14 @@ def test_other_rationales_are_one_line(model: LanguageModel, marks: Any, says: s
 @pytest.mark.parametrize("language", ["de", "DE", "de-AT", "de_CH", "de-Latn-AT"])
 def test_a_language_of_a_region_has_the_rules_of_the_language(model: LanguageModel, language: str) -> None:
     e = raison.explain(model, "Das kam am 3. Oktober. Gut.", "occlusion", unit="sentence", language=language)
+    assert [unit.text for unit in e.units] == ["Das kam am 3. Oktober.", "Gut."]
+
+
+def test_so_has_the_language_of_one_string_of_a_pair() -> None:
+    pairs = raison.load(lambda texts: [[0.5, 0.5] for _ in texts], classes=["no", "yes"], pairs=True)
+    e = raison.explain(
+        pairs, ("Das kam am 3. Oktober. Gut.", "x"), "occlusion", unit="sentence", units="first", language="de-AT"
+    )
     assert [unit.text for unit in e.units] == ["Das kam am 3. Oktober.", "Gut."]
 
 
@@ -210,3 +225,22 @@ assert "rich" in sys.modules
 assert before == (random.getstate(), repr(np.random.get_state()))
 """
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_another_thread_s_draws_are_not_taken_back() -> None:
+    assert raison.explain
+    random.seed(0)
+    alone = [random.random() for _ in range(50_000)]
+    random.seed(0)
+    done = threading.Event()
+
+    def used() -> None:
+        while not done.is_set():
+            assert raison.explain
+
+    other = threading.Thread(target=used)
+    other.start()
+    beside = [random.random() for _ in range(50_000)]
+    done.set()
+    other.join()
+    assert beside == alone

@@ -74,7 +74,7 @@ def whole_lines(path: Path, encoding: str) -> Iterator[LineRecord]:
 
 def _check_width(path: Path, encoding: str) -> None:
     """DataError for a file of characters of two or four bytes that is to be read byte by byte."""
-    if encoding.lower().replace("_", "-").startswith(("utf-16", "utf-32", "utf16", "utf32")):
+    if codecs.lookup(encoding).name.startswith(("utf-16", "utf-32")):
         return
     with path.open("rb") as file:
         start = file.read(_BLOCK)

@@ -26,13 +26,13 @@ def given_rationales(given: Sequence[Any], texts: Sequence[Text]) -> tuple[tuple
     """The rationales of texts as a caller gives them: for each text one list of spans per annotator, or a single one.
 
     Spans are Span or (start, end) or (start, end, segment), as in files; [] is one annotator who marked nothing. Raises
-    InputError with the text's number, also for a text without annotators.
+    InputError with the text's number, also for a text without annotators: None, or () as in a Dataset.
     """
     if len(given) != len(texts):
         raise InputError(f"{len(texts)} texts but {len(given)} entries of rationales: give one entry per text.")
     found = []
     for number, (marks, text) in enumerate(zip(given, texts, strict=True)):
-        if marks is None:
+        if marks is None or marks == ():
             raise InputError(f"rationales[{number}]: no annotator; leave the text out, or give [] for no mark.")
         try:
             found.append(parse_rationales(_as_in_files(marks), segments(text)))

@@ -321,7 +321,9 @@ def _check_all(model: LanguageModel, texts: Sequence[Given], settings: Settings)
         return
     _settings_of(settings, (), len(texts))
     # Entities, masked words and answers are found in their texts.
-    if model.choosing is None and model.encode(texts[:1], settings.unit, truncate=True).spans is None:
+    with numbered_among([0], len(texts)):
+        first = model.encode(texts[:1], settings.unit, truncate=True)
+    if model.choosing is None and first.spans is None:
         check_targets(settings.target, model.classes)
 
 

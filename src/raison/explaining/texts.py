@@ -87,10 +87,18 @@ def on_side(given: Given, side: int, unit: Granularity, language: str | None) ->
         raise InputError(
             f"units='{SIDES[side]}' needs unit='word' or unit='sentence', and language= needs unit='sentence'."
         )
-    spans = word_spans(strings[side]) if unit == "word" else sentence_spans(strings[side], language or "en")
+    spans = word_spans(strings[side]) if unit == "word" else sentence_spans(strings[side], _code(language or "en"))
     if not spans:
         raise InputError("the text is empty or blank: there is nothing to explain.")
     return parted(given, [(start, end, side) for start, end in spans])
+
+
+def _code(language: object) -> str:
+    """The language of a code, without region and script. Raises InputError."""
+    code = _CODE.fullmatch(language) if isinstance(language, str) else None
+    if code is None:
+        raise InputError(f"language= is {language!r:.40}: give the code of a language, such as 'de'.")
+    return code[1].lower()
 
 
 def in_sentences(text: Asks, language: str) -> PartedText:
@@ -99,14 +107,12 @@ def in_sentences(text: Asks, language: str) -> PartedText:
         raise InputError(
             "language= does not apply to chats: leave it out, and use unit='sentence' for the sentences of messages."
         )
-    code = _CODE.fullmatch(language) if isinstance(language, str) else None
-    if code is None:
-        raise InputError(f"language= is {language!r:.40}: give the code of a language, such as 'de'.")
+    code = _code(language)
     whole = plain(text)
     spans = [
         (start, end, number)
         for number, string in enumerate(segments(whole))
-        for start, end in sentence_spans(string, code[1].lower())
+        for start, end in sentence_spans(string, code)
     ]
     if not spans:
         raise InputError("the text is empty or blank: there is nothing to explain.")

@@ -240,8 +240,8 @@ def _classes_of(e: Listable) -> tuple[str, ...]:
 
 
 def _any_class(written: files.WrittenShards, e: Listable) -> bool:
-    """Whether the rows' labels are classes of the model, one at least."""
-    labels = [str(row.get("label") or "") for row in written.rows(["label"])]
+    """Whether the labels of the rows that are shown are classes of the model, one at least."""
+    labels = [str(row.get("label") or "") for row in islice(written.rows(["label"]), TEXTS)]
     return any(label is not None for label in as_classes(labels, _classes_of(e)))
 
 
