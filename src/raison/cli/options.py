@@ -132,9 +132,14 @@ def _typed(one: Field) -> tuple[Any, Any]:
         default = setting.none
     if one.hint in (bool, int, float, Path):
         return one.hint, default
-    if isinstance(default, tuple):
-        return str, ",".join(map(str, default))
+    if _is_list(one):
+        return list[str], list(map(str, default)) if isinstance(default, tuple) else default
     return str, default if isinstance(default, str) or default is REQUIRED else None
+
+
+def _is_list(one: Field) -> bool:
+    """Whether a field takes several items: with commas between them, or the option once for each."""
+    return get_origin(one.hint) is tuple and (one.setting or Setting()).read is None
 
 
 def _built(asked: _Asked, given: dict[str, Any]) -> Any:
@@ -143,6 +148,8 @@ def _built(asked: _Asked, given: dict[str, Any]) -> Any:
     mistakes: list[InputError] = []
     for one in asked.fields:
         typed = given.pop(one.name)
+        if isinstance(typed, list):
+            typed = ",".join(typed)
         try:
             values[one.name] = _value(one, typed)
         except ValueError as error:
@@ -164,7 +171,7 @@ def _value(one: Field, typed: Any) -> Any:
         return typed
     if setting.read is not None:
         return setting.read(typed)
-    if get_origin(one.hint) is tuple:
+    if _is_list(one):
         return tuple(_items(get_args(one.hint)[0], typed))
     return _item(one.hint, typed)
 

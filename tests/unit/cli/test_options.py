@@ -53,6 +53,11 @@ def test_every_sort_of_field_is_read() -> None:
     assert given == [Painting(("red", "blue(dark, matt)"), "large", 5, (1.0, 0.5), 3, None, glossy=True, side="back")]
 
 
+def test_a_list_has_commas_or_its_option_several_times() -> None:
+    words = ["-c", "red", "--colours", "blue(dark, matt),green", "--shares", "1", "--shares", "0.5,2"]
+    assert run(*words)[1] == [Painting(("red", "blue(dark, matt)", "green"), shares=(1.0, 0.5, 2.0))]
+
+
 def test_all_mistakes_are_told_at_once() -> None:
     result, given = run("-c", "red", "--size", "lage", "--shares", "1,x")
     assert given == []
@@ -71,7 +76,7 @@ def test_a_command_leaves_fields_out_and_begins_others_otherwise() -> None:
 
 def test_help_has_the_fields_words_bounds_and_defaults() -> None:
     said = " ".join(run("--help")[0].output.split())
-    assert "-c, --colours <str> Names with commas between. [required]" in said
+    assert "-c, --colours <list[str]> Names with commas between. [required]" in said
     assert "--coats <int range> How often. [default: 2; x>=1]" in said
     assert "--frame <int range> Its width; 0 for none. [default: 3; x>=0]" in said
     assert "--hidden" not in said
