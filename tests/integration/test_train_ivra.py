@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,8 @@ from transformers import AutoModel
 import raison
 from raison.core.targets.answer import Answer
 from raison.data import Dataset, Row
-from raison.models.derived.trained_attention import read_card
+from raison.models.derived.attention_explainer import InterpretableAttention
+from raison.models.derived.trained_attention import find, read_card
 from raison.training.loop.objective import TrainingBatch
 from raison.training.objectives.task_and_criteria import TaskAndCriteria
 from raison.training.recipes.ivra import fine_tune, train_ivra
@@ -197,6 +198,12 @@ def test_the_card_is_true(tmp_path: Path) -> None:
     assert set(history["scores"]) == {"criteria", "accuracy", *names}
     assert list(history["losses"]) == names
     assert all(len(curve) == 4 for kind in ("scores", "losses") for curve in history[kind].values())
+    heads, layers = np.array(history["coefficients"]["heads"]), history["coefficients"]["layers"]
+    assert heads.shape == (len(layers), card.shape.heads) == (card.shape.layers, card.shape.heads)
+    explainer = find(raison.load(str(tmp_path)), None, "ivra").explainer
+    assert isinstance(explainer, InterpretableAttention)
+    assert history["coefficients"] == asdict(explainer.multiples())
+    assert heads.tolist() != np.ones(heads.shape).tolist()
     together = np.mean([history["scores"][name] for name in names], axis=0)
     assert history["scores"]["criteria"] == pytest.approx(together.tolist(), abs=1e-4)
     accuracy = card.provenance["accuracy"]

@@ -33,6 +33,7 @@ schema = 1
 kind = "trainings"
 title = "Two tiny tasks"
 seeds = [3]
+controls = ["occlusion"]
 metrics = ["{FAITHFUL}", "consistency(batch=5)"]
 
 [tasks.one]
@@ -70,6 +71,10 @@ tasks = ["two"]
 
 [[posthoc]]
 methods = ["occlusion", "lime(samples=8)"]
+
+[examples]
+texts = 2
+rows = ["few texts", "lime(samples=8)", "comp, softmax", "comp, softmax: occlusion"]
 
 [[claims]]
 says = "trained is better than random"
@@ -191,8 +196,9 @@ def timeless(record: TrainingRecord) -> dict[str, Any]:
 def test_every_row_task_and_seed_has_its_record(whole: tuple[Path, Works]) -> None:
     folder, works = whole
     study = read_trainings(folder)
-    # Task one: plain, three post-hoc and two trainings, on two tests; task two has one training more, and one test.
-    assert len(study.records) == (1 + 3 + 2) * 2 + 1 + 3 + 3
+    # Task one: plain, three post-hoc and two trainings with a control each, on two tests; task two has one training
+    # more, and one test.
+    assert len(study.records) == (1 + 3 + 2 * 2) * 2 + 1 + 3 + 3 * 2
     assert set(study.records) == set(study.wanted)
     assert len(works.calls) == 2 + 2 + 3
     assert {call[1:3] for call in works.calls if call[0].endswith("tiny")} == {("20", "2"), ("30", "2")}
@@ -321,6 +327,33 @@ def test_claims_and_report_are_made_of_the_records(whole: tuple[Path, Works], tm
     for words in ("comp, softmax", "one on two", "Average relative gain (%), texts all", "few texts", "lime(<wbr>"):
         assert words in page
     assert "Unfinished" not in page
+
+
+def test_examples_are_of_the_rows_that_were_asked_for(whole: tuple[Path, Works], tmp_path: Path) -> None:
+    write(whole[0], tmp_path, draw=False)
+    paper = (tmp_path / "examples.md").read_text(encoding="utf-8")
+    one, two = paper.split("\n## ")[1:]
+    few, others = "few texts", ["lime(samples=8)", "comp, softmax", "comp, softmax: occlusion"]
+    assert [_methods(part) for part in (one, two)] == [2 * others, 2 * [few, *others]]
+    assert "**" in one
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert 'href="examples.html"' in page
+    assert "records only" not in page
+
+
+def _methods(markdown: str) -> list[str]:
+    lines = [line for line in markdown.splitlines() if line.startswith("|")][2:]
+    return [line.split(" | ")[3] for line in lines]
+
+
+def test_without_explanations_there_are_no_examples_and_the_page_says_so(
+    whole: tuple[Path, Works], tmp_path: Path
+) -> None:
+    copy = tmp_path / "records"
+    shutil.copytree(whole[0], copy, ignore=shutil.ignore_patterns("judged"))
+    page = write(copy, tmp_path / "report", draw=False).read_text(encoding="utf-8")
+    assert "records only: the page of examples needs the folder trainings" in page
+    assert not list((tmp_path / "report").glob("examples*"))
 
 
 @pytest.mark.parametrize(

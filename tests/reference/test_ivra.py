@@ -15,7 +15,7 @@ from raison.core.capabilities.passes import Passes
 from raison.core.errors import UnsupportedError
 from raison.methods.ivra import Ivra
 from raison.models.adapters.classifier import Classifier
-from raison.models.derived.attention_explainer import FORMS, Design, HeadShape, new_explainer, places_of
+from raison.models.derived.attention_explainer import FORMS, Design, HeadShape, Multiples, new_explainer, places_of
 from raison.models.derived.trained_attention import find
 from raison.numerics.attention.interpretable import NORMS, Coefficients
 from tests.attention_explainers import (
@@ -224,6 +224,8 @@ def test_where_coefficients_start() -> None:
         found = new_explainer(HeadShape(2, 3, 4), design).coefficients
         return [set(value.flatten().tolist()) for value in (found.query, found.key, found.heads, found.layers)]
 
+    start = new_explainer(HeadShape(2, 3, 4), Design()).multiples()
+    assert start == Multiples([[1.0] * 3] * 2, [1.0] * 2, [[1.0] * 3] * 2)
     # omega 1, lambda as many as there are features, eta 32.
     assert starts(Design()) == [{1.0}, {1.0}, {4.0}, {32.0}]
     assert starts(Design(initial=(0.5, 2.0))) == [{1.0}, {1.0}, {0.5}, {2.0}]

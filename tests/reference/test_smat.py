@@ -85,3 +85,12 @@ def test_heads_start_with_equal_shares() -> None:
     state = new_explainer(HeadShape(2, 3, 4), Design("smat")).state_dict()
     assert set(state) == {"heads"}
     assert state["heads"].tolist() == pytest.approx([1 / 6] * 6)
+
+
+def test_multiples_are_shares_beside_equal_ones() -> None:
+    mixture = new_explainer(HeadShape(2, 3, 4), Design("smat"))
+    assert mixture.multiples().heads == [[1.0] * 3] * 2
+    with torch.no_grad():
+        mixture.heads.copy_(torch.tensor([0.0, 0.9, 0.5, -3.0, 0.0, 0.1]))
+    # Sparsemax of these: 0.7 for the second, 0.3 for the third, nothing for the others.
+    assert mixture.multiples().heads == [[0.0, 4.2, 1.8], [0.0, 0.0, 0.0]]

@@ -17,6 +17,7 @@ from raison.explaining.attribution import Settings
 from raison.methods import CATALOGUE as METHODS
 from raison.metrics import CATALOGUE as METRICS
 from raison.models.passes.removal import REMOVALS
+from raison.report.pages.examples import ExamplesAsked
 from raison.studies.data_loading import with_features
 from raison.studies.entries import Grid, StudyData, StudyModel, StudySettings
 from raison.studies.folder import Claim
@@ -186,6 +187,25 @@ def claim_of(claim: C, canonical: Callable[[str], str]) -> C:
     sides = {"above": claim.above, "below": claim.below, "than": claim.than}
     written = {key: canonical(label) for key, label in sides.items() if label in claim.labels}
     return replace(claim, **written)
+
+
+def examples_mistakes(
+    examples: ExamplesAsked | None, rows: set[str] | None, canonical: Callable[[str], str]
+) -> list[str]:
+    """Of [examples]; `rows` are the table's, None where they cannot be told."""
+    if examples is None:
+        return []
+    where, labels = "[examples]", examples.rows or ()
+    mistakes = [f"{where}: rows is empty; leave it out to show all rows but random."] if examples.rows == () else []
+    mistakes += twice(f"{where}: rows", labels)
+    known = ClaimNames({"row": rows}, {"row": canonical})
+    for label in dict.fromkeys(labels):
+        wrong = known.name(where, "row", label)
+        if not wrong and (written := canonical(label)) != label:
+            # The report compares with the records, and has no catalogue to know settings that are defaults.
+            wrong = [f"{where}: the records call the row '{label}' '{written}'; write it so."]
+        mistakes += wrong
+    return mistakes
 
 
 def beside(folder: Path, data: StudyData) -> StudyData:

@@ -1,8 +1,8 @@
 """Explainers built from a model's attention and trained with it: IvRA's module, and SMaT's mix of heads."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, get_args
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
 
 import torch
 from jaxtyping import Float
@@ -79,6 +79,19 @@ class HeadShape:
         return cls(len(tap.query), heads, features)
 
 
+@dataclass(frozen=True, slots=True)
+class Multiples:
+    """Coefficients as multiples of their start, rounded: what a training changed, whatever it started from.
+
+    `heads` has a list of heads for each layer, `layers` a number for each, and `features` the mean over a head's
+    features of queries and keys. The last two are empty where nothing weighs them.
+    """
+
+    heads: list[list[float]]
+    layers: list[float] = field(default_factory=list)
+    features: list[list[float]] = field(default_factory=list)
+
+
 class InterpretableAttention(nn.Module):
     """IvRA's interpretable attention module (Xie et al. 2024, 2.1); see raison.numerics.attention.interpretable.
 
@@ -116,6 +129,11 @@ class InterpretableAttention(nn.Module):
         heads, layers = self.starts
         return Coefficients(self.query, self.key, heads * self.heads, layers * self.layers)
 
+    def multiples(self) -> Multiples:
+        """See Multiples."""
+        features = torch.cat([self.query, self.key], -1).mean(-1)
+        return Multiples(_listed(self.heads), _listed(self.layers), _listed(features))
+
 
 class HeadMixture(nn.Module):
     """SMaT's explainer (Fernandes et al. 2022), which weighs only heads.
@@ -132,11 +150,21 @@ class HeadMixture(nn.Module):
         count = shape.layers * shape.heads
         # `Design.check` refuses other names.
         self.norm: Norm = design.norm  # type: ignore[assignment]
+        self.shape = shape
         self.heads = nn.Parameter(torch.full((count,), 1 / count))
 
     def forward(self, records: Sequence[Sequence[Attention]], places: TokenMasks) -> Float[Tensor, "batch tokens"]:
         mixed = mixed_heads(records[0], normalised(self.heads, "sparsemax"), places)
         return normalised(mixed, self.norm, places.explained)
+
+    def multiples(self) -> Multiples:
+        """See Multiples; of a head, its share after sparsemax."""
+        shares = normalised(self.heads.detach(), "sparsemax").view(self.shape.layers, self.shape.heads)
+        return Multiples(_listed(len(self.heads) * shares))
+
+
+def _listed(weights: Tensor) -> list[Any]:
+    return (weights.detach().double() * 1e4).round().div(1e4).tolist()
 
 
 def new_explainer(shape: HeadShape, design: Design) -> InterpretableAttention | HeadMixture:

@@ -40,7 +40,8 @@ class AttentionCard:
     """The card of an explainer: its design, the attention it was made for, and the model it was trained with.
 
     `vocabulary` and `said` identify the model by its tokens and its probabilities on two texts. `criteria` are those of
-    the training; `history` has losses and scores on held-out texts by name, one for each evaluation, and the seconds.
+    the training; `history` has losses and scores on held-out texts by name, one for each evaluation, the seconds, and
+    the trained coefficients as multiples of their start.
     """
 
     design: Design

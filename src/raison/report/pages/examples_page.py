@@ -1,4 +1,4 @@
-"""The page of a study's examples: a table per run, a row per text and method, the highest-scored units marked."""
+"""The page of a study's examples: a table per data set, a row per text and method, the highest-scored units marked."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,6 @@ from raison.report.pages.texts import file_of
 from raison.report.style import phrases
 from raison.report.style.markup import document, rendered
 from raison.report.tables.writers import escape_markdown
-from raison.runs.run import Run
 
 STYLES = ("explanation.css", "page.css", "study.css", "examples.css")
 PAGE, PAPER = "examples.html", "examples.md"
@@ -18,13 +17,17 @@ PAGE, PAPER = "examples.html", "examples.md"
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """A run with the examples of each of its texts; `texts` is the page that lists all of them."""
+    """The examples of each of some texts; `texts` is the page that lists all texts, if there is one.
+
+    `drawing`: some methods draw, under several seeds.
+    """
 
     name: str
     title: str
-    run: Run
+    data: str
     examples: tuple[tuple[Example, ...], ...]
-    texts: str
+    texts: str = ""
+    drawing: bool = False
 
     @property
     def folder(self) -> str:
@@ -34,8 +37,7 @@ class Examples:
     def caption(self, top: int) -> str:
         """How the marks of the `top` units are to be read."""
         e = self.examples[0][0].explanation
-        drawing = any(len(row.seeds) > 1 for row in self.run.header.rows)
-        seeds = " Methods that draw are shown under their first seed." if drawing else ""
+        seeds = " Methods that draw are shown under their first seed." if self.drawing else ""
         return f"{phrases.count(len(self.examples), 'text')}, explained {e.unit} by {e.unit}. {reading(e, top)}{seeds}"
 
 
@@ -47,7 +49,7 @@ def write_examples(runs: Sequence[Examples], target: Path, title: str, origin: s
     write_whole(target / PAGE, document(title, body, STYLES))
     parts = [f"# {escape_markdown(title)}"]
     for run in runs:
-        table = markdown(run.examples, run.run.header.data, top)
+        table = markdown(run.examples, run.data, top)
         parts += [f"## {escape_markdown(run.title)}", table, escape_markdown(run.caption(top))]
     parts.append(escape_markdown(origin))
     write_whole(target / PAPER, "\n\n".join(part.rstrip("\n") for part in parts) + "\n")

@@ -176,7 +176,10 @@ def _trained(
         vocabulary=explainers.vocabulary_of(model),
         said=explainers.said_by(model),
         criteria=tuple(label_of(criterion) for criterion in criteria),
-        history=curves(history.scores, history.steps, call.seconds),
+        history={
+            **curves(history.scores, history.steps, call.seconds),
+            "coefficients": asdict(network.explainer.multiples()),
+        },
         provenance={
             "from": source,
             "accuracy": {"before": round(before, 4), "after": round(after, 4)},

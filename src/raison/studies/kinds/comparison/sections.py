@@ -125,7 +125,11 @@ def _examples(
     results: StudyRuns, runs: Sequence[_RunSection], wanted: ExamplesAsked | None, target: Path | None
 ) -> dict[str, dict[str, str]]:
     """Links to the pages of examples, which are written."""
-    shown = [Examples(one.name, one.title, one.run, one.examples, one.texts) for one in runs if one.examples]
+    shown = [
+        Examples(one.name, one.title, one.run.header.data, one.examples, one.texts, _drawing(one.run))
+        for one in runs
+        if one.examples
+    ]
     if wanted is None or target is None or not shown:
         return {}
     origin = (
@@ -133,6 +137,11 @@ def _examples(
     )
     page, paper = write_examples(shown, target, results.title, origin, wanted.top)
     return {"Examples": {"Texts with marks": page, "Markdown": paper}}
+
+
+def _drawing(run: Run) -> bool:
+    """Whether some methods were run under several seeds."""
+    return any(len(row.seeds) > 1 for row in run.header.rows)
 
 
 def _warnings(results: StudyRuns, runs: Sequence[_RunSection], examples: bool, pages: bool) -> Iterator[str]:

@@ -80,7 +80,7 @@ def parse(table: Mapping[str, Any], place: Path, _tools: None) -> ComparisonSpec
         where = f"[[claims]] number {number}"
         mistakes += known.rows(claim, where, "row")
         mistakes += known.name(where, "metric", claim.metric) + known.name(where, "run", claim.run)
-    mistakes += [] if study.examples is None else _examples(study.examples, rows)
+    mistakes += parts.examples_mistakes(study.examples, rows, canonical_row)
     if mistakes:
         raise MistakesError(mistakes)
     claims = (replace(claim_of(one, canonical_row), metric=canonical_metric(one.metric)) for one in study.claims)
@@ -102,18 +102,3 @@ def _rows(study: ComparisonSpec, table: Mapping[str, Any]) -> tuple[set[str] | N
     except RaisonError as error:
         return None, [*mistakes, f"select: {error}"]
     return ({row.label for row in rows} if methods else None), mistakes
-
-
-def _examples(examples: ExamplesAsked, rows: set[str] | None) -> list[str]:
-    """What is wrong with [examples]; `rows` are the table's, None where they cannot be told."""
-    where, labels = "[examples]", examples.rows or ()
-    mistakes = [f"{where}: rows is empty; leave it out to show all rows but random."] if examples.rows == () else []
-    mistakes += parts.twice(f"{where}: rows", labels)
-    known = ClaimNames({"row": rows}, {"row": canonical_row})
-    for label in dict.fromkeys(labels):
-        wrong = known.name(where, "row", label)
-        if not wrong and (canonical := canonical_row(label)) != label:
-            # The report compares with the records, and has no catalogue to know settings that are defaults.
-            wrong = [f"{where}: the records call the row '{label}' '{canonical}'; write it so."]
-        mistakes += wrong
-    return mistakes

@@ -11,6 +11,7 @@ from raison.core.registry import label_of
 from raison.core.settings.tables import REST
 from raison.methods import CATALOGUE
 from raison.studies.kinds.trainings.gains import said
+from raison.studies.kinds.trainings.records import slug
 
 CONTROL = "random"
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
@@ -62,11 +63,6 @@ class PosthocRow:
 
     name: str
     tasks: tuple[str, ...]
-
-
-def slug(name: str) -> str:
-    """Small letters, digits and single hyphens."""
-    return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-.")
 
 
 def training_rows(

@@ -28,7 +28,15 @@ from raison.runs.run import Run, head_of, open_run
 from raison.studies.file import Study
 from raison.studies.kinds.trainings.grids import TrainingRow
 from raison.studies.kinds.trainings.recipes import Recipes
-from raison.studies.kinds.trainings.records import MODELS, PLAIN, ExplanationCost, RowKind, TrainingKey, TrainingRecord
+from raison.studies.kinds.trainings.records import (
+    JUDGED,
+    PLAIN,
+    ExplanationCost,
+    RowKind,
+    TrainingKey,
+    TrainingRecord,
+    model_folder,
+)
 from raison.studies.kinds.trainings.spec import Task, Trainings
 from raison.studies.labels import majority_of
 from raison.studies.plans import plan_of
@@ -36,7 +44,6 @@ from raison.studies.settings import as_values, make
 
 TRAINED = "trained.json"
 """In a model's folder once its training has finished."""
-JUDGED = "judged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +91,7 @@ class Workshop:
 
     def place(self, task: Task, row: str, seed: int) -> Path:
         """The folder of a model while it is needed."""
-        return self.folder / MODELS / task.name / f"{row}-{seed}"
+        return model_folder(self.folder, task.name, row, seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +142,15 @@ def do_pair(shop: Workshop, task: Task, seed: int, advance: Told) -> None:
 
 
 def _missing(shop: Workshop, task: Task, seed: int) -> set[str]:
-    """The rows of a pair that have no record on some test."""
-    rows = [row.name for row in shop.spec.posthoc if task.name in row.tasks]
-    rows += [row.name for row in shop.spec.rows if task.name in row.tasks]
+    """The rows of a pair that have no record on some test, of their own or of a control."""
+    records = {row.name: (row.name,) for row in shop.spec.posthoc if task.name in row.tasks}
+    records |= {
+        row.name: (row.name, *map(row.named, row.controls)) for row in shop.spec.rows if task.name in row.tasks
+    }
     return {
-        row for row in (PLAIN, *rows) if any((task.name, test, row, seed) not in shop.records for test in task.tests)
+        row
+        for row, names in {PLAIN: (PLAIN,), **records}.items()
+        if any((task.name, test, name, seed) not in shop.records for test in task.tests for name in names)
     }
 
 

@@ -1,6 +1,7 @@
 """One record of a training, a post-hoc method or a plain model, and all records of a study of trainings."""
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,6 +18,8 @@ from raison.runs.task_accuracy import Labels
 from raison.studies.folder import Claim, StudyHead, WrittenStudy
 
 MODELS = "trainings"
+JUDGED = "judged"
+"""In a model's folder: how it and its explanations were judged, a run for each task's data."""
 STORE = "trainings.jsonl"
 PLAIN: Final = "plain"
 """The row of the fine-tuned model itself."""
@@ -203,6 +206,16 @@ def read_records(folder: Path) -> tuple[dict[TrainingKey, TrainingRecord], int]:
             continue
         records[record.key] = record
     return records, dropped
+
+
+def slug(name: str) -> str:
+    """Small letters, digits and single hyphens."""
+    return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-.")
+
+
+def model_folder(folder: Path, task: str, row: str, seed: int) -> Path:
+    """The folder of the model of a row, by its name; in a study's folder."""
+    return folder / MODELS / task / f"{slug(row)}-{seed}"
 
 
 def store_of(folder: Path, shard: int | None = None) -> RecordStore:

@@ -8,6 +8,8 @@ from pathlib import Path
 from raison.core.results.scores import MetricScores
 from raison.numerics.statistics.gains import Gain
 from raison.report.figures.data import Curve, Lines, Spot
+from raison.report.pages.examples import asked_in
+from raison.report.pages.examples_page import write_examples
 from raison.report.style import phrases
 from raison.report.style.colours import SERIES, level, peak
 from raison.report.style.phrases import interval
@@ -24,8 +26,10 @@ from raison.report.tables.records import (
 )
 from raison.runs.summary import MetricInfo
 from raison.studies.claims import verdicts
+from raison.studies.kinds.trainings.coefficients import coefficient_tables
+from raison.studies.kinds.trainings.examples import examples_in
 from raison.studies.kinds.trainings.gains import GainTable, mixed, said, transferred, ways
-from raison.studies.kinds.trainings.records import PLAIN, TaskHead, TrainingHead, TrainingRecord, TrainingRuns
+from raison.studies.kinds.trainings.records import MODELS, PLAIN, TaskHead, TrainingHead, TrainingRecord, TrainingRuns
 from raison.studies.kinds.trainings.tables import (
     ACCURACY,
     EXPLAINING,
@@ -59,9 +63,12 @@ _MOST = 2 * len(SERIES)
 """Maximum number of lines in one figure; more would overlap."""
 
 
-def sections(results: TrainingRuns, _target: Path | None = None) -> Document:
-    """The study; it has no pages of single texts. Claims come last because there are many, one per task and claim."""
-    header = results.header
+def sections(results: TrainingRuns, target: Path | None = None) -> Document:
+    """The study; a page of examples goes into the folder `target`, where explanations are beside the records.
+
+    Claims come last because there are many, one per task and claim.
+    """
+    header, links = results.header, _examples(results, target)
     return Document(
         title=results.title,
         sections=(
@@ -72,10 +79,11 @@ def sections(results: TrainingRuns, _target: Path | None = None) -> Document:
             Section("On data of other tasks", tuple(metric_tables(results, transfers=True)), told=False),
             Section("Costs", tuple(cost_tables(results)), told=False),
             Section("Claims", (Claims(tuple(verdicts(results))),)),
+            Section("Coefficients", tuple(coefficient_tables(results)), told=False),
             Section("Losses", (Plots(tuple(loss_figures(results)), _LOSSES),)),
             Section("Time and texts", (Plots(tuple(seconds_figures(results)), _SECONDS),)),
         ),
-        warnings=tuple(_warnings(results)),
+        warnings=(*_warnings(results), *_lacking(results, target, links)),
         file=results.file,
         facts={
             "Tasks": "; ".join(_task(task) for task in header.tasks),
@@ -85,7 +93,24 @@ def sections(results: TrainingRuns, _target: Path | None = None) -> Document:
         },
         text=results.text,
         digest=results.digest,
+        links=links,
     )
+
+
+def _examples(results: TrainingRuns, target: Path | None) -> dict[str, dict[str, str]]:
+    """Links to the page of examples, which is written."""
+    asked = asked_in(results.file)
+    shown = [] if asked is None or target is None else list(examples_in(results, asked))
+    if asked is None or target is None or not shown:
+        return {}
+    page, paper = write_examples(shown, target, results.title, f"{results.title}, digest {results.digest}.", asked.top)
+    return {"Examples": {"Texts with marks": page, "Markdown": paper}}
+
+
+def _lacking(results: TrainingRuns, target: Path | None, links: Mapping[str, object]) -> Iterator[str]:
+    """That examples were asked for, and their explanations are elsewhere."""
+    if "examples" in results.file and target is not None and results.records and not links:
+        yield f"records only: the page of examples needs the folder {MODELS}, with the explanations."
 
 
 def _warnings(results: TrainingRuns) -> Iterator[str]:

@@ -35,6 +35,7 @@ from raison.core.settings.fields import fields_of
 from raison.core.settings.tables import FLAT, KEY, TableReading, read
 from raison.methods import CATALOGUE as METHODS
 from raison.metrics import CATALOGUE as METRICS
+from raison.report.pages.examples import ExamplesAsked
 from raison.studies import parts
 from raison.studies.entries import About, Seeds, StudyData, StudyModel, StudySettings
 from raison.studies.file import MistakesError, entries_of
@@ -45,11 +46,10 @@ from raison.studies.kinds.trainings.grids import (
     TrainingRow,
     TrainingTable,
     posthoc_rows,
-    slug,
     training_rows,
 )
 from raison.studies.kinds.trainings.recipes import Recipes
-from raison.studies.kinds.trainings.records import PLAIN, MeasureClaim
+from raison.studies.kinds.trainings.records import PLAIN, MeasureClaim, slug
 from raison.studies.kinds.trainings.tables import MEASURES
 from raison.studies.parts import ClaimNames, canonical_metric, claim_of, unknown
 from raison.studies.plans import RunRequest
@@ -126,6 +126,7 @@ class TrainingsFile:
     posthoc: tuple[PosthocTable, ...] = ()
     controls: tuple[str, ...] = ()
     gains: Mapping[str, str] | None = None
+    examples: ExamplesAsked | None = None
     claims: tuple[MeasureClaim, ...] = ()
 
 
@@ -173,10 +174,12 @@ def parse(table: Mapping[str, Any], place: Path, made: Recipes) -> Trainings:
     trained = [] if rows is None else [name for row in rows for name in (row.name, *map(row.named, row.controls))]
     names = None if rows is None or posthoc is None else {PLAIN, *trained, *(row.name for row in posthoc)}
     measured = metrics | set(MEASURES) if metrics else None
+    written = _or_itself(partial(canonical_row, trainings=trained))
     known = ClaimNames(
         {"row": names, "metric": measured, "task": file.tasks or None},
-        {"row": _or_itself(partial(canonical_row, trainings=trained)), "metric": _or_itself(canonical_measure)},
+        {"row": written, "metric": _or_itself(canonical_measure)},
     )
+    mistakes += parts.examples_mistakes(file.examples, names and names - {PLAIN}, written)
     for number, claim in enumerate(file.claims, start=1):
         where = f"[[claims]] number {number}"
         mistakes += known.rows(claim, where, "row")

@@ -1,0 +1,67 @@
+"""Heat maps of what trainings made of an attention explainer's coefficients."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from raison.report.style import phrases
+from raison.report.style.colours import level, peak
+from raison.report.tables.records import Cell, Table
+from raison.studies.kinds.trainings.records import TrainingRuns
+from raison.studies.kinds.trainings.tables import places, records_of, rows
+
+_TITLES = {"heads": "heads and layers", "features": "features, mean over each head's"}
+_CAPTION = (
+    "Coefficients after the training as multiples of their start, under the first seed: red grew, blue shrank. Columns "
+    "are the attention heads."
+)
+_MOST = 256
+"""Layers and heads of a map; a record with more is not one of a training."""
+_HIGHEST = 1e9
+
+
+def coefficient_tables(study: TrainingRuns) -> Iterator[Table]:
+    """For each task and training: heads by layers, beside them the layers; and the features of each head."""
+    for place in places(study):
+        for row in rows(study, "training"):
+            for record in records_of(study, row.name, place)[:1]:
+                held = record.history.get("coefficients")
+                yield from _maps(held, f"{place.title}: {row.name}") if isinstance(held, Mapping) else ()
+
+
+def _maps(held: Mapping[str, Any], name: str) -> Iterator[Table]:
+    for part, title in _TITLES.items():
+        lines = _grid(held.get(part))
+        if lines:
+            layers = _numbers(held.get("layers")) if part == "heads" else []
+            yield _table(f"{name}, {title if layers or part != 'heads' else 'heads'}", lines, layers)
+
+
+def _table(title: str, lines: Sequence[Sequence[float]], layers: Sequence[float]) -> Table:
+    beside = layers if len(layers) == len(lines) else []
+    full = [[*line, *beside[number : number + 1]] for number, line in enumerate(lines)]
+    largest = peak(value - 1 for line in full for value in line)
+    width = max(map(len, lines))
+    return Table(
+        title,
+        ("layer", *map(str, range(1, width + 1)), *(["layer"] if beside else [])),
+        tuple(
+            (str(number), tuple(Cell(phrases.number(value, 2)) for value in line))
+            for number, line in enumerate(full, 1)
+        ),
+        _CAPTION,
+        tuple(tuple(level(value - 1, largest) for value in line) for line in full),
+        aside=True,
+    )
+
+
+def _grid(held: object) -> list[list[float]]:
+    """Lines of equal length; nothing where a record holds something else."""
+    lines = [_numbers(line) for line in held[:_MOST]] if isinstance(held, list) else []
+    return lines if lines and lines[0] and len({len(line) for line in lines}) == 1 else []
+
+
+def _numbers(held: object) -> list[float]:
+    if not isinstance(held, list) or len(held) > _MOST:
+        return []
+    known = [float(value) for value in held if type(value) in (int, float) and abs(value) <= _HIGHEST]
+    return known if len(known) == len(held) else []

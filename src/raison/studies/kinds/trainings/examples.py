@@ -1,0 +1,56 @@
+"""Texts as the plain and the trained models of a task are explained, for the page of examples."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from raison.core.results.explanation import Explanation
+from raison.report.pages.examples import Example, ExamplesAsked
+from raison.report.pages.examples_page import Examples
+from raison.report.pages.shown import shown_texts
+from raison.runs.run import read_run
+from raison.studies.kinds.trainings.records import JUDGED, PLAIN, TaskHead, TrainingRuns, model_folder
+from raison.studies.kinds.trainings.tables import rows
+
+_CONTROL = "random"
+
+
+def examples_in(study: TrainingRuns, asked: ExamplesAsked) -> Iterator[Examples]:
+    """For each task its texts, under the first seed; none where the explanations are not in the folder."""
+    for task in study.header.tasks:
+        by_row = dict(_explained(study, task, asked.texts))
+        usual = [label for label in by_row if _CONTROL not in (label, label.rpartition(": ")[2])]
+        labels = [label for label in (usual if asked.rows is None else asked.rows) if label in by_row]
+        texts = sorted({text for label in labels for text in by_row[label]})
+        examples = tuple(
+            tuple(Example(text, label, None, by_row[label][text]) for label in labels if text in by_row[label])
+            for text in texts
+        )
+        if examples:
+            yield Examples(task.name, f"{task.base} on {task.name}", task.data.test.name, examples)
+
+
+def _explained(study: TrainingRuns, task: TaskHead, texts: int) -> Iterator[tuple[str, Mapping[int, Explanation]]]:
+    """Each row's explanations of the first texts."""
+    controls = rows(study, "control")
+    for model in rows(study, "plain", "training"):
+        folder = model_folder(study.folder, task.name, model.name, study.header.seeds[0]) / JUDGED / task.name
+        if task.name in model.tasks and (folder / "run.json").is_file():
+            named = {
+                model.method: model.name,
+                **{row.method: row.name for row in controls if _of(row.name, model.name)},
+            }
+            by_row = _by_row(folder, texts)
+            for label, explanations in by_row.items():
+                yield (label if model.name == PLAIN else named.get(label, label)), explanations
+
+
+def _of(control: str, training: str) -> bool:
+    return control.startswith(f"{training}: ")
+
+
+def _by_row(folder: Path, texts: int) -> dict[str, dict[int, Explanation]]:
+    by_row: dict[str, dict[int, Explanation]] = {}
+    for text, shown in shown_texts(read_run(folder)).items():
+        for one in shown if text < texts else ():
+            by_row.setdefault(one.record.row, {})[text] = one.explanation
+    return by_row
