@@ -17,6 +17,8 @@
     grid = { criteria = [["sim"], ["comp"]], norm = ["softmax", "sparsemax"] }
     [[posthoc]]
     methods = ["attention_average", "integrated_gradients"]
+    [examples]
+    texts = 6
 
 For each task and seed one plain model is fine-tuned; every training starts from it and is explained by the method that
 it was trained for, and the post-hoc methods explain the plain model.
