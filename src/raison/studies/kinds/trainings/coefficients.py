@@ -5,18 +5,26 @@ from typing import Any
 
 from raison.report.style import phrases
 from raison.report.style.colours import level, peak
-from raison.report.tables.records import Cell, Table
+from raison.report.tables.records import Cell, Part, Table, Text
 from raison.studies.kinds.trainings.records import TrainingRuns
 from raison.studies.kinds.trainings.tables import places, records_of, rows
 
-_TITLES = {"heads": "heads and layers", "features": "features, mean over each head's"}
-_CAPTION = (
+_TITLES = {"heads": "heads and layers", "features": "features, averaged by head"}
+_READING = (
     "Coefficients after the training as multiples of their start, under the first seed: red grew, blue shrank. Columns "
     "are the attention heads."
 )
 _MOST = 256
 """Layers and heads of a map; a record with more is not one of a training."""
 _HIGHEST = 1e9
+
+
+def coefficients(study: TrainingRuns) -> Iterator[Part]:
+    """How to read the heat maps, and the heat maps; nothing where no record has coefficients."""
+    tables = list(coefficient_tables(study))
+    if tables:
+        yield Text(_READING, aside=True)
+        yield from tables
 
 
 def coefficient_tables(study: TrainingRuns) -> Iterator[Table]:
@@ -48,8 +56,7 @@ def _table(title: str, lines: Sequence[Sequence[float]], layers: Sequence[float]
             (str(number), tuple(Cell(phrases.number(value, 2)) for value in line))
             for number, line in enumerate(full, 1)
         ),
-        _CAPTION,
-        tuple(tuple(level(value - 1, largest) for value in line) for line in full),
+        shades=tuple(tuple(level(value - 1, largest) for value in line) for line in full),
         aside=True,
     )
 

@@ -143,13 +143,12 @@ def do_pair(shop: Workshop, task: Task, seed: int, advance: Told) -> None:
 
 def _missing(shop: Workshop, task: Task, seed: int) -> set[str]:
     """The rows of a pair that have no record on some test, of their own or of a control."""
-    records = {row.name: (row.name,) for row in shop.spec.posthoc if task.name in row.tasks}
-    records |= {
-        row.name: (row.name, *map(row.named, row.controls)) for row in shop.spec.rows if task.name in row.tasks
-    }
+    records: dict[str, tuple[str, ...]] = {PLAIN: (PLAIN,)}
+    records |= {row.name: (row.name,) for row in shop.spec.posthoc if task.name in row.tasks}
+    records |= {row.name: (row.name, *map(row.named, row.controls)) for row in shop.spec.rows if task.name in row.tasks}
     return {
         row
-        for row, names in {PLAIN: (PLAIN,), **records}.items()
+        for row, names in records.items()
         if any((task.name, test, name, seed) not in shop.records for test in task.tests for name in names)
     }
 

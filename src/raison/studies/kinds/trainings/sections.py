@@ -26,7 +26,7 @@ from raison.report.tables.records import (
 )
 from raison.runs.summary import MetricInfo
 from raison.studies.claims import verdicts
-from raison.studies.kinds.trainings.coefficients import coefficient_tables
+from raison.studies.kinds.trainings.coefficients import coefficients
 from raison.studies.kinds.trainings.examples import examples_in
 from raison.studies.kinds.trainings.gains import GainTable, mixed, said, transferred, ways
 from raison.studies.kinds.trainings.records import MODELS, PLAIN, TaskHead, TrainingHead, TrainingRecord, TrainingRuns
@@ -79,7 +79,7 @@ def sections(results: TrainingRuns, target: Path | None = None) -> Document:
             Section("On data of other tasks", tuple(metric_tables(results, transfers=True)), told=False),
             Section("Costs", tuple(cost_tables(results)), told=False),
             Section("Claims", (Claims(tuple(verdicts(results))),)),
-            Section("Coefficients", tuple(coefficient_tables(results)), told=False),
+            Section("Coefficients", tuple(coefficients(results)), told=False),
             Section("Losses", (Plots(tuple(loss_figures(results)), _LOSSES),)),
             Section("Time and texts", (Plots(tuple(seconds_figures(results)), _SECONDS),)),
         ),
