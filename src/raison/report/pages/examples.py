@@ -29,12 +29,14 @@ _SPECIAL = str.maketrans({character: f"\\{character}" for character in "[]~$"})
 class ExamplesAsked:
     """A study file's table [examples]: mark the `top` units of the first `texts` texts of each run.
 
-    `rows` are labels of the table's rows, None for all but random scores.
+    `rows` are labels of the table's rows, None for all but random scores. `mispredicted`: only texts of which another
+    class is explained than the model predicts; with target = "label" the model's mistakes.
     """
 
     top: Annotated[int, Setting(least=1)] = 3
     texts: Annotated[int, Setting(least=1)] = 10
     rows: tuple[str, ...] | None = None
+    mispredicted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +75,21 @@ def examples_of(
     rows = {row.label: row for row in run.header.rows}
     labels = _default_rows(rows) if settings.rows is None else settings.rows
     listed = []
-    for number in [number for number in texts if number < settings.texts]:
+    for number in chosen_texts(texts, settings):
         by_row = {one.record.row: one.explanation for one in texts[number]}
         in_order = [label for label in labels if label in by_row]
         listed.append(tuple(Example(number, rows[row].method, rows[row].selected_by, by_row[row]) for row in in_order))
     return tuple(examples for examples in listed if examples)
+
+
+def chosen_texts(texts: Mapping[int, Sequence[Shown]], settings: ExamplesAsked) -> list[int]:
+    """The numbers of the texts that are shown."""
+    if not settings.mispredicted:
+        return [number for number in texts if number < settings.texts]
+    wrong = [
+        number for number, rows in texts.items() if any(one.record.target != one.record.prediction for one in rows)
+    ]
+    return wrong[: settings.texts]
 
 
 def highest(e: Explanation, top: int) -> tuple[int, ...]:

@@ -245,6 +245,17 @@ def test_what_the_study_asks_for_is_shown(tmp_path: Path) -> None:
     assert rows[0]["bold"] == expected(made(1, 0, 0), 1)
 
 
+def test_mistakes_alone_are_shown_if_they_are_asked_for(tmp_path: Path) -> None:
+    folder = study_of(tmp_path / "study", "[examples]\ntexts = 1\nmispredicted = true\n")
+    path = folder / RUN / "records.jsonl"
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    lines = [{key: value for key, value in line.items() if key != "crc32"} for line in lines]
+    wrong = [line | {"prediction": "other"} if line["text"] in (2, 3) else line for line in lines]
+    path.write_text("".join(json.dumps(line) + "\n" for line in wrong), encoding="utf-8")
+    # The first one, although two texts that the model is right about come before it.
+    assert {row["text"] for row in page(write(folder, draw=False).parent).rows} == {TEXTS[2]}
+
+
 def test_another_class_than_the_predicted_one_is_named(tmp_path: Path) -> None:
     folder = study_of(tmp_path / "study")
     path = folder / RUN / "explanations.jsonl"

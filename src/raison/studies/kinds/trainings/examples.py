@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from raison.core.results.explanation import Explanation
-from raison.report.pages.examples import Example, ExamplesAsked
+from raison.report.pages.examples import Example, ExamplesAsked, chosen_texts
 from raison.report.pages.examples_page import Examples
 from raison.report.pages.shown import shown_texts
 from raison.runs.run import read_run
@@ -17,7 +17,7 @@ _CONTROL = "random"
 def examples_in(study: TrainingRuns, asked: ExamplesAsked) -> Iterator[Examples]:
     """For each task its texts, under the first seed; none where the explanations are not in the folder."""
     for task in study.header.tasks:
-        by_row = dict(_explained(study, task, asked.texts))
+        by_row = dict(_explained(study, task, asked))
         usual = [label for label in by_row if _CONTROL not in (label, label.rpartition(": ")[2])]
         labels = [label for label in (usual if asked.rows is None else asked.rows) if label in by_row]
         texts = sorted({text for label in labels for text in by_row[label]})
@@ -29,7 +29,9 @@ def examples_in(study: TrainingRuns, asked: ExamplesAsked) -> Iterator[Examples]
             yield Examples(task.name, f"{task.base} on {task.name}", task.data.test.name, examples)
 
 
-def _explained(study: TrainingRuns, task: TaskHead, texts: int) -> Iterator[tuple[str, Mapping[int, Explanation]]]:
+def _explained(
+    study: TrainingRuns, task: TaskHead, asked: ExamplesAsked
+) -> Iterator[tuple[str, Mapping[int, Explanation]]]:
     """Each row's explanations of the first texts."""
     controls = rows(study, "control")
     for model in rows(study, "plain", "training"):
@@ -39,7 +41,7 @@ def _explained(study: TrainingRuns, task: TaskHead, texts: int) -> Iterator[tupl
                 model.method: model.name,
                 **{row.method: row.name for row in controls if _of(row.name, model.name)},
             }
-            by_row = _by_row(folder, texts)
+            by_row = _by_row(folder, asked)
             for label, explanations in by_row.items():
                 yield (label if model.name == PLAIN else named.get(label, label)), explanations
 
@@ -48,9 +50,10 @@ def _of(control: str, training: str) -> bool:
     return control.startswith(f"{training}: ")
 
 
-def _by_row(folder: Path, texts: int) -> dict[str, dict[int, Explanation]]:
+def _by_row(folder: Path, asked: ExamplesAsked) -> dict[str, dict[int, Explanation]]:
     by_row: dict[str, dict[int, Explanation]] = {}
-    for text, shown in shown_texts(read_run(folder)).items():
-        for one in shown if text < texts else ():
+    texts = shown_texts(read_run(folder))
+    for text in chosen_texts(texts, asked):
+        for one in texts[text]:
             by_row.setdefault(one.record.row, {})[text] = one.explanation
     return by_row
