@@ -32,7 +32,7 @@ from raison.report.figures.data import Curve, Figure, Front, Lines, OverModels, 
 from raison.report.figures.labels import Box, place
 from raison.report.style.colours import SERIES
 from raison.report.style.markup import Markup
-from raison.report.style.phrases import shorten
+from raison.report.style.phrases import shorten, shorten_apart
 from raison.runs.models_figure import told
 from raison.runs.statistics import Point
 
@@ -202,7 +202,9 @@ def _cost_axis(axes: "Axes", costs: Sequence[float]) -> None:
 def _label_points(axes: "Axes", points: Sequence[Point]) -> None:
     spots = [spot_of(axes, point.cost, point.scores.summary.mean) for point in points]
     bars = [_bar(axes, point) for point in points] + _steps(axes, points)
-    texts = [shorten(point.row.method, LABEL) for point in points]
+    names = [point.row.method.removesuffix(f" by {point.row.selected_by}") for point in points]
+    marks = ["†" if point.row.selected_by else "" for point in points]
+    texts = [f"{name}{mark}" for name, mark in zip(shorten_apart(names, LABEL - 1), marks, strict=True)]
     bounds = (LEFT + 2.0, BOTTOM + 2.0, WIDTH - 2.0, HEIGHT - TOP + 8.0)
     for position, text, label in zip(spots, texts, place(spots, texts, bounds, bars), strict=True):
         put(axes, text, position, label, GREY)

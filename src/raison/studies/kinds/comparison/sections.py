@@ -43,8 +43,8 @@ LEVEL = 0.05
 TEXTS = "texts"
 _FRONTS = (
     "Mean with its 95 % interval against passes per text. Blue, joined by the line: methods that no other method "
-    "beats in both. Hollow: maps selected by the plot's own metric; maps selected by another metric are left out. A "
-    "backward pass counts as two forward passes."
+    "beats in both. Hollow, with †: maps selected by the plot's own metric; maps selected by another metric are left "
+    "out. A backward pass counts as two forward passes."
 )
 _CURVES = (
     "Mean over the texts of the curve that the metric integrates, by the share of units, with its 95 % interval at "
