@@ -17,6 +17,7 @@ from raison.core.model import LanguageModel
 from raison.core.problem import Problem
 from raison.integration.distinct import in_distinct_batches
 from raison.numerics.attention.decomposition import Choices, Gate, head_vectors, through_layer
+from raison.progress import steps_of
 
 _TOGETHER = 1 << 26
 """Numbers in the vectors of texts that go through a layer together."""
@@ -103,15 +104,18 @@ class Decompx(Method):
         self, anatomy: Anatomy, head: HeadWeights, traces: Sequence[Trace]
     ) -> Iterator[Float[Tensor, "tokens classes"]]:
         """What each token contributes to the logits; texts that fit go through a layer together."""
-        for some in _together(traces):
-            vectors: list[Tensor | None] = [None] * len(some)
-            for layer in range(anatomy.layers):
-                weights = anatomy.weights(layer)
-                for text, trace in enumerate(some):
-                    vectors[text] = through_layer(vectors[text], trace, layer, weights, Choices(self.gate))
-            for states, trace in zip(vectors, some, strict=True):
-                if states is not None:
-                    yield head_vectors(states, trace, head)
+        groups = list(_together(traces))
+        with steps_of("layers", len(groups) * anatomy.layers) as advance:
+            for some in groups:
+                vectors: list[Tensor | None] = [None] * len(some)
+                for layer in range(anatomy.layers):
+                    weights = anatomy.weights(layer)
+                    for text, trace in enumerate(some):
+                        vectors[text] = through_layer(vectors[text], trace, layer, weights, Choices(self.gate))
+                    advance(1)
+                for states, trace in zip(vectors, some, strict=True):
+                    if states is not None:
+                        yield head_vectors(states, trace, head)
 
 
 def _together(traces: Sequence[Trace]) -> Iterator[Sequence[Trace]]:
