@@ -49,7 +49,7 @@ class Fake:
     """What the server can do, and what it does wrong.
 
     `faults` are used up, one for each completion: "429", "500", "401", "cut", "late", "junk", "list", "nan", "huge",
-    "elsewhere".
+    "elsewhere", "drip".
     """
 
     top: int = 50
@@ -61,6 +61,9 @@ class Fake:
     """Behind a prompt with this word, the last two tokens are one; "" is in every prompt."""
     faults_at: dict[str, str] = field(default_factory=dict)
     """Faults of every completion whose prompt has the word; they are not used up."""
+    impossible: set[str] = field(default_factory=set)
+    """Tokens that cannot follow, as servers write it."""
+    retry_after: str = "0"
     greed: int = 1
     """Each token of a prompt counts as so many."""
     requests: list[dict[str, Any]] = field(default_factory=list)
@@ -101,7 +104,9 @@ class Fake:
         wanted = body.get("top_logprobs") or body.get("logprobs") or 0
         if wanted > self.top and "strict" in self.features:
             return 400, {"error": {"message": f"logprobs is at most {self.top}"}}
-        following = distribution(prompt)
+        following = {
+            token: -9999.0 if token in self.impossible else value for token, value in distribution(prompt).items()
+        }
         if self.changing:
             move = self.changing * (1 if len(self.requests) % 2 else -1)
             following = {token: value + move * (token == " great") for token, value in following.items()}
@@ -217,7 +222,7 @@ class _Handler(BaseHTTPRequestHandler):
         found = {"junk": "no json {", "list": [1], "nan": right[1], "huge": "x" * (1 << 21)}.get(fault, right[1])
         if fault == "nan":
             found = json.loads(json.dumps(found).replace('"logprob": -', '"logprob": 3'))
-        return (302 if fault == "elsewhere" else -1 if fault == "cut" else right[0]), found
+        return {"elsewhere": 302, "cut": -1, "drip": -2}.get(fault, right[0]), found
 
     def _reply(self, status: int, found: Any) -> None:
         content = (found if isinstance(found, str) else json.dumps(found)).encode()
@@ -227,10 +232,13 @@ class _Handler(BaseHTTPRequestHandler):
             if status == 302:
                 self.send_header("Location", "http://127.0.0.1:9/v1/completions")
             if status == 429:
-                self.send_header("Retry-After", "0")
+                self.send_header("Retry-After", self.server.fake.retry_after)
             self.end_headers()
+            for _ in range(100 if status == -2 else 0):
+                self.wfile.write(b" ")
+                time.sleep(0.05)
             self.wfile.write(content[: len(content) // 2] if status < 0 else content)
-            if status < 0:
+            if status == -1:
                 self.wfile.flush()
                 self.connection.shutdown(socket.SHUT_RDWR)
         except OSError:

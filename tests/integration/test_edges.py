@@ -2,13 +2,18 @@
 
 import codecs
 import json
+import os
 import random
+import stat
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 from transformers import AutoModelForMaskedLM, AutoModelForTokenClassification, pipeline
 
@@ -16,7 +21,12 @@ import raison
 from raison.core.errors import AnswerError, DataError, InputError, RaisonError, TextTooLongError, UnsupportedError
 from raison.core.inputs.rationale import Span
 from raison.core.model import LanguageModel
+from raison.data import Row
 from raison.data import load as load_data
+from raison.data.dataset import BrokenLine
+from raison.data.questions import stream_questions
+from raison.data.streams import Reading
+from raison.jobs import workers
 from raison.studies.kinds.audit.spec import AuditPlan
 from raison.web.server.runs.held import held_in
 from tests.tiny import LABELS, TAGS, TINY, build, build_at_places
@@ -244,3 +254,121 @@ def test_another_thread_s_draws_are_not_taken_back() -> None:
     done.set()
     other.join()
     assert beside == alone
+
+
+def test_a_file_that_a_person_names_keeps_its_permissions_and_its_link(model: LanguageModel, tmp_path: Path) -> None:
+    e = raison.explain(model, TEXTS[0], "occlusion", progress=False)
+    private, target, link = tmp_path / "private.json", tmp_path / "target.json", tmp_path / "link.json"
+    private.write_text("old")
+    private.chmod(0o600)
+    target.write_text("old")
+    link.symlink_to(target)
+    for path in (private, link):
+        raison.save(e, path)
+    assert stat.S_IMODE(private.stat().st_mode) == 0o600
+    assert link.is_symlink()
+    assert private.read_bytes() == target.read_bytes() != b"old"
+    assert {path.name for path in tmp_path.iterdir()} == {"private.json", "target.json", "link.json"}
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_is_written_to_and_not_replaced(model: LanguageModel, tmp_path: Path) -> None:
+    pipe, heard = tmp_path / "pipe.json", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: heard.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    e = raison.explain(model, TEXTS[0], "occlusion", progress=False)
+    raison.save(e, pipe)
+    reader.join(20)
+    assert raison.Explanation.from_json(heard[0].decode()) == e
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ('{"question": "Who?", "sources": {"a": "x", "b": "y", "a": "z"}, "answer": "ok."}', "the key 'a' twice"),
+        ('{"question": ["Who?"], "sources": ["x"], "answer": "ok."}', "'Who?' is not a chat message"),
+        ('{"messages": ["x"], "sources": ["x"], "answer": "ok."}', "'x' is not a chat message"),
+        ('{"question": "Who?", "sources": ["x"], "more": ' + "[" * 100_000 + "]" * 100_000 + "}", "nest too deeply"),
+    ],
+)
+def test_a_line_of_questions_that_is_wrong_is_named_and_the_others_are_read(
+    tmp_path: Path, line: str, why: str
+) -> None:
+    path = tmp_path / "asked.jsonl"
+    path.write_text('{"question": "Who?", "sources": ["x", "y"], "answer": "ok."}\n' + line + "\n")
+    first, second = (item.entry for item in stream_questions([str(path)], Reading()))
+    assert isinstance(first, Row)
+    assert isinstance(second, BrokenLine)
+    assert why in second.reason
+
+
+@pytest.mark.parametrize("more", ['"x": ' + "[" * 100_000 + "]" * 100_000, '"text": "again"'])
+def test_a_line_of_texts_that_is_wrong_stops_no_file(model: LanguageModel, tmp_path: Path, more: str) -> None:
+    path = tmp_path / "texts.jsonl"
+    path.write_text('{"text": "a good film"}\n{"text": "bad", ' + more + "}\n")
+    written = raison.explain_file(model, path, tmp_path / "out", "occlusion", format="jsonl", progress=False)
+    assert (written.done, len(list(written.rejected))) == (2, 1)
+
+
+def test_columns_that_are_named_like_the_classes_are_read_by_name() -> None:
+    def frame(texts: list[str]) -> pd.DataFrame:
+        shares = [0.9 if "good" in text else 0.2 for text in texts]
+        return pd.DataFrame({"yes": shares, "no": [1 - share for share in shares]})
+
+    e = raison.explain(raison.load(frame, classes=["no", "yes"]), "a good film", "occlusion", progress=False)
+    assert e.prediction == "yes"
+    assert e.probabilities == pytest.approx((0.1, 0.9))
+    assert e.scores == pytest.approx((0.0, 0.7, 0.0))
+    # Other names tell no order.
+    assert raison.load(frame, classes=["a", "b"]).classes == ("a", "b")
+    with pytest.raises(AnswerError, match="the columns yes, no, and the classes are yes, maybe"):
+        raison.load(frame, classes=["yes", "maybe"])
+
+
+def test_classes_without_an_order_are_refused() -> None:
+    with pytest.raises(InputError, match="classes is a set"):
+        raison.load(lambda texts: [[0.5, 0.5]] * len(texts), classes={"no", "yes"})
+
+
+@pytest.mark.parametrize("target", [1, 3, np.int64(2)])
+def test_a_number_that_is_the_name_of_another_class_is_ambiguous(target: int) -> None:
+    stars = raison.load(lambda texts: [[0.5, 0.2, 0.3]] * len(texts), classes=["1", "2", "3"])
+    with pytest.raises(InputError, match=f"target {target} is a label's name here"):
+        raison.explain(stars, "a film", "occlusion", target=target)
+    assert raison.explain(stars, "a film", "occlusion", target=str(target), progress=False).target == str(target)
+
+
+def test_numpy_s_numbers_are_numbers(model: LanguageModel) -> None:
+    assert raison.explain(model, TEXTS[0], "occlusion", target=np.int64(1), progress=False).target == LABELS[1]
+
+
+@pytest.mark.parametrize(
+    ("target", "says"),
+    [
+        ((0, 3, ("PER", "PER")), "both tags are PER"),
+        ((0, 5000, "PER"), "is not a span of"),
+        ((3, 3), "is not a span of"),
+    ],
+)
+def test_targets_of_a_tagger_that_cannot_be_are_refused(target: Any, says: str) -> None:
+    tagger = raison.load(*build_at_places("bert", AutoModelForTokenClassification, TAGS))
+    with pytest.raises(InputError, match=says):
+        raison.explain(tagger, TEXTS[0], "occlusion", target=target)
+
+
+def test_a_chat_for_a_classifier_is_called_one(model: LanguageModel) -> None:
+    with pytest.raises(InputError, match="this is a chat, which generative language models read"):
+        raison.explain(model, [{"role": "user", "content": "a good film"}])
+
+
+def test_an_interrupt_of_one_process_reaches_those_that_it_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "PROMPT", 0.1)
+    code = "import time; print(flush=True); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        began = time.monotonic()
+        workers._interrupted([process])
+    assert time.monotonic() - began < workers.PATIENCE / 2

@@ -185,8 +185,8 @@ def _tell_cost(estimates: "list[CiteEstimate]", json: bool) -> None:
 
 
 def _write_page(citations: "list[Citations]", html: Path) -> None:
-    from raison.jobs.disk import write_whole
+    from raison.jobs.disk import write_named
     from raison.report.explanations.citations_page import page
 
-    write_whole(html, page(citations))
+    write_named(html, page(citations))
     typer.echo(f"raison: wrote the page to {html}", err=True)

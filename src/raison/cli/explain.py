@@ -179,14 +179,14 @@ def _explained_files(
 
 def _tell(explained: Told, html: Path | None, json: bool) -> None:
     """An explanation, or one for each target of the text; one line where there is none."""
-    from raison.jobs.disk import write_whole
+    from raison.jobs.disk import write_named
     from raison.report.pages.saving import content_of, json_of
     from raison.report.pages.showing import show
 
     if explained == []:
         typer.echo("raison: no prediction in the text reaches the threshold (--threshold)", err=True)
     elif html is not None:
-        write_whole(html, content_of(explained, ".html"))
+        write_named(html, content_of(explained, ".html"))
         typer.echo(f"raison: wrote the page to {html}", err=True)
     if json:
         typer.echo(json_of(explained) if isinstance(explained, list) else explained.to_json(indent=1))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from raison.core.errors import DataError
+from raison.core.settings.reading import json_value
 
 SAMPLE = 50
 """Records looked at before deciding on a file's layout."""
@@ -147,14 +148,27 @@ def _jsonl(file: TextIO) -> Iterator[LineRecord]:
         if not line.strip():
             continue
         try:
-            value = json.loads(line)
+            value = json_value(line, object_pairs_hook=_unrepeated)
         except json.JSONDecodeError as error:
             yield LineRecord(number, [], f"not JSON ({error.msg}, column {error.colno})")
+            continue
+        except ValueError as error:
+            yield LineRecord(number, [], f"not usable JSON: {error}")
             continue
         if isinstance(value, dict):
             yield LineRecord(number, value)
         else:
             yield LineRecord(number, [], "not a JSON object")
+
+
+def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object. Raises ValueError for a key that is there twice: all values but the last would be lost."""
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"an object has the key {twice!r:.60} twice")
+    return values
 
 
 def _parquet(path: Path) -> Iterator[LineRecord]:

@@ -53,6 +53,9 @@ def row_of(cells: Mapping[str, Any], number: int, place: str) -> QuestionRow:
     given = cells.get("sources")
     if given is None and isinstance(question_cell, str):
         raise DataError(f"{place} has no sources: give 'sources' ({{'id': 'text'}}, or a list of texts).")
+    if not isinstance(question_cell, str) and not all(isinstance(one, Mapping) for one in question_cell):
+        wrong = next(one for one in question_cell if not isinstance(one, Mapping))
+        raise DataError(f"{place}: {wrong!r:.60} is not a chat message: give objects with 'role' and 'content'.")
     question = question_cell if isinstance(question_cell, str) else tuple(question_cell)
     sources = None if given is None else _sources(given, place)
     return QuestionRow(number, question, sources, answer, _gold(cells.get("gold"), sources or {}, place))

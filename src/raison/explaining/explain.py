@@ -254,9 +254,10 @@ def check_unwritten(writing: Writing, chat: bool = False) -> None:
     """Raise InputError for arguments that only apply to generative language models."""
     given = [*writing.given, *(["chat"] if chat else [])]
     if given:
+        verb = "applies" if len(given) == 1 else "apply"
         raise InputError(
-            f"{', '.join(given)} apply to generative language models, and this model is a classifier: load a causal "
-            "language model without a prompt (raison.load(name)), or leave them out."
+            f"{', '.join(given)} {verb} to generative language models, and this model is a classifier: load a causal "
+            "language model without a prompt (raison.load(name)), or leave it out."
         )
 
 

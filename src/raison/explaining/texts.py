@@ -240,6 +240,11 @@ def _items(given: Any, column: str | None, rows: bool = False) -> Iterable[Any]:
         raise InputError(f"texts are a table with the columns {names}: name the column of the texts with text=.")
     items = list(_entries(cast("Iterable[Any]", given)))
     if items and isinstance(items[0], Mapping) and not rows:
+        if {"role", "content"} <= items[0].keys():
+            raise InputError(
+                "this is a chat, which generative language models read, and this model is a classifier: give its "
+                "text, or load a causal language model without a prompt."
+            )
         names = ", ".join(map(str, items[0]))
         raise InputError(f"texts are rows with the columns {names}: name the column of the texts with text=.")
     return items

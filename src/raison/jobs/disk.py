@@ -7,6 +7,7 @@ A kill leaves the old file or the new one, and perhaps a part, which `sweep` rem
 import errno
 import os
 import shutil
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -27,9 +28,27 @@ def write_whole(path: Path, content: str | bytes) -> None:
             os.close(file)
 
 
+def write_named(path: Path, content: str | bytes) -> None:
+    """Write a file that a person named: a link is followed, and a device or a pipe is written to, not replaced.
+
+    Raises DataError if it cannot be written.
+    """
+    with explained(path):
+        there = Path(os.path.realpath(path))
+        regular = there.is_file() or not there.exists()
+        if not regular and not there.is_dir():
+            with there.open("wb") as file:
+                file.write(content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content)
+            return
+    write_whole(there, content)
+
+
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """A temporary name for other libraries to write to; the file is moved into place when the context closes."""
+    """A temporary name for other libraries to write to; the file is moved into place when the context closes.
+
+    The permissions of the file that it replaces stay.
+    """
     part = path.with_name(f"{path.name}.{os.getpid()}{PART}")
     with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -133,6 +152,8 @@ def _place(part: Path, path: Path) -> None:
         os.fsync(file)
     finally:
         os.close(file)
+    if path.is_file():
+        os.chmod(part, stat.S_IMODE(path.stat().st_mode))
     os.replace(part, path)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from raison.core.errors import DataError
+from raison.core.settings.reading import json_value
 from raison.jobs import disk
 from raison.jobs.disk import write_whole as write_whole
 
@@ -47,7 +48,7 @@ class StoredLine:
     def parsed(self) -> dict[str, Any] | None:
         """The record; None for a truncated line or one that is not a JSON object."""
         try:
-            value = json.loads(self.content)
+            value = json_value(self.content)
         except ValueError:
             return None
         return value if isinstance(value, dict) else None
@@ -118,7 +119,7 @@ class RecordStore:
                 if shard not in files:
                     files[shard] = held.enter_context(_opened(self._of(shard)))
                 files[shard].seek(place & _OFFSET)
-                yield json.loads(files[shard].readline())
+                yield json_value(files[shard].readline())
 
     def _of(self, shard: int) -> Path:
         return self.path.with_name(f"{self.path.stem}-{shard}{self.path.suffix}") if shard else self.path
@@ -194,7 +195,7 @@ def _object_in(path: Path) -> dict[str, Any] | None:
         return None
     except (EOFError, zlib.error) as error:
         raise ValueError(str(error)) from error
-    parsed_content = None if content is None else json.loads(content)
+    parsed_content = None if content is None else json_value(content)
     if content is None or (isinstance(parsed_content, dict) and _SUM in parsed_content):
         raise ValueError("it was changed after it was written: its checksum does not match")
     if not isinstance(parsed_content, dict):

@@ -2,9 +2,11 @@
 
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -18,8 +20,8 @@ from raison.progress import Advance, Report, progress_bar
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
 _CODE = "from raison.jobs.workers import main; main()"
 _DONE, _FAILED = b"+", b"!"
-PATIENCE = 20.0
-"""Seconds that an interrupted process gets to finish writing."""
+PROMPT, PATIENCE = 3.0, 20.0
+"""Seconds until an interrupt is passed on to the processes, and those that they then get to finish writing."""
 
 
 def packed(work: Work) -> bytes:
@@ -115,13 +117,32 @@ def _joined(threads: list[threading.Thread], processes: "list[subprocess.Popen[b
             thread.start()
         for thread in threads:
             thread.join()
+    except BaseException:
+        _interrupted(processes)
+        raise
     finally:
         for process in processes:
-            try:
-                process.wait(PATIENCE)
-            except subprocess.TimeoutExpired:
-                process.terminate()
-                process.wait()
+            process.wait()
+
+
+def _interrupted(processes: "list[subprocess.Popen[bytes]]") -> None:
+    """A terminal interrupts all processes; a signal to this one alone is passed on. Whoever takes long is stopped."""
+    if not _all_ended(processes, PROMPT) and os.name == "posix":
+        for process in processes:
+            process.send_signal(signal.SIGINT)
+    if not _all_ended(processes, PATIENCE):
+        for process in processes:
+            process.terminate()
+
+
+def _all_ended(processes: "list[subprocess.Popen[bytes]]", seconds: float) -> bool:
+    """Whether all have ended within some seconds."""
+    end = time.monotonic() + seconds
+    with suppress(subprocess.TimeoutExpired):
+        for process in processes:
+            process.wait(max(0.0, end - time.monotonic()))
+        return True
+    return False
 
 
 def _number(text: str | None, default: int) -> int:

@@ -1,6 +1,5 @@
 """A run's explanations on disk: read on access, with an index of 8 bytes per text."""
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import overload
 
@@ -8,7 +7,7 @@ import numpy as np
 
 from raison.core.errors import DataError
 from raison.core.results.explanation import Explanation
-from raison.core.settings.reading import Fields
+from raison.core.settings.reading import Fields, json_value
 from raison.jobs.store import RecordStore, StoredLine
 from raison.runs.headers import TEXTS
 from raison.runs.record_validation import check_key
@@ -81,7 +80,7 @@ def _keys(line: StoredLine) -> tuple[str, int, int] | None:
         record = line.parsed()
     else:
         try:
-            record = json.loads(head + b"}")
+            record = json_value(head + b"}")
         except ValueError:
             return None
     if record is None:

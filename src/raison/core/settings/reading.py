@@ -156,11 +156,19 @@ class Fields:
         return tuple(read)
 
 
+def json_value(text: str | bytes, **how: Any) -> Any:
+    """`json.loads`. Raises ValueError, also for values that nest too deeply."""
+    try:
+        return json.loads(text, **how)
+    except RecursionError:
+        raise ValueError("its values nest too deeply") from None
+
+
 def parse(text: str, what: str) -> dict[str, Any]:
     """A JSON object. Raises DataError."""
     try:
-        data = json.loads(text)
-    except (ValueError, TypeError, RecursionError) as error:
+        data = json_value(text)
+    except (ValueError, TypeError) as error:
         raise DataError(f"not {what}: not JSON ({error}).") from None
     if not isinstance(data, dict):
         raise DataError(f"not {what}: expected a JSON object.")

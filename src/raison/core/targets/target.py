@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import get_args
 
 import torch
@@ -170,12 +171,20 @@ def _class_index(item: object, classes: tuple[str, ...]) -> int:
         if lowered.count(item.lower()) == 1:
             return lowered.index(item.lower())
         raise UnknownNameError("label", item, classes)
-    if not isinstance(item, int) or isinstance(item, bool):
+    if not isinstance(item, Integral) or isinstance(item, bool):
         raise InputError(f"target {item!r:.60} is not a class: give a label, its number, or a pair (this, not that).")
-    if not 0 <= item < len(classes):
+    number = int(item)
+    if str(number) in classes and (number >= len(classes) or classes[number] != str(number)):
+        raise InputError(
+            f"target {number} is a label's name here, and numbers count the labels from 0: give the label as a string, "
+            f"'{number}'."
+        )
+    if not 0 <= number < len(classes):
         if len(classes) == 1:
             raise InputError(
-                f"class {item} does not exist: the model has one output, '{classes[0]}'; leave target out."
+                f"class {number} does not exist: the model has one output, '{classes[0]}'; leave target out."
             )
-        raise InputError(f"class {item} does not exist: the model has {len(classes)} classes, 0 to {len(classes) - 1}.")
-    return item
+        raise InputError(
+            f"class {number} does not exist: the model has {len(classes)} classes, 0 to {len(classes) - 1}."
+        )
+    return number

@@ -10,6 +10,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from raison.core.errors import DataError, LoadError
+from raison.core.settings.reading import json_value
 from raison.jobs import disk
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def read_card(folder: Path, build: Callable[[dict[str, Any]], C], lacking: str, 
     """
     path = folder / FILE
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json_value(path.read_text(encoding="utf-8"))
         if content.pop("schema") > SCHEMA:
             raise LoadError(f"{path} was written by a newer version of raison: upgrade raison.")
         return build(content)

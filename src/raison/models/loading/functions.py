@@ -39,6 +39,8 @@ class Agreement:
                 raise InputError(f"{name} cannot be {value!r:.40}: give a whole number of at least 1.")
         if isinstance(self.classes, str):
             raise InputError(f"classes is the string '{self.classes:.40}': give a list, such as ['no', 'yes'].")
+        if isinstance(self.classes, set | frozenset):
+            raise InputError("classes is a set, which has no order: give a list in the order of the columns.")
 
     @property
     def given(self) -> tuple[str, ...]:

@@ -284,7 +284,10 @@ def _check_alone(tokenizer: Tokenizer | None, place: _Placement) -> None:
 def _check_here(agreed: Agreement, served: str | Served | None) -> None:
     """InputError for arguments that belong to a server or a function."""
     if served is not None:
-        raise InputError("served= names a model on a server: give the server's address (http://host:port/v1) first.")
+        raise InputError(
+            "served= and limits of requests, tokens and cost are for a model on a server: give the server's address "
+            "(http://host:port/v1), or leave them out."
+        )
     if agreed.given:
         raise InputError(f"{', '.join(agreed.given)} apply to functions only, and this is a model: leave them out.")
 

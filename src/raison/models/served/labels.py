@@ -13,6 +13,8 @@ from raison.models.served.server import Answer, Server
 
 NORMAL = 1.959964
 """The 97.5th percentile, for intervals of 95 %."""
+IMPOSSIBLE = -9999.0
+"""What servers write in place of the log-probability minus infinity, which JSON does not have."""
 _SHORT = 3
 """Number of characters of a label word per token that a sample may have, and the number of additional tokens."""
 
@@ -130,7 +132,9 @@ class LabelReader:
 
     async def _next(self, step: TokenStep, frame: Answer, prompt: str, repeat: int) -> LabelReading:
         """From the likeliest tokens; a label that is none of them is asked for, or bounded by the last of them."""
-        logprobs = [self._among(label, step.top) for label in self.labels]
+        # A token that cannot follow is as good as absent.
+        top = [token for token in step.top if token.logprob > IMPOSSIBLE]
+        logprobs = [self._among(label, top) for label in self.labels]
         missing = [number for number, value in enumerate(logprobs) if value is None]
         if self.tier == "scored":
             for number in missing:
@@ -160,7 +164,8 @@ class LabelReader:
             matching = [t for t in matching if not any(other.startswith(t.text) for other in others)]
         if not matching:
             return None
-        return math.log(sum(math.exp(token.logprob) for token in matching))
+        highest = max(token.logprob for token in matching)
+        return highest + math.log(sum(math.exp(token.logprob - highest) for token in matching))
 
     async def _sampled(self, frame: Answer, prompt: str, repeat: int) -> LabelReading:
         """Shares of the sampled answers that begin with a label word, of those that begin with any."""
@@ -188,8 +193,13 @@ class LabelReader:
 
 
 def _shares(scores: Sequence[float]) -> tuple[float, ...]:
-    """Softmax."""
+    """Softmax. Raises AnswerError where nothing is possible."""
     highest = max(scores)
+    if highest <= IMPOSSIBLE:
+        raise AnswerError(
+            "the server says that none of the label words can follow the prompt: use label words that the model would "
+            "write there."
+        )
     parts = [math.exp(score - highest) for score in scores]
     return tuple(part / sum(parts) for part in parts)
 

@@ -1,13 +1,16 @@
 """Requests to one server: repeated where it is busy, given up where it refuses, never sent on to another host."""
 
 import asyncio
-import json
+import math
 import random
+import time
 import weakref
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from raison.core.errors import AnswerError, RefusedError, ServerError, UnfitRequestError
+from raison.core.settings.reading import json_value
 from raison.models.served.address import KEYS, Address
 
 try:
@@ -28,6 +31,9 @@ UNFIT = (400, 413, 422)
 """Statuses about the content of a request: the server may still answer others."""
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 60.0
+"""In seconds, unless the server asks for a longer one."""
+LONGEST_ASKED = 600.0
+"""The longest pause that a server may ask for; for more than that, nothing waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +51,7 @@ class Transport:
     def __init__(self, address: Address, timeout: float, attempts: int, connections: int) -> None:
         self.address = address
         self._attempts = attempts
+        self._seconds = timeout
         self._timeout = httpx2.Timeout(timeout, connect=min(timeout, 10.0))
         self._connections = httpx2.Limits(max_connections=connections, max_keepalive_connections=connections)
         self._client: httpx2.AsyncClient | None = None
@@ -69,6 +76,10 @@ class Transport:
             except _FailedError as failed:
                 why = failed.why
                 statuses.append(failed.status)
+                if failed.pause > LONGEST_ASKED:
+                    raise ServerError(
+                        f"{self.address.base} asks to wait {failed.pause:,.0f} seconds ({why}): try again then."
+                    ) from None
                 if attempt + 1 < self._attempts:
                     await asyncio.sleep(self._pause(attempt, failed.pause))
         tried = "once" if self._attempts == 1 else f"{self._attempts} times"
@@ -84,14 +95,20 @@ class Transport:
     def _pause(self, attempt: int, requested: float) -> float:
         """Twice as long after each failure, not the same for all requests, and at least what the server asks for."""
         backoff = FIRST_PAUSE * 2**attempt * self._draws.uniform(0.5, 1.0)
-        return min(LONGEST_PAUSE, max(backoff, requested))
+        return max(min(LONGEST_PAUSE, backoff), requested)
 
     async def _once(self, path: str, body: dict[str, Any] | None) -> Any:
         client = self._connected()
         method = "GET" if body is None else "POST"
         try:
-            async with client.stream(method, path, json=body, headers=self.address.headers()) as answer:
+            # httpx's own limit starts anew with every byte.
+            async with (
+                asyncio.timeout(self._seconds),
+                client.stream(method, path, json=body, headers=self.address.headers()) as answer,
+            ):
                 content = await self._read(answer)
+        except TimeoutError:
+            raise _FailedError(f"no complete answer within {self._seconds:g} seconds") from None
         except httpx2.HTTPError as error:
             # The original holds the request with its headers.
             raise _FailedError(f"{type(error).__name__} {error}".strip()) from None
@@ -134,14 +151,14 @@ class Transport:
             refused = UnfitRequestError if status in UNFIT else RefusedError
             raise refused(status, f"{self.address.base} refuses the request (status {status}{self._said(content)}).")
         try:
-            return json.loads(content)
+            return json_value(content)
         except ValueError:
             raise _FailedError("an answer that is not JSON") from None
 
     def _said(self, content: bytes) -> str:
         """The server's own words on what is wrong."""
         try:
-            body: Any = json.loads(content)
+            body: Any = json_value(content)
             error = body.get("error", body) if isinstance(body, dict) else body
             message = error.get("message", "") if isinstance(error, dict) else error
         except ValueError:
@@ -160,5 +177,14 @@ def _close(client: "httpx2.AsyncClient", loop: asyncio.AbstractEventLoop) -> Non
 
 
 def _asked_pause(header: str | None) -> float:
-    """Seconds from a Retry-After header; 0 for a date, which few servers send."""
-    return float(header) if header is not None and header.strip().isdigit() else 0.0
+    """Seconds from a Retry-After header, which holds them or a date; 0 for anything else."""
+    if header is None:
+        return 0.0
+    try:
+        seconds = float(header)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(header).timestamp() - time.time()
+        except ValueError:
+            return 0.0
+    return max(0.0, seconds) if math.isfinite(seconds) else 0.0

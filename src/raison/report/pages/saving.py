@@ -7,7 +7,7 @@ from raison.core.errors import InputError
 from raison.core.results.citations import Citations
 from raison.core.results.explanation import Explanation
 from raison.core.settings.reading import dump
-from raison.jobs.store import write_whole
+from raison.jobs.disk import write_named
 from raison.report.explanations.drawing import svg
 from raison.report.explanations.html import page
 from raison.report.figures.scores import png
@@ -24,7 +24,7 @@ def save(e: Explained | Citations | Sequence[Explanation], path: str | Path) -> 
     target="each", become one .html or .json. Raises InputError for another ending.
     """
     file = Path(path)
-    write_whole(file, content_of(e, file.suffix.lower(), file.name))
+    write_named(file, content_of(e, file.suffix.lower(), file.name))
     return file
 
 

@@ -13,7 +13,7 @@ from raison.core.inputs.unit import PART, segments
 from raison.core.results.citations import Citations
 from raison.core.results.explanation import SCHEMA, Explanation
 from raison.core.results.generation import OTHER, GenerationExplanation
-from raison.core.settings.reading import dump
+from raison.core.settings.reading import dump, json_value, parse
 from raison.data.streams import Item
 
 Record = dict[str, Any]
@@ -121,7 +121,7 @@ def result_of(record: Mapping[str, Any]) -> Explanation | GenerationExplanation 
     """The result of a row; for generative models the complete result, if the row has it. Raises DataError."""
     if record["written"] is None:
         return explanation_of(record)
-    values = json.loads(record["written"]) | {"seconds": record["seconds"]}
+    values = parse(record["written"], "a result") | {"seconds": record["seconds"]}
     return Citations.from_dict(values) if "statements" in values else GenerationExplanation.from_dict(values)
 
 
@@ -174,7 +174,7 @@ def explanation_of(record: Mapping[str, Any]) -> Explanation:
     """The explanation of a row. Raises DataError."""
     try:
         values = {name: value for name, value in record.items() if name not in _OWN}
-        values |= {name: None if record[name] is None else json.loads(record[name]) for name in _AS_JSON}
+        values |= {name: None if record[name] is None else json_value(record[name]) for name in _AS_JSON}
         # Files of older versions have no column for a third text.
         texts = [one for one in (record["text"], record["second"], record.get("third")) if one is not None]
         text = texts[0] if len(texts) == 1 else texts

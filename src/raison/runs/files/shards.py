@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from raison.core.errors import DataError
+from raison.core.settings.reading import json_value
 from raison.jobs import disk
 from raison.runs.files.flat_records import COLUMNS, UNITS, Record
 from raison.text.halves import without_halves
@@ -48,7 +49,7 @@ def read(path: Path, columns: Sequence[str] | None = None) -> Iterator[Record]:
             return
         with path.open(encoding="utf-8") as file:
             for line in file:
-                row = json.loads(line)
+                row = json_value(line)
                 yield row if columns is None else {name: row[name] for name in columns}
     except (OSError, ValueError, KeyError) as error:
         raise DataError(f"cannot read {path}: {error}.") from None

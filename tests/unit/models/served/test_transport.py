@@ -3,6 +3,8 @@
 import json
 import pickle
 import time
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from functools import partial
 from pathlib import Path
 
@@ -67,9 +69,59 @@ def test_a_text_at_which_it_crashes_is_named() -> None:
 def test_a_late_answer_is_not_waited_for() -> None:
     with running(Fake(faults=["late"] * 2)) as fake:
         started = time.monotonic()
-        with pytest.raises(ServerError, match="Timeout"):
+        with pytest.raises(ServerError, match=r"Timeout|no complete answer within 0\.1 seconds"):
             raison.load(fake.base, prompt="sentiment", served=raison.Served(timeout=0.1, attempts=2))
         assert time.monotonic() - started < 1.0
+
+
+def test_one_that_drips_is_not_waited_for_either() -> None:
+    with running(Fake()) as fake:
+        model = raison.load(fake.base, prompt="sentiment", served=raison.Served(timeout=0.2, attempts=2), concurrency=1)
+        fake.faults += ["drip"] * 2
+        started = time.monotonic()
+        with pytest.raises(ServerError, match=r"tried 2 times: no complete answer within 0\.2 seconds"):
+            raison.explain(model, TEXT, method="occlusion", progress=False)
+        assert time.monotonic() - started < 3.0
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        (None, 0.0), ("3", 3.0), (" 1.5 ", 1.5), ("-4", 0.0), ("nan", 0.0), ("soon", 0.0),
+        (format_datetime(datetime.now(UTC) + timedelta(days=1), usegmt=True), 86_400.0),
+    ],
+)  # fmt: skip
+def test_a_server_s_pause_is_read_in_every_form(header: str | None, seconds: float) -> None:
+    assert transport._asked_pause(header) == pytest.approx(seconds, abs=600.0 if seconds > 100 else 1e-9)
+
+
+def test_a_pause_is_at_least_what_the_server_asks_for() -> None:
+    sender = transport.Transport(Address("http://127.0.0.1:9/v1"), 1.0, 2, 1)
+    assert sender._pause(0, 300.0) == 300.0
+    assert sender._pause(30, 0.0) == transport.LONGEST_PAUSE
+
+
+def test_a_server_that_asks_for_an_hour_is_not_waited_for() -> None:
+    with running(Fake(retry_after="3600")) as fake:
+        model = raison.load(fake.base, prompt="sentiment")
+        fake.faults += ["429"]
+        with pytest.raises(ServerError, match="asks to wait 3,600 seconds"):
+            raison.explain(model, TEXT, method="occlusion", progress=False)
+
+
+def test_a_label_that_cannot_follow_has_no_probability() -> None:
+    with running(Fake(top=5, features={"completions"}, impossible={" great"})) as fake:
+        e = explained(fake)
+    assert dict(zip(e.classes, e.probabilities, strict=True))[e.classes[1]] == 0.0
+    assert e.scores == (0.0,) * len(e.units)
+
+
+def test_labels_that_cannot_follow_at_all_are_an_error_of_one_line() -> None:
+    with (
+        running(Fake(impossible={" great", " terrible"})) as fake,
+        pytest.raises(AnswerError, match="use label words that the model would"),
+    ):
+        explained(fake)
 
 
 @pytest.mark.parametrize(

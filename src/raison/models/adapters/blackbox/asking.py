@@ -119,13 +119,28 @@ class Asking:
     def _numbers(self, returned: Any) -> Float[np.ndarray, "..."]:
         if isinstance(returned, torch.Tensor):
             returned = returned.detach().cpu().double().numpy()
+        order = self._order(returned)
         try:
-            return np.asarray(returned, dtype=np.float64)
+            numbers = np.asarray(returned, dtype=np.float64)
+            return numbers if order is None else numbers[:, order]
         except (TypeError, ValueError):
             raise AnswerError(
                 f"{self.name} returned a {type(returned).__name__} that is not an array of numbers ({returned!r:.60}): "
                 "return one row of numbers per text."
             ) from None
+
+    def _order(self, returned: Any) -> list[int] | None:
+        """Where a data frame has the column of each class, if its columns have the classes' names; None by position."""
+        columns = getattr(returned, "columns", None)
+        names = [] if columns is None else [str(name) for name in columns]
+        if not set(names) & set(self.classes):
+            return None
+        if sorted(names) != sorted(self.classes):
+            raise AnswerError(
+                f"{self.name} returned a data frame with the columns {', '.join(names):.80}, and the classes are "
+                f"{', '.join(self.classes):.80}: name all columns like the classes, or return an array."
+            )
+        return [names.index(name) for name in self.classes]
 
     def _check_shares(self, batch: Sequence[Text], numbers: Answers) -> None:
         """AnswerError unless all are probabilities, and each text's sum to 1 where one of several classes is true."""

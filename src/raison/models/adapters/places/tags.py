@@ -213,6 +213,8 @@ class Tagging(Choosing):
             this, that = what if isinstance(what, tuple) else (what, None)
             index.append(self._names.index(predicted) if this is None else self._number(this))
             against.append(None if that is None else self._number(that))
+            if index[-1] == against[-1]:
+                raise InputError(f"both tags are {self._names[index[-1]]}: name two different ones.")
             chosen.append(where)
             start, end = _trimmed(whole, where)
             places.append(Place("entity", start, end, whole[start:end], predicted))
@@ -246,6 +248,11 @@ class Tagging(Choosing):
                 f"target {spec!r:.60} is not an entity: give (start, end) in characters, or (start, end, tag)."
             )
         start, end = spec[:2]
+        if not 0 <= start < end <= len(whole):
+            raise InputError(
+                f"target {spec!r:.60} is not a span of {whole!r:.60}, which has {len(whole)} characters: give (start, "
+                "end) within it."
+            )
         for entity in self._finder.entities(words):
             # As it was found, with tokens that have no character of their own.
             if _trimmed(whole, entity.words) == (start, end):
