@@ -77,7 +77,7 @@ class KindWork(Protocol):
         """All jobs, done or not; records go to the files of a shard."""
 
     def begin(self, examined: Any, folder: Path, sources: Sequence[Path]) -> None:
-        """Write what must precede the first job; called by one process at a time, again on every resume."""
+        """Take over the sources' records, if there are sources: by one process at a time, again on every resume."""
 
     def estimate(self, examined: Any) -> EstimateTable: ...
 

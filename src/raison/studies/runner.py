@@ -121,5 +121,6 @@ class _Studied:
                     begin_study(self.folder, kind.folder, examined.header, study.text)
                     if examined.labels:
                         write_labels(self.folder, examined.labels, {})
-                    kind.work.begin(examined, self.folder, self.sources)
+                    if self.sources:
+                        kind.work.begin(examined, self.folder, self.sources)
             yield lambda: kind.work.jobs(examined, self.folder, shard.file)

@@ -241,8 +241,6 @@ def _number(model: LanguageModel) -> str:
 
 def begin(examined: Examined, folder: Path, sources: Sequence[Path]) -> None:
     """Take over rows of comparisons, and records of randomised blocks and attacks."""
-    if not sources:
-        return
     for name, header in examined.parts.items():
         take_over(open_run(header, folder / name), runs_in(sources))
     _bench(examined, folder).take_over(sources)

@@ -110,7 +110,7 @@ def examine(study: Study, limit: int | None = None, sources: Sequence[Path] = ()
 def begin(examined: Examined, folder: Path, sources: Sequence[Path]) -> None:
     """Write every run's header, and the reused rows."""
     spec = examined.study.spec
-    for run in spec.grid.wanted if sources else ():
+    for run in spec.grid.wanted:
         there = open_run(examined.parts[run.name], folder / run.name)
         take_over(there, runs_in(sources), examined.header["models"][run.model], agreement=spec.agreement)
 

@@ -145,8 +145,7 @@ def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = (
 
 def begin(examined: Examined, folder: Path, sources: Sequence[Path]) -> None:
     """Take over records."""
-    if sources:
-        _origins(examined).take_over(store_of(folder), sources)
+    _origins(examined).take_over(store_of(folder), sources)
 
 
 def _origins(examined: Examined) -> Origins:

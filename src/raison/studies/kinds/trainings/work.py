@@ -126,8 +126,7 @@ def _reasons(spec: Trainings, task: Task, data: Mapping[str, TaskData], model: L
 
 def begin(examined: Examined, folder: Path, sources: Sequence[Path]) -> None:
     """Take over records."""
-    if sources:
-        examined.origins.take_over(store_of(folder), sources)
+    examined.origins.take_over(store_of(folder), sources)
 
 
 def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job]:

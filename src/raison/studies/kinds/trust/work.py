@@ -101,7 +101,7 @@ def _entry(study: Study, model: LanguageModel, run: GridRun, data: Dataset) -> d
 
 def begin(examined: Examined, folder: Path, sources: Sequence[Path]) -> None:
     """Take over records."""
-    for bench in _benches(examined, folder) if sources else ():
+    for bench in _benches(examined, folder):
         bench.take_over(sources)
 
 
