@@ -1,6 +1,5 @@
 """The input of a method: a model, a batch of texts, a target and a removal."""
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -15,6 +14,7 @@ from raison.core.capabilities.embeddings import Path, WordEmbeddings
 from raison.core.capabilities.passes import Passes
 from raison.core.capabilities.step_logits import StepLogits
 from raison.core.dims import Embeddings
+from raison.core.draws import generator_for
 from raison.core.errors import NonFiniteError
 from raison.core.inputs.encoding import Encoding
 from raison.core.internals.attention import AttentionPath, AttentionSite, AttentionSlopes
@@ -106,9 +106,7 @@ class Problem:
 
     def generators(self, method: str) -> list[np.random.Generator]:
         """A generator per text that depends on the seed, the method's name and the text, and on nothing else."""
-        seeds = [repr((self.seed, method, text)).encode() for text in self.encoding.texts]
-        digests = [hashlib.blake2b(seed, digest_size=16).digest() for seed in seeds]
-        return [np.random.default_rng(int.from_bytes(digest, "little")) for digest in digests]
+        return [generator_for(self.seed, method, text) for text in self.encoding.texts]
 
     def values(self, keeps: Sequence[Bool[Tensor, "_masks _units"]]) -> list[Float[Tensor, " _masks"]]:
         """The target's value of each text under each of its keeps, one tensor per text, in float64.

@@ -1,12 +1,12 @@
 """Infidelity: do the scores of removed units sum to the effect of removing them?"""
 
-import hashlib
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float
 
+from raison.core.draws import generator_for
 from raison.core.errors import InputError
 from raison.core.metric import Evidence, KeepRows, Metric, Need
 from raison.core.results.explanation import Explanation
@@ -68,8 +68,7 @@ def _factor(predicted: Float[np.ndarray, " masks"], changes: Float[np.ndarray, "
 def _removed(explanation: Explanation, samples: int) -> KeepRows:
     """Which units go, by draw; more samples continue the same sequence of draws."""
     spans = [(unit.start, unit.end, unit.segment) for unit in explanation.units]
-    digest = hashlib.blake2b(repr((explanation.text, spans)).encode(), digest_size=16).digest()
-    rng = np.random.default_rng(int.from_bytes(digest, "little"))
+    rng = generator_for(explanation.text, spans)
     removed = np.zeros((samples, len(spans)), dtype=bool)
     for row in removed:
         row[rng.permutation(len(spans))[: rng.integers(1, len(spans) + 1)]] = True

@@ -1,12 +1,12 @@
 """Linear datamodeling score: do sums of scores predict the likelihood of the output after random removals?"""
 
-import hashlib
 import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from raison.core.draws import generator_for
 from raison.core.errors import InputError
 from raison.core.metric import Evidence, KeepRows, Metric, Need
 from raison.core.results.explanation import Explanation
@@ -46,9 +46,7 @@ class LinearDatamodelingScore(Metric):
 
     def keeps(self, explanation: Explanation) -> dict[str, KeepRows]:
         spans = [(unit.start, unit.end, unit.segment) for unit in explanation.units]
-        name = repr((explanation.text, spans, self.keep, "linear_datamodeling_score"))
-        digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-        rng = np.random.default_rng(int.from_bytes(digest, "little"))
+        rng = generator_for(explanation.text, spans, self.keep, "linear_datamodeling_score")
         return {self.removal or explanation.removal: rng.random((self.samples, len(spans))) < self.keep}
 
     def measure(self, explanation: Explanation, evidence: Evidence) -> float:

@@ -1,17 +1,15 @@
 """Adversarial examples for explanations, in embedding space: the same prediction with another explanation."""
 
-import hashlib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
-import numpy as np
 import torch
 
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capabilities.passes import Passes
+from raison.core.draws import generator_for
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.inputs.parts import Given
-from raison.core.inputs.unit import Text
 from raison.core.method import Method, Property
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
@@ -126,7 +124,8 @@ def _attacked_at_once(job: AlikeAttacks, counts: dict[AttackedText, int]) -> lis
     attacked = descend(start, steps)
     sizes = attacked.change.abs().flatten(1).amax(1).cpu()
     seed = job.batch.settings.seed
-    rngs = [_rng(seed, job.batch.encoding.texts[row.text]) for row in job.rows]
+    # The same random changes for all methods and objectives.
+    rngs = [generator_for(seed, "noise", job.batch.encoding.texts[row.text]) for row in job.rows]
     control = disturb(start, job.plan, sizes, rngs)
     records = []
     original_values = start.predicted.value(start.predicted.logits)
@@ -212,12 +211,6 @@ def _portions(batch: Batch, method: Method, rows: Sequence[AttackedText]) -> lis
         portions.append(tuple(left[:size]))
         left = left[size:]
     return portions
-
-
-def _rng(seed: int, text: Text) -> np.random.Generator:
-    """For a text's random changes: the same for all methods and objectives."""
-    digest = hashlib.blake2b(repr((seed, "noise", text)).encode(), digest_size=16).digest()
-    return np.random.default_rng(int.from_bytes(digest, "little"))
 
 
 # As in randomisation.without_parameters, the reasons are part of headers.

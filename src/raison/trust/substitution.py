@@ -3,15 +3,14 @@
 Not in the thesis, whose attack needs gradients of the explanation and yields embeddings that are not words.
 """
 
-import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from raison.core.draws import generator_for
 from raison.core.errors import InputError, UnsupportedError
-from raison.core.inputs.parts import Given, again, plain
-from raison.core.inputs.unit import Text
+from raison.core.inputs.parts import Given, again
 from raison.core.method import Method
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
@@ -137,7 +136,7 @@ def kept_tries(model: LanguageModel, texts: Sequence[Given], settings: Settings,
     """
     search = _Search(model, prepare(model, texts, settings), Neighbours.of(model), plan)
     return [
-        len(search.tries(number, search.start(number), _Changed(text), _rng(plan.seed, plain(text))))
+        len(search.tries(number, search.start(number), _Changed(text), search.rng(number)))
         for number, text in enumerate(search.batch.encoding.asked)
     ]
 
@@ -168,7 +167,7 @@ class _Search:
         scores = np.array(before.scores)
         first = _Attempt(before, float(explained_values(start)[0]), float(scores[top_units(scores, k)].sum()), 0.0, ())
         best, held = first, False
-        rng = _rng(self.plan.seed, self.batch.encoding.texts[text])
+        rng = self.rng(text)
         for _ in range(self.plan.swaps):
             tried = self._round(text, start, method, best, rng)
             held |= bool(tried)
@@ -230,6 +229,10 @@ class _Search:
             if same[row] and unchanged_shape(current, batch.encoding, row)
         ]
 
+    def rng(self, text: int) -> np.random.Generator:
+        """For a text's tries: the same for all methods."""
+        return generator_for(self.plan.seed, "substitution", self.batch.encoding.texts[text])
+
     def start(self, text: int) -> Batch:
         """The original text alone."""
         return self._prepare(text, [self.batch.encoding.asked[text]])
@@ -247,8 +250,3 @@ def _judged(first: _Attempt, attempt: _Attempt, k: int) -> _Attempt:
     original, changed = np.array(first.explanation.scores), np.array(attempt.explanation.scores)
     total = float(changed[top_units(original, k)].sum())
     return replace(attempt, sum=total, rank_change=rank_change(original, changed, k))
-
-
-def _rng(seed: int, text: Text) -> np.random.Generator:
-    digest = hashlib.blake2b(repr((seed, "substitution", text)).encode(), digest_size=16).digest()
-    return np.random.default_rng(int.from_bytes(digest, "little"))

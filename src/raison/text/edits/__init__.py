@@ -1,21 +1,20 @@
 """Harmless edits of a text: case, contractions, synonyms, a sentence without content."""
 
-import hashlib
 import tomllib
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import regex
 
+from raison.core.draws import generator_for
 from raison.core.errors import InputError, UnknownNameError
 from raison.core.inputs.unit import Text, joined, segments
 from raison.text.edits.edited import Edited
 from raison.text.segment import Span, word_spans
 
-__all__ = ["EDITS", "ORDER", "Edited", "check_edits", "drawn", "edit"]
+__all__ = ["EDITS", "ORDER", "Edited", "check_edits", "edit"]
 
 ORDER = "order"
 """The edit of a prompt that swaps two of its sources, see raison.text.edits.sources. It does not apply to texts."""
@@ -40,7 +39,7 @@ def edit(name: str, text: Text) -> Edited | None:
     for number, string in enumerate(strings):
         changes = list(EDITS[name](string)) if string.strip() and name != ORDER else []
         if changes:
-            (start, end), written = changes[drawn(name, text).integers(len(changes))]
+            (start, end), written = changes[generator_for(name, text).integers(len(changes))]
             edited = [*strings[:number], string[:start] + written + string[end:], *strings[number + 1 :]]
             return Edited(joined(text, edited), number, (start, end), (start, start + len(written)))
     return None
@@ -104,12 +103,6 @@ EDITS: dict[str, Callable[[str], Iterator[Change]]] = {
     "neutral": _neutral,
 }
 """By name, functions that return all changes of one string."""
-
-
-def drawn(name: str, text: Text) -> np.random.Generator:
-    """Draws for an edit, which depend only on its name and the text."""
-    digest = hashlib.blake2b(repr((name, text)).encode(), digest_size=16).digest()
-    return np.random.default_rng(int.from_bytes(digest, "little"))
 
 
 def _is_spaced(string: str) -> bool:

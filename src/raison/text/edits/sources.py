@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from raison.text.edits import ORDER, drawn, edit
+from raison.core.draws import generator_for
+from raison.text.edits import ORDER, edit
 from raison.text.sourced import SourcePlace
 
 
@@ -22,7 +23,7 @@ def edit_sources(name: str, text: str, places: Sequence[SourcePlace]) -> EditedS
     Which sources are edited depends only on the text. "order" exchanges two sources with their labels; any other edit
     is one of raison.text.edits, made in one source. Raises UnknownNameError.
     """
-    order = drawn(f"{name} sources", text).permutation(len(places)).tolist()
+    order = generator_for(f"{name} sources", text).permutation(len(places)).tolist()
     if name == ORDER:
         return None if len(places) < 2 else _exchanged(text, places, *sorted(order[:2]))
     for number in order:
