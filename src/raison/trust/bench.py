@@ -14,7 +14,7 @@ from raison.jobs.origins import Origins
 from raison.progress import Told
 from raison.trust.origins import origins_of
 from raison.trust.records import Attacked, BlockSimilarity, Substituted
-from raison.trust.results import ATTACKS, SIMILARITIES, SUBSTITUTIONS, TrustHead, TrustRun, plain, read_run, store_of
+from raison.trust.results import ATTACKS, SIMILARITIES, SUBSTITUTIONS, TrustHead, TrustRun, read_run, store_of
 from raison.trust.trial import TrustTrial
 from raison.trust.works import TrustRequest, Work, Works
 
@@ -111,7 +111,7 @@ class Bench:
     ) -> None:
         store, origins = store_of(self.folder, self.entry.name, name, self.shard), self.origins[name]
         for records in parts:
-            store.append(origins.stamped(plain(record)) for record in records)
+            store.append(origins.stamped(record.to_dict()) for record in records)
             advance(len(records))
 
     def _kept(self, parts: Iterable[list[Substituted]]) -> Iterator[list[Attacked]]:

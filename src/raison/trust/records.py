@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 
 from raison.core.results.explanation import Explanation
+from raison.core.settings.reading import plain_values
 
 Order = Literal["cascading", "independent"]
 Objective = Literal["unconstrained", "constrained"]
@@ -53,8 +54,8 @@ class BlockSimilarity:
         return SimilarityKey(self.method, self.order, self.blocks, self.draw, self.text)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, NaN included; the store writes it as None."""
-        return asdict(self)
+        """Plain JSON values; NaN becomes None."""
+        return plain_values(asdict(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +86,8 @@ class Attacked:
         return AttackKey(self.method, self.attack, self.objective, self.text)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return asdict(self)
+        """Plain JSON values; NaN becomes None."""
+        return plain_values(asdict(self))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 from raison.core.errors import DataError
 from raison.core.results.explanation import Explanation
-from raison.core.settings.reading import Fields, plain_values
+from raison.core.settings.reading import Fields
 from raison.core.settings.tables import read_written
 from raison.jobs.store import RecordStore
 from raison.runs.headers import Count, check_folder
@@ -151,11 +151,6 @@ class TrustRun:
         variants = () if self.header.attacks is None else self.header.attacks.variants
         return {Variant(one.attack, one.objective): one.methods for one in variants}
 
-    @property
-    def attacked(self) -> tuple[str, ...]:
-        """All methods that are attacked in some way."""
-        return tuple(dict.fromkeys(method for methods in self.variants.values() for method in methods))
-
     def wanted_similarities(self) -> Iterator[SimilarityKey]:
         """The keys of all similarities of the finished run."""
         if (table := self.header.randomisation) is None:
@@ -222,12 +217,6 @@ def substituted(folder: Path, run: TrustRun, method: str) -> Substituted | None:
     worst = max(replaced, key=lambda record: (record.rank_change, record.sum_change))
     line = known[method, worst.text]
     return Substituted(worst, Explanation.from_dict(line["before"]), Explanation.from_dict(line["after"]))
-
-
-def plain(record: BlockSimilarity | Attacked) -> dict[str, Any]:
-    """A record as plain JSON values: NaN becomes None."""
-    values: dict[str, Any] = plain_values(record.to_dict())
-    return values
 
 
 def _records(path: Path, make: Callable[[dict[str, Any]], R]) -> tuple[dict[Any, R], int]:

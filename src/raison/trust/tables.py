@@ -8,10 +8,9 @@ from typing import Literal, get_args
 import numpy as np
 
 from raison.core.results.scores import Summary
+from raison.numerics.measures.plausibility import mean_defined
 from raison.numerics.measures.randomisation import area
 from raison.numerics.statistics.bootstrap import mean_interval
-from raison.numerics.statistics.paired import Difference, difference
-from raison.numerics.statistics.paired import against as against_number
 from raison.trust.records import Attacked, AttackKey, Order, SimilarityKey
 from raison.trust.results import TrustRun, Variant
 
@@ -33,8 +32,8 @@ def at_blocks(run: TrustRun, method: str, order: Order, blocks: int, measure: Me
     for draw, text in product(range(table.draws), range(table.texts)) if table else ():
         record = run.similarities.get(SimilarityKey(method, order, blocks, draw, text))
         if record is not None:
-            draws.setdefault(text, []).append(_measured(record.spearman, record.kendall, record.overlap)[measure])
-    return {text: _mean(values) for text, values in draws.items()}
+            draws.setdefault(text, []).append(getattr(record, measure))
+    return {text: mean_defined(values) for text, values in draws.items()}
 
 
 def curve(run: TrustRun, method: str, order: Order, measure: Measure) -> tuple[Summary, ...]:
@@ -75,33 +74,7 @@ def summary(values: Iterable[float]) -> Summary:
     return Summary(*mean_interval(known), len(known))
 
 
-def paired(one: Values, other: Values) -> Difference:
-    """The first minus the second on the texts that both have."""
-    shared = sorted(one.keys() & other.keys())
-    first, second = (np.array([[values[text]] for text in shared], dtype=np.float64) for values in (one, other))
-    return difference(first.reshape(-1, 1), second.reshape(-1, 1))
-
-
-def against(values: Values, number: float) -> Difference:
-    """The mean minus a number."""
-    return against_number(np.array(list(values.values()), dtype=np.float64).reshape(-1, 1), number)
-
-
-def _measured(spearman: float, kendall: float, overlap: float) -> dict[Measure, float]:
-    return {"spearman": spearman, "kendall": kendall, "overlap": overlap}
-
-
 def _effect(record: Attacked, measure: Effect) -> float:
-    known: dict[Effect, float] = {
-        "rank_change": record.rank_change,
-        "sum_change": record.sum_change,
-        "probability_change": record.probability_change,
-        "absolute_probability_change": abs(record.probability_change),
-    }
-    return known[measure]
-
-
-def _mean(values: list[float]) -> float:
-    """The mean over the draws for which it is defined."""
-    known = [value for value in values if not math.isnan(value)]
-    return sum(known) / len(known) if known else math.nan
+    if measure == "absolute_probability_change":
+        return abs(record.probability_change)
+    return float(getattr(record, measure))

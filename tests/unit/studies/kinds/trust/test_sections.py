@@ -20,7 +20,7 @@ from raison.studies.kinds.trust.results import read as read_trust
 from raison.studies.kinds.trust.sections import area_tables, attack_tables, left_out, sections
 from raison.studies.reports import write
 from raison.trust.records import Attacked, BlockSimilarity
-from raison.trust.results import ATTACKS, SIMILARITIES, Variant, plain, store_of
+from raison.trust.results import ATTACKS, SIMILARITIES, Variant, store_of
 from raison.trust.tables import areas, at_blocks, curve, effects, held
 
 METHODS = ("saliency", "attention_rollout", "<ignores & all>")
@@ -95,7 +95,7 @@ def fill(folder: Path, axis: str = "model", data: tuple[str, ...] = ("sst",)) ->
     for run in header(axis, data)["runs"]:
         of = MODELS[run["model"]][0]
         store_of(folder, run["name"], SIMILARITIES).append(
-            plain(similarity(method, order, blocks, of, draw, text))
+            similarity(method, order, blocks, of, draw, text).to_dict()
             for method in METHODS
             for order in ("cascading", "independent")
             for blocks in range(1, of + 1)
@@ -103,13 +103,11 @@ def fill(folder: Path, axis: str = "model", data: tuple[str, ...] = ("sst",)) ->
             for text in range(TEXTS)
         )
         store_of(folder, run["name"], ATTACKS).append(
-            plain(
-                Attacked(
-                    method, attack, objective, text, 2,
-                    change * (method == "saliency") + 0.02 * rng.random(), 0.001 * change,
-                    0.3 * change * (objective == "unconstrained"), 500, text != 3,
-                )  # type: ignore[arg-type]
-            )
+            Attacked(
+                method, attack, objective, text, 2,
+                change * (method == "saliency") + 0.02 * rng.random(), 0.001 * change,
+                0.3 * change * (objective == "unconstrained"), 500, text != 3,
+            ).to_dict()  # type: ignore[arg-type]
             for method in ("saliency", STEADY)
             for attack, objectives in CHANGES.items()
             for objective, change in objectives.items()
