@@ -50,8 +50,7 @@ def citations_seen(body: Mapping[str, object]) -> dict[str, object]:
     fields.need(["citations"])
     fields.mapping("citations")
     shown = article(Citations.from_dict(dict(fields.data["citations"])))
-    values: dict[str, object] = plain_values(asdict(_painted(shown)))
-    return values
+    return plain_values(asdict(_painted(shown)))
 
 
 def _painted(shown: CitationsArticle) -> PaintedCitations:

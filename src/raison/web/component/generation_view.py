@@ -69,7 +69,7 @@ def output_seen(body: Mapping[str, object]) -> dict[str, object]:
     """
     e, other = _read(body), body.get("beside")
     remarks = () if other is None else tuple(_of_two(_read({"explanation": other}), e))
-    return _plain(_painted(output_layout(e), remarks))
+    return plain_values(asdict(_painted(output_layout(e), remarks)))
 
 
 def span_seen(body: Mapping[str, object]) -> dict[str, object]:
@@ -78,7 +78,7 @@ def span_seen(body: Mapping[str, object]) -> dict[str, object]:
     first, last = (_number(body, name, e) for name in ("first", "last"))
     if first > last:
         raise InputError(f"the span's first token, {first}, comes after its last, {last}: swap them.")
-    return _plain(span_state(output_layout(e), first, last))
+    return plain_values(asdict(span_state(output_layout(e), first, last)))
 
 
 def token_seen(body: Mapping[str, object]) -> dict[str, object]:
@@ -142,8 +142,3 @@ def _token(shown: OutputLayout, number: int, row: MatrixRow) -> PaintedToken:
     )
     place = (token.start - before, token.end - before)
     return PaintedToken(row.text, *place, row.against, row.probability, row.heading, cells)
-
-
-def _plain(painted: PaintedOutput | PromptColouring) -> dict[str, object]:
-    values: dict[str, object] = plain_values(asdict(painted))
-    return values

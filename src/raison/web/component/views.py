@@ -98,8 +98,7 @@ def seen(explanations: Sequence[Explanation]) -> dict[str, object]:
     of_two = (change, agreement, _targets) if len(explanations) == 2 else ()
     remarks = [*(remark(*explanations) for remark in of_two), told_apart]
     view = ComparedView(tuple(_painted(layout(e, shared)) for e in explanations), tuple(filter(None, remarks)))
-    values: dict[str, object] = plain_values(asdict(view))
-    return values
+    return plain_values(asdict(view))
 
 
 def change(first: Explanation, second: Explanation) -> str:

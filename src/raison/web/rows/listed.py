@@ -65,7 +65,7 @@ class Listed:
     def answer(self, ask: str, body: Mapping[str, object]) -> dict[str, object]:
         """What `GET /api/...` of the server answers of a run. Raises RaisonErrors."""
         if ask == "runs":
-            return _plain({"runs": [asdict(self.facts)]})
+            return plain_values({"runs": [asdict(self.facts)]})
         if ask not in _ANSWERS:
             raise UnknownNameError("question", ask, ["runs", *_ANSWERS])
         return _ANSWERS[ask](self, body)
@@ -81,11 +81,11 @@ class Listed:
         if not 1 <= cut.count <= LONGEST or cut.start < 0:
             raise InputError(f"a slice has 1 to {LONGEST} texts, from 0 on.")
         wanted = TextFilter(**{one.name: values[one.name] for one in fields(TextFilter) if one.name in values})
-        return _plain(asdict(slice_of(self._lines(body), wanted, cut)))
+        return plain_values(asdict(slice_of(self._lines(body), wanted, cut)))
 
     def strata(self, body: Mapping[str, object]) -> dict[str, object]:
         """How often the model is right, by label, prediction, length and confidence."""
-        return _plain({"slices": [asdict(one) for one in strata(self._lines(body))]})
+        return plain_values({"slices": [asdict(one) for one in strata(self._lines(body))]})
 
     def words(self, body: Mapping[str, object]) -> dict[str, object]:
         """The words of a row. Raises InputError for generated outputs, which have no classes."""
@@ -93,7 +93,7 @@ class Listed:
         explanations = [e for e in results if isinstance(e, Explanation)]
         if len(explanations) < len(results):
             raise InputError("words are counted for explanations of predictions, and these explain generated text.")
-        return _plain(asdict(overview(explanations)))
+        return plain_values(asdict(overview(explanations)))
 
     def explanation(self, body: Mapping[str, object]) -> dict[str, object]:
         """One explanation by its number."""
@@ -146,8 +146,3 @@ def _value(name: str, value: object) -> Any:
         return _READ[name](str(value)) if name in _READ else str(value)
     except (ValueError, KeyError) as error:
         raise InputError(f"{name} cannot be {value!r:.40}.") from error
-
-
-def _plain(record: Mapping[str, object]) -> dict[str, object]:
-    values: dict[str, object] = plain_values(record)
-    return values
