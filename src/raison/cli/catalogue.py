@@ -13,6 +13,7 @@ from raison.cli import options
 from raison.cli.listing import Entry, entry, names
 from raison.core.errors import DataError, UnknownNameError
 from raison.core.nicknames import NICKNAMES
+from raison.core.registry import summary_of
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -59,7 +60,7 @@ def method_rows() -> list[dict[str, Any]]:
     return [
         {
             "method": name,
-            "about": summary(known.doc),
+            "about": summary_of(known.doc),
             "needs": _needs(known),
             "properties": sorted(known.facts["properties"]),
             "below zero": _below_zero(known),
@@ -90,7 +91,7 @@ def metric_rows() -> list[dict[str, Any]]:
     return [
         {
             "metric": name,
-            "about": summary(known.doc),
+            "about": summary_of(known.doc),
             "better": BETTER[known.facts["higher_is_better"]],
             "needs": sorted(known.facts["needs"]),
             "settings": dict(known.settings),
@@ -100,11 +101,6 @@ def metric_rows() -> list[dict[str, Any]]:
         for name in names("metrics")
         for known in [entry("metrics", name)]
     ]
-
-
-def summary(doc: str) -> str:
-    """The first paragraph of a docstring, on one line."""
-    return " ".join(doc.split("\n\n")[0].split())
 
 
 def references_of(known: Entry) -> list[str]:

@@ -74,6 +74,11 @@ def label_of(instance: object) -> str:
     return name_of(instance) + (f"({', '.join(changed)})" if changed else "")
 
 
+def summary_of(doc: str) -> str:
+    """The first paragraph of a docstring, on one line."""
+    return " ".join(doc.split("\n\n")[0].split())
+
+
 @cache
 def _module_names(package: str) -> tuple[str, ...]:
     return tuple(sorted(module.name for module in pkgutil.iter_modules(importlib.import_module(package).__path__)))

@@ -5,7 +5,7 @@ from typing import TypeGuard
 
 from raison.core.errors import RaisonError
 from raison.core.method import Method, Property
-from raison.core.registry import label_of
+from raison.core.registry import label_of, summary_of
 from raison.core.results.explanation import Explanation
 from raison.methods import CATALOGUE
 from raison.report.style import phrases
@@ -82,7 +82,7 @@ def _of_method(e: Explanation) -> tuple[TrustFact, ...]:
     method = method_of(e)
     if method is None:
         return (TrustFact(e.method, "this version does not know it"),)
-    about = " ".join((method.__doc__ or "").split("\n\n")[0].split())
+    about = summary_of(method.__doc__ or "")
     kept = [promise for claim, promise in PROMISES.items() if claim in method.properties]
     promised = "; ".join(kept) or "nothing of its scores that holds for every model"
     return (TrustFact(e.method, about), TrustFact("It promises", promised))

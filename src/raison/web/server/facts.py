@@ -6,6 +6,7 @@ from typing import Any
 
 from raison._version import __version__
 from raison.core.method import Method
+from raison.core.registry import summary_of
 from raison.core.settings.reading import plain_values
 from raison.methods import CATALOGUE
 from raison.web.component.model_facts import ModelFacts, facts_of
@@ -73,7 +74,7 @@ def _method(name: str, method: Method) -> MethodFacts:
     cost = method.cost(USUAL)
     return MethodFacts(
         name=name,
-        about=" ".join((method.__doc__ or "").split("\n\n")[0].split()),
+        about=summary_of(method.__doc__ or ""),
         needs=tuple(sorted(kind.name for kind in method.needs)),
         properties=tuple(sorted(method.properties)),
         signed=method.signed,
