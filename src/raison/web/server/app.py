@@ -21,7 +21,7 @@ from raison.web.component.audits import Trusts
 from raison.web.rows.lines import AbsentError
 from raison.web.server import facts, pages
 from raison.web.server.bodies import CiteBody, ExplainBody, PredictBody, described
-from raison.web.server.calls import AskedExplanation, AskedPrediction, ModelRequest
+from raison.web.server.calls import AskedExplanation, AskedPrediction
 from raison.web.server.citing import AskedCitations
 from raison.web.server.guard import GONE, MISTAKEN, Guard
 from raison.web.server.runs.folders import RunFolders
@@ -75,27 +75,23 @@ def application(served: ServedModels) -> Guard:
 
 
 def _explaining(app: FastAPI, served: ServedModels) -> None:
-    async def answered(request: Request, call: ModelRequest) -> Response:
-        answer = await served.answer(request, call)
-        return Response(answer.content, headers={"server-timing": answer.timing}, media_type="application/json")
-
     @app.post("/api/explain", responses={200: {"model": Explanation}})
     async def explain(request: Request, body: ExplainBody) -> Response:
         """Explain a text: the JSON of an Explanation (of several, or of an output, where these are asked for)."""
         served.worker(body.model)
-        return await answered(request, AskedExplanation.read(body, served.limits))
+        return await served.answer(request, AskedExplanation.read(body, served.limits))
 
     @app.post("/api/cite", responses={200: {"model": Citations}})
     async def cite(request: Request, body: CiteBody) -> Response:
         """Which sources a language model's answer rests on: the JSON of Citations."""
         served.worker(body.model)
-        return await answered(request, AskedCitations.read(body, served.limits))
+        return await served.answer(request, AskedCitations.read(body, served.limits))
 
     @app.post("/api/predict")
     async def predict(request: Request, body: PredictBody) -> Response:
         """Predict, or write, without an explanation."""
         served.worker(body.model)
-        return await answered(request, AskedPrediction.read(body, served.limits))
+        return await served.answer(request, AskedPrediction.read(body, served.limits))
 
 
 def _trusting(app: FastAPI, served: ServedModels, trusts: Trusts) -> None:
@@ -103,15 +99,13 @@ def _trusting(app: FastAPI, served: ServedModels, trusts: Trusts) -> None:
     def trust(body: pages.TrustBody) -> Response:
         """How far a map can be trusted: an audit below --runs of this very model, or else what its method promises."""
         served.worker(body.model)
-        known = trusts.of(body.model, Explanation.from_dict(body.explanation))
-        return Response(dump(known), media_type="application/json")
+        return pages.json_response(trusts.of(body.model, Explanation.from_dict(body.explanation)))
 
     @app.post("/api/check")
     async def check(request: Request, body: ExplainBody) -> Response:
         """Explain a text, and test that map: shuffled scores, harmless changes, its strongest units removed."""
         served.worker(body.model)
-        answer = await served.answer(request, AskedCheck.read(body, served.limits))
-        return Response(answer.content, headers={"server-timing": answer.timing}, media_type="application/json")
+        return await served.answer(request, AskedCheck.read(body, served.limits))
 
 
 def _listing(app: FastAPI, served: ServedModels) -> None:

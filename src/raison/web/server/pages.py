@@ -127,33 +127,34 @@ def paths(app: FastAPI) -> None:
     @app.post("/api/view/file")
     def file(body: FileBody) -> Response:
         """What is seen as a file: its name, its type, and its content in base64."""
-        return Response(dump(taken(body.model_dump())), media_type="application/json")
+        return json_response(taken(body.model_dump()))
 
     @app.post("/api/view")
     def view(body: ViewBody) -> Response:
         """How the page paints explanations: spans with their shades and labels, bars, remarks."""
-        return _told(seen(read_explanations(body.model_dump())))
+        return json_response(seen(read_explanations(body.model_dump())))
 
     @app.post("/api/view/output")
     def view_output(body: OutputsBody) -> Response:
         """How the page paints what a model wrote: the answer's tokens, and the prompt's map for each and for all."""
-        return _told(output_seen(body.model_dump()))
+        return json_response(output_seen(body.model_dump()))
 
     @app.post("/api/view/span")
     def view_span(body: SpanBody) -> Response:
         """The prompt's map for consecutive tokens of an answer."""
-        return _told(span_seen(body.model_dump()))
+        return json_response(span_seen(body.model_dump()))
 
     @app.post("/api/view/token")
     def view_token(body: TokenBody) -> Response:
         """One token of an answer as a map of its own, as /api/view gives it."""
-        return _told(token_seen(body.model_dump()))
+        return json_response(token_seen(body.model_dump()))
 
     @app.post("/api/view/citations")
     def view_citations(body: CitationsBody) -> Response:
         """How the page paints statements and their sources."""
-        return _told(citations_seen(body.model_dump()))
+        return json_response(citations_seen(body.model_dump()))
 
 
-def _told(values: dict[str, object]) -> Response:
+def json_response(values: dict[str, object]) -> Response:
+    """An answer in JSON."""
     return Response(dump(values), media_type="application/json")

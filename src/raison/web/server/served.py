@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.requests import Request
+from starlette.responses import Response
 
 from raison.core.errors import UnknownNameError
 from raison.web.rows.lines import AbsentError
@@ -25,14 +26,6 @@ LONGEST = 64
 
 class LeftError(Exception):
     """The client closed the connection."""
-
-
-@dataclass(frozen=True, slots=True)
-class TimedAnswer:
-    """An answer's JSON, and how long it took, as the header Server-Timing says it."""
-
-    content: bytes
-    timing: str
 
 
 @dataclass
@@ -70,7 +63,7 @@ class ServedModels:
             raise AbsentError(str(UnknownNameError("model", model[:200], self.workers)))
         return self.workers[model]
 
-    async def answer(self, request: Request, call: ModelRequest) -> TimedAnswer:
+    async def answer(self, request: Request, call: ModelRequest) -> Response:
         """The answer, known or computed when its turn comes.
 
         Raises FullError, RaisonErrors of the call, and LeftError if the client leaves before.
@@ -79,14 +72,14 @@ class ServedModels:
         known = self.kept.get(key)
         if known is not None:
             self.counts.known()
-            return TimedAnswer(known, "kept")
+            return _timed(known, "kept")
         worker = self.worker(call.body.model)
         waiting = worker.ask(self._client(request), call)
         content = await _unless_left(request, worker, waiting)
         self.kept.put(key, content)
         self.counts.holds(self.kept.size)
         queued, spent = waiting.begun - waiting.since, time.monotonic() - waiting.begun
-        return TimedAnswer(content, f"wait;dur={1000 * queued:.1f}, run;dur={1000 * spent:.1f}")
+        return _timed(content, f"wait;dur={1000 * queued:.1f}, run;dur={1000 * spent:.1f}")
 
     def _client(self, request: Request) -> Client:
         """Who asks. Behind a proxy, the address is the one that the proxy itself has seen."""
@@ -94,6 +87,11 @@ class ServedModels:
         if self.access.behind_proxy:
             address = request.headers.get("x-forwarded-for", address).rpartition(",")[2].strip()
         return Client(address, request.headers.get(NAME, "")[:LONGEST])
+
+
+def _timed(content: bytes, timing: str) -> Response:
+    """An answer in JSON, and how long it took."""
+    return Response(content, headers={"server-timing": timing}, media_type="application/json")
 
 
 async def _unless_left(request: Request, worker: Worker, waiting: Waiting) -> bytes:

@@ -11,12 +11,12 @@ from raison.core.errors import InputError
 from raison.core.results.citations import Citations
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
-from raison.core.settings.reading import dump
 from raison.runs.overview import Overview
 from raison.web.component.audits import Trusts
 from raison.web.rows.lines import RowKey, RunFacts
 from raison.web.rows.slices import LONGEST, Cut, Slice, TextFilter, slice_of
 from raison.web.rows.strata import Stratum, strata
+from raison.web.server.pages import json_response
 from raison.web.server.runs.folders import RunFolders
 
 Name = Annotated[str, Query(max_length=500)]
@@ -115,4 +115,4 @@ def runs_paths(app: FastAPI, runs: RunFolders, trusts: Trusts) -> None:
         e = runs.explanation(query.place, query.number)
         if not isinstance(e, Explanation):
             raise InputError("the trust panel is for predictions, and this explains generated text.")
-        return Response(dump(trusts.of_run(runs.identity(query.run), e)), media_type="application/json")
+        return json_response(trusts.of_run(runs.identity(query.run), e))
