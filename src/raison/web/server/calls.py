@@ -81,7 +81,7 @@ class AskedExplanation(ModelRequest):
     @classmethod
     def read(cls, body: ExplainBody, limits: Limits) -> "AskedExplanation":
         """Raises a RaisonError for settings that are invalid for any text."""
-        _check_size(body, limits)
+        check_size(body, limits)
         within = "" if body.budget is None else f"auto(budget={body.budget})"
         if within and body.method != "auto":
             raise InputError(
@@ -161,7 +161,7 @@ class AskedPrediction(ModelRequest):
     @classmethod
     def read(cls, body: PredictBody, limits: Limits) -> "AskedPrediction":
         """Raises InputError for a text that is too long."""
-        _check_size(body, limits)
+        check_size(body, limits)
         return cls(body)
 
     @property
@@ -222,9 +222,10 @@ def tupled_spans(units: Any) -> Any:
     return [tuple(span) for span in units] if isinstance(units, list) else units
 
 
-def _check_size(body: PredictBody, limits: Limits) -> None:
+def check_size(body: PredictBody | CiteBody, limits: Limits, texts: str = "the text has") -> None:
+    """Raise InputError for a request of too many characters, in what `texts` says, or of too many new tokens."""
     if (size := characters(body)) > limits.characters:
-        raise InputError(f"the text has {size:,} characters, and this server reads {limits.characters:,}.")
+        raise InputError(f"{texts} {size:,} characters, and this server reads {limits.characters:,}.")
     if (body.max_new_tokens or 0) > limits.new_tokens:
         raise InputError(f"max_new_tokens is {body.max_new_tokens}, and this server allows {limits.new_tokens}.")
 

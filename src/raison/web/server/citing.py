@@ -14,8 +14,8 @@ from raison.explaining.cite import cite, method_of
 from raison.explaining.sourced_prompt import asked as sourced
 from raison.models.adapters.writing.writer import Writer
 from raison.text.sourced import names
-from raison.web.server.bodies import CiteBody, characters, given
-from raison.web.server.calls import ModelRequest, check_call, json_of, passes
+from raison.web.server.bodies import CiteBody, given
+from raison.web.server.calls import ModelRequest, check_call, check_size, json_of, passes
 from raison.web.server.settings import Limits
 
 
@@ -31,12 +31,7 @@ class AskedCitations(ModelRequest):
     @classmethod
     def read(cls, body: CiteBody, limits: Limits) -> "AskedCitations":
         """Raises a RaisonError for settings that are invalid for any question."""
-        if (size := characters(body)) > limits.characters:
-            raise InputError(
-                f"question, sources and answer have {size:,} characters, and this server reads {limits.characters:,}."
-            )
-        if (body.max_new_tokens or 0) > limits.new_tokens:
-            raise InputError(f"max_new_tokens is {body.max_new_tokens}, and this server allows {limits.new_tokens}.")
+        check_size(body, limits, "question, sources and answer have")
         # A template of another name would be a file.
         if body.template is not None and "{" not in body.template and body.template not in names():
             raise UnknownNameError("template", body.template, names())
