@@ -1,7 +1,8 @@
 """Requests of the component, read from JSON, and their answers by models of this process."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from raison.core.errors import InputError, UnknownNameError
 from raison.core.inputs.unit import Granularity, check_unit
@@ -27,28 +28,19 @@ class ExplainRequest:
     @classmethod
     def read(cls, body: Mapping[str, object]) -> "ExplainRequest":
         """From a JSON object. Raises a RaisonError in one line."""
-        fields = Fields(body, "a request")
-        for name in body:
-            if name not in _FIELDS:
-                raise UnknownNameError("field of a request", name, _FIELDS)
-        fields.need(["model", "text"])
-        known = Fields({"method": "auto", "unit": "word", "target": None, "of": None, **body}, "a request")
-        for name in ("model", "method", "unit"):
-            known.string(name)
+        known = request_fields(body, _FIELDS)
         known.optional_string("of")
         text, target = (_strings(known, name) for name in ("text", "target"))
         if text is None:
             known.refuse("text", "a string, or a list of two")
         values = known.data
-        return cls(values["model"], text, values["method"], check_unit(values["unit"]), target, values["of"])
+        return cls(values["model"], text, values["method"], check_unit(values["unit"]), target, values.get("of"))
 
 
 def explained(models: Mapping[str, LanguageModel], request: ExplainRequest) -> Explanation:
     """The requested explanation. Raises RaisonErrors."""
-    if request.model not in models:
-        raise UnknownNameError("model", request.model, models)
     return explain(
-        models[request.model],
+        model_of(models, request.model),
         request.text,
         request.method,
         unit=request.unit,
@@ -68,9 +60,28 @@ def read_explanations(body: Mapping[str, object]) -> list[Explanation]:
     return explanations
 
 
+def request_fields(body: Mapping[str, object], names: Sequence[str]) -> Fields:
+    """The fields of a request that may have these, with the usual method and unit. Raises a RaisonError in one line."""
+    for name in body:
+        if name not in names:
+            raise UnknownNameError("field of a request", name, names)
+    fields = Fields({"method": "auto", "unit": "word", **body}, "a request")
+    fields.need(["model", "text"])
+    for name in ("model", "method", "unit"):
+        fields.string(name)
+    return fields
+
+
+def model_of(models: Mapping[str, Any], name: str) -> Any:
+    """The model that a request names. Raises UnknownNameError."""
+    if name not in models:
+        raise UnknownNameError("model", name, models)
+    return models[name]
+
+
 def _strings(fields: Fields, name: str) -> str | tuple[str, str] | None:
     """A string, a pair of strings, or null."""
-    value = fields.data[name]
+    value = fields.data.get(name)
     if value is None or isinstance(value, str):
         return value
     first, second = fields.strings(name, 2)

@@ -14,7 +14,7 @@ from raison.explaining.generation import NEW_TOKENS
 from raison.models.adapters.writing.writer import Writer
 from raison.report.explanations.html import fragment
 from raison.web.component.audits import Trusts
-from raison.web.component.explain_request import ExplainRequest, explained, read_explanations
+from raison.web.component.explain_request import ExplainRequest, explained, model_of, read_explanations
 from raison.web.component.explanation_checks import checked
 from raison.web.component.exports import taken
 from raison.web.component.messages import Desk
@@ -125,9 +125,7 @@ class Widget(anywidget.AnyWidget):
     def _computed(self, request: ExplainRequest | WritingRequest) -> Explanation | GenerationExplanation:
         if isinstance(request, ExplainRequest):
             return explained(self._named, request)
-        if request.model not in self._named:
-            raise UnknownNameError("model", request.model, self._named)
-        return written(self._named[request.model], request)
+        return written(model_of(self._named, request.model), request)
 
     def _asked(self, _: object, content: Mapping[str, Any], buffers: object) -> None:
         """Answer a message of the component."""

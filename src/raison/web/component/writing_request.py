@@ -12,6 +12,7 @@ from raison.explaining.explain import explain
 from raison.explaining.generation import NEW_TOKENS
 from raison.explaining.texts import InputOptions
 from raison.models.adapters.writing.writer import Writer
+from raison.web.component.explain_request import model_of, request_fields
 from raison.web.component.exports import taken
 from raison.web.component.generation_view import output_seen, span_seen, token_seen
 
@@ -40,14 +41,7 @@ class WritingRequest:
     @classmethod
     def read(cls, body: Mapping[str, object]) -> "WritingRequest":
         """From a JSON object. Raises a RaisonError in one line."""
-        fields = Fields(body, "a request")
-        for name in body:
-            if name not in _FIELDS:
-                raise UnknownNameError("field of a request", name, _FIELDS)
-        fields.need(["model", "text"])
-        known = Fields({"method": "auto", "unit": "word", **body}, "a request")
-        for name in ("model", "method", "unit"):
-            known.string(name)
+        known = request_fields(body, _FIELDS)
         for name in ("of", "output"):
             known.optional_string(name)
         if known.data.get("max_new_tokens") is not None:
@@ -94,9 +88,7 @@ def answered(models: Mapping[str, Writer], ask: str, body: Mapping[str, object])
     if ask not in ("explain", "predict"):
         raise UnknownNameError("question", ask, ["explain", "predict", *VIEWS])
     request = WritingRequest.read(body)
-    if request.model not in models:
-        raise UnknownNameError("model", request.model, models)
-    model = models[request.model]
+    model = model_of(models, request.model)
     if ask == "explain":
         return written(model, request).to_dict()
     return continued(model, plain(request.text), request.max_new_tokens)
