@@ -5,10 +5,9 @@ from dataclasses import replace
 from random import Random
 
 from raison.core.errors import DataError, RaisonError
-from raison.data import Dataset, around_answers, known_features
+from raison.data import Dataset, known_features
 from raison.data import load as load_data
 from raison.data.edits import edits_as_truth
-from raison.data.lengths import at_most, first_words
 from raison.studies.entries import KnownFeatures, StudyData
 
 
@@ -16,16 +15,12 @@ def load_rows(entry: StudyData, limit: int | None) -> Dataset:
     """A study's data, at most `limit` rows of what the study asks for. Raises RaisonError."""
     first = min((count for count in (entry.limit, limit) if count is not None), default=None)
     drawn = entry.sample is not None
-    whole = drawn or any(one is not None for one in (entry.longest, entry.answer_window, entry.edited_words))
+    lengths = entry.lengths
+    whole = drawn or any(one is not None for one in (lengths.longest, lengths.answer_window, entry.edited_words))
     data = load_data(entry.source, entry.wanted, split=entry.split, limit=None if whole else first)
     if entry.edited_words is not None:
         data = edits_as_truth(data, entry.edited_words)
-    if entry.answer_window is not None:
-        data = around_answers(data, entry.answer_window)
-    if entry.first_words is not None:
-        data = first_words(data, entry.first_words)
-    if entry.longest is not None:
-        data = at_most(data, entry.longest)
+    data = lengths.of(data)
     if whole and not drawn:
         data = replace(data, rows=data.rows[:first])
     if drawn:

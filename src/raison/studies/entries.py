@@ -10,6 +10,7 @@ from raison.core.settings.tables import FLAT, TableReading
 from raison.core.targets.choices import Explained
 from raison.data import Wanted
 from raison.data.known_features import DEFAULT_WORDS, Position
+from raison.data.lengths import Lengths
 from raison.explaining.settings import (
     DeviceSetting,
     DtypeSetting,
@@ -80,11 +81,10 @@ _NO_CONTRAST = {"contrast": "studies explain predictions without a contrast: lea
 class StudyData:
     """`source` is as for raison.data.load, with files beside the study file first; `unit` is that of this data's runs.
 
-    `sample` is the seed of a random draw of `limit` rows. `first_words` cuts texts, `longest` leaves out texts of more
-    words, before a limit or a draw. `answer_window` cuts the contexts of questions to so many words around the answer,
-    before all of these. `template` puts questions with sources to a language model that writes; see raison.cite.
-    `edited_words` keeps texts that differ from another one in so many words and in label: the edit is the rationale.
-    `known_features` None leaves the data as it is.
+    `sample` is the seed of a random draw of `limit` rows. Texts get their `lengths` before a limit or a draw.
+    `template` puts questions with sources to a language model that writes; see raison.cite. `edited_words` keeps texts
+    that differ from another one in so many words and in label: the edit is the rationale. `known_features` None leaves
+    the data as it is.
     """
 
     source: str
@@ -93,10 +93,8 @@ class StudyData:
     wanted: Annotated[Wanted, TableReading(flat=True, without=_NO_CONTRAST)] = Wanted()  # noqa: RUF009
     known_features: KnownFeatures | None = None
     sample: int | None = None
-    longest: Count = None
-    first_words: Count = None
+    lengths: Annotated[Lengths, FLAT] = Lengths()  # noqa: RUF009
     unit: Granularity | None = None
-    answer_window: Count = None
     template: str | None = None
     edited_words: Count = None
 

@@ -39,7 +39,7 @@ from raison.training.recipes.scratch import train_scratch
 
 _RECIPE = 2
 """Version of the training, increased when the same table would give another model."""
-_FLAT = ("settings", "wanted")
+_FLAT = ("settings", "wanted", "lengths")
 """Records whose entries are written in the enclosing table."""
 _HELD_OUT = 0.1
 _FEWEST = 20

@@ -10,6 +10,7 @@ from raison.core.inputs.rationale import Span
 from raison.core.targets.answer import Answer
 from raison.data import Dataset, Row, around_answers, known_features, load
 from raison.data.answers import parse_answers
+from raison.data.lengths import Lengths
 from raison.studies.data_loading import load_rows
 from raison.studies.entries import StudyData
 
@@ -178,8 +179,8 @@ def test_studies_cut_windows_before_a_limit(root: Path) -> None:
     long, short = "baker paints boats, and in", "bread"
     items = [item(long, CONTEXT.index(long)), *[item(short, CONTEXT.index(short))] * 3]
     (root / "xquad.en.json").write_text(squad(*items))
-    found = load_rows(StudyData("squad", limit=2, answer_window=4), None)
+    found = load_rows(StudyData("squad", limit=2, lengths=Lengths(answer_window=4)), None)
     assert [cut.number for cut in found.rows] == [2, 3]
     assert {len(cut.text[1].split()) for cut in found.rows} == {4}
-    drawn = load_rows(StudyData("squad", limit=2, sample=0, answer_window=4), None)
+    drawn = load_rows(StudyData("squad", limit=2, sample=0, lengths=Lengths(answer_window=4)), None)
     assert len(drawn) == 2
