@@ -41,8 +41,10 @@ class Examples:
         return f"{phrases.count(len(self.examples), 'text')}, explained {e.unit} by {e.unit}. {reading(e, top)}{seeds}"
 
 
-def write_examples(runs: Sequence[Examples], target: Path, title: str, origin: str, top: int) -> tuple[str, str]:
-    """Write a standalone page of the runs that have examples, and the same as Markdown; the files' names."""
+def write_examples(
+    runs: Sequence[Examples], target: Path, title: str, origin: str, top: int
+) -> dict[str, dict[str, str]]:
+    """Write a standalone page of the runs that have examples, and the same as Markdown; a document's links to them."""
     title = f"Examples: {title}"
     values = {"title": title, "runs": runs, "origin": origin, "top": top}
     body = rendered("examples.html", values | {"marks": marks, "beside": beside, "file_of": file_of})
@@ -53,4 +55,4 @@ def write_examples(runs: Sequence[Examples], target: Path, title: str, origin: s
         parts += [f"## {escape_markdown(run.title)}", table, escape_markdown(run.caption(top))]
     parts.append(escape_markdown(origin))
     write_whole(target / PAPER, "\n\n".join(part.rstrip("\n") for part in parts) + "\n")
-    return PAGE, PAPER
+    return {"Examples": {"Texts with marks": PAGE, "Markdown": PAPER}}

@@ -135,8 +135,7 @@ def _examples(
     origin = (
         f"{results.title}, digest {results.digest}, raison {', '.join(sorted({o.run.header.raison for o in runs}))}."
     )
-    page, paper = write_examples(shown, target, results.title, origin, wanted.top)
-    return {"Examples": {"Texts with marks": page, "Markdown": paper}}
+    return write_examples(shown, target, results.title, origin, wanted.top)
 
 
 def _drawing(run: Run) -> bool:

@@ -103,8 +103,7 @@ def _examples(results: TrainingRuns, target: Path | None) -> dict[str, dict[str,
     shown = [] if asked is None or target is None else list(examples_in(results, asked))
     if asked is None or target is None or not shown:
         return {}
-    page, paper = write_examples(shown, target, results.title, f"{results.title}, digest {results.digest}.", asked.top)
-    return {"Examples": {"Texts with marks": page, "Markdown": paper}}
+    return write_examples(shown, target, results.title, f"{results.title}, digest {results.digest}.", asked.top)
 
 
 def _lacking(results: TrainingRuns, target: Path | None, links: Mapping[str, object]) -> Iterator[str]:
