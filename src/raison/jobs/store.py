@@ -14,7 +14,6 @@ from typing import Any, BinaryIO
 from raison.core.errors import DataError
 from raison.core.settings.reading import json_value
 from raison.jobs import disk
-from raison.jobs.disk import write_whole as write_whole
 
 _SUM = "crc32"
 _SHIFT = 44

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from raison.jobs.disk import write_whole
 from raison.jobs.folder import STUDY, read_marker
 from raison.jobs.identity import CONFIGURATION, FILES, IDENTITY, SETTINGS, TOKENIZER, WEIGHTS, differing
 from raison.jobs.origins import stores_in
-from raison.jobs.store import write_whole
 from raison.runs.agreement import AgreementPair, add_pairs, pairs_in
 from raison.runs.headers import RunHead
 from raison.runs.run import (

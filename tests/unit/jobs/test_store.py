@@ -9,7 +9,8 @@ import pytest
 
 from raison.core.errors import DataError
 from raison.data import RecordStore
-from raison.jobs.store import read_record, write_record, write_whole
+from raison.jobs.disk import write_whole
+from raison.jobs.store import read_record, write_record
 
 
 def test_what_is_appended_is_read(tmp_path: Path) -> None:

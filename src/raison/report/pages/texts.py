@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from raison.jobs.store import write_whole
+from raison.jobs.disk import write_whole
 from raison.numerics.statistics.bootstrap import pool_of
 from raison.report.explanations.layout import layout
 from raison.report.explanations.listed import HEADS, listed
