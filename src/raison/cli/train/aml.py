@@ -34,10 +34,9 @@ def aml(
     from raison.studies.plans import load_named_model
     from raison.training.recipes.aml import train_aml
 
-    data, dev = texts.read(wanted)
+    data, dev = texts.read(wanted, lengths)
     model = load_named_model(entry)
     folder = out or own_folder(model.name, "aml")
-    dev = None if dev is None else lengths.of(dev)
-    card = train_aml(model, lengths.of(data), folder, settings, dev, command_line(context, "aml"))
+    card = train_aml(model, data, folder, settings, dev, command_line(context, "aml"))
     reached = ", ".join(f"{metric} {goal.validation:.4f}" for metric, goal in card.goals.items())
     typer.echo(f"{folder}: on {settings.validation} held-out texts {reached}")

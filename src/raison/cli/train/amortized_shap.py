@@ -34,10 +34,9 @@ def amortized_shap(
     from raison.studies.plans import load_named_model
     from raison.training.recipes.amortized_shap import train_amortized_shap
 
-    data, dev = texts.read(wanted)
+    data, dev = texts.read(wanted, lengths)
     model = load_named_model(entry)
     folder = out or own_folder(model.name, KIND)
-    dev = None if dev is None else lengths.of(dev)
-    card = train_amortized_shap(model, lengths.of(data), folder, settings, dev, command_line(context, "amortized-shap"))
+    card = train_amortized_shap(model, data, folder, settings, dev, command_line(context, "amortized-shap"))
     reached = card.provenance["correlation"]["held_out"]
     typer.echo(f"{folder}: correlation with the values of {settings.validation} held-out texts {reached:.3f}")

@@ -40,8 +40,7 @@ def ivra(
     from raison.studies.plans import load_named_model
     from raison.training.recipes.ivra import fine_tune, train_ivra
 
-    data, dev = texts.read(wanted)
-    data, dev = lengths.of(data), None if dev is None else lengths.of(dev)
+    data, dev = texts.read(wanted, lengths)
     if entry.name in weights.names():
         plain = FineTuneSettings(
             epochs=plain_epochs,

@@ -12,6 +12,7 @@ from raison.cli.readable_texts import read
 from raison.core.settings.fields import Setting
 from raison.data import Dataset, Wanted
 from raison.data import known_features as add_known_features
+from raison.data.lengths import Lengths
 
 TrainSetting = Annotated[str, Setting("Training data: a tsv, csv, txt, jsonl or parquet file, or SET:SPLIT.")]
 SkipBadSetting = Annotated[bool, Setting("Skip broken lines of the data.")]
@@ -50,10 +51,13 @@ class LearnedData:
     labels: Annotated[tuple[str, ...], Setting("Names of numeric labels, in order, for a base model.")] = ()
     skip_bad: SkipBadSetting = False
 
-    def read(self, wanted: Wanted) -> tuple[Dataset, Dataset | None]:
-        """Both data sets, the second only if given. Raises DataError."""
-        data = named(read(self.data, wanted, skip_bad=self.skip_bad), self.labels)
-        return data, None if self.dev is None else named(read(self.dev, wanted, skip_bad=self.skip_bad), self.labels)
+    def read(self, wanted: Wanted, lengths: Lengths) -> tuple[Dataset, Dataset | None]:
+        """Both data sets with texts of these lengths, the second only if given. Raises DataError."""
+
+        def of(source: str) -> Dataset:
+            return lengths.of(named(read(source, wanted, skip_bad=self.skip_bad), self.labels))
+
+        return of(self.data), None if self.dev is None else of(self.dev)
 
 
 def named(data: Dataset, labels: tuple[str, ...]) -> Dataset:
