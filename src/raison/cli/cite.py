@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from raison.cli import options
-from raison.cli.files import InFiles, refuse_beside_data
+from raison.cli.files import InFiles, refuse_beside_data, write_page
 from raison.cli.files import show as show_files
 from raison.core.errors import DataError, InputError, RaisonError
 from raison.core.settings.fields import Setting
@@ -17,7 +17,6 @@ from raison.core.settings.reading import dump
 from raison.studies.entries import StudyModel
 
 if TYPE_CHECKING:
-    from raison.core.results.citations import Citations
     from raison.data.question_rows import QuestionRow
     from raison.judging.citing import CiteEstimate
     from raison.runs.files.folder import WrittenShards
@@ -42,7 +41,6 @@ Data = Annotated[
 _OF_TEXTS = ("text_column", "pair_column", "contrast_column", "output_column", "label_column")
 QuestionFiles = Annotated[InFiles, options.But(without=(*_OF_TEXTS, "delimiter", "split", "encoding"))]
 Answer = Annotated[str | None, typer.Option(help="The answer to explain; the model's own by default.")]
-Html = Annotated[Path | None, typer.Option(help="Also write a standalone page to this file.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +77,7 @@ def cite(
     source: Sources = None,
     data: Data = None,
     answer: Answer = None,
-    html: Html = None,
+    html: options.Html = None,
     estimate: Annotated[bool, typer.Option("--estimate", help="Only estimate passes, time and memory.")] = False,
     json: options.Json = False,
 ) -> None:
@@ -94,6 +92,7 @@ def cite(
     rows = _rows(question, source or [], file, answer)
     from raison.explaining.cite import cite as run
     from raison.judging.citing import estimate_cite
+    from raison.report.explanations.citations_page import page
     from raison.report.pages.showing import show
     from raison.studies.plans import load_entry
 
@@ -103,7 +102,7 @@ def cite(
         return
     citations = [_of_row(run, writer, row, citing, file) for row in rows]
     if html is not None:
-        _write_page(citations, html)
+        write_page(html, page(citations))
     if json:
         typer.echo(dump([c.to_dict() for c in citations], 1) if file is not None else citations[0].to_json(indent=1))
     else:
@@ -182,11 +181,3 @@ def _tell_cost(estimates: "list[CiteEstimate]", json: bool) -> None:
         typer.echo(one.text())
     if len(estimates) > 1:
         typer.echo(f"about {sum(one.seconds for one in estimates):,.0f} s for all {len(estimates)} questions")
-
-
-def _write_page(citations: "list[Citations]", html: Path) -> None:
-    from raison.jobs.disk import write_named
-    from raison.report.explanations.citations_page import page
-
-    write_named(html, page(citations))
-    typer.echo(f"raison: wrote the page to {html}", err=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from raison.cli import options
-from raison.cli.files import InFiles, refuse_beside_data
+from raison.cli.files import InFiles, refuse_beside_data, write_page
 from raison.cli.files import show as show_files
 from raison.core.errors import InputError
 from raison.core.results.explanation import Explanation
@@ -51,7 +51,6 @@ Document = Annotated[
 Contrast = Annotated[
     list[str] | None, typer.Option(help="Explain output tokens against this word: one for all, or one for each.")
 ]
-Html = Annotated[Path | None, typer.Option(help="Also write a standalone page to this file.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +117,7 @@ def explain(
     pair: Pair = None,
     document: Document = None,
     contrast: Contrast = None,
-    html: Html = None,
+    html: options.Html = None,
     json: options.Json = False,
 ) -> None:
     """Show which parts of a text made the model predict or write what it did; with --data, of every row of files."""
@@ -179,15 +178,13 @@ def _explained_files(
 
 def _tell(explained: Told, html: Path | None, json: bool) -> None:
     """An explanation, or one for each target of the text; one line where there is none."""
-    from raison.jobs.disk import write_named
     from raison.report.pages.saving import content_of, json_of
     from raison.report.pages.showing import show
 
     if explained == []:
         typer.echo("raison: no prediction in the text reaches the threshold (--threshold)", err=True)
     elif html is not None:
-        write_named(html, content_of(explained, ".html"))
-        typer.echo(f"raison: wrote the page to {html}", err=True)
+        write_page(html, content_of(explained, ".html"))
     if json:
         typer.echo(json_of(explained) if isinstance(explained, list) else explained.to_json(indent=1))
     elif explained != []:

@@ -55,6 +55,14 @@ def refuse_beside_data(for_texts: Mapping[str, object]) -> None:
         raise InputError(f"{', '.join(given)} is for one text, and --data explains files: leave it out.")
 
 
+def write_page(html: Path, content: str | bytes) -> None:
+    """Write a page, and say so on stderr."""
+    from raison.jobs.disk import write_named
+
+    write_named(html, content)
+    typer.echo(f"raison: wrote the page to {html}", err=True)
+
+
 def show(written: "WrittenShards", json: bool) -> None:
     """What has been written so far, as tables or as JSON."""
     from json import dumps

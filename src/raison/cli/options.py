@@ -27,6 +27,7 @@ CHOOSING = "auto"
 """The pseudo-method that resolves to another method for each text."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table or coloured text.")]
+Html = Annotated[Path | None, typer.Option(help="Also write a standalone page to this file.")]
 Plots = Annotated[bool, typer.Option("--plots/--no-plots", help="Draw plots, if matplotlib is installed.")]
 
 
