@@ -16,7 +16,7 @@ def write(folder: Path, out: Path | None = None, draw: bool = True) -> Path:
     """
     if is_folder(folder):
         document = partial(explained_files.sections, read(folder))
-        return writing.write(document, folder / "report" if out is None else out, draw)
-    kind = kind_of(folder)
-    document = partial(kind.sections.sections, kind.results.read(folder))
+    else:
+        kind = kind_of(folder)
+        document = partial(kind.sections.sections, kind.results.read(folder))
     return writing.write(document, folder / "report" if out is None else out, draw)
