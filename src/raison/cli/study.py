@@ -8,10 +8,10 @@ import typer
 
 from raison.cli import options
 from raison.cli.interruption import interruptible
-from raison.jobs.engine import WHOLE, Sharing
+from raison.jobs.engine import Sharing
 
 if TYPE_CHECKING:
-    from raison.studies.kind import EstimateTable, Kind
+    from raison.studies.kind import EstimateTable, Examined, Kind
 
 app = typer.Typer(help="Run a study file, or check it.", no_args_is_help=True)
 
@@ -35,19 +35,11 @@ def run(
     json: options.Json = False,
 ) -> None:
     """Check the whole study, estimate its cost, and run it. A kill loses at most a few texts' work."""
-    from raison.studies.file import read
-    from raison.studies.folder import check_folder
-    from raison.studies.runner import examine, execute, folder_of, sources_of
+    from raison.studies.kind import kind_of
+    from raison.studies.runner import run as run_study
 
-    study = read(file)
-    folder = folder_of(study, out)
-    # With a shard, another process may already have started in this folder.
-    check_folder(folder, study, limit, resume or sharing.shard != WHOLE)
-    sources = sources_of(study, reuse or ())
-    examined = examine(study, limit, sources)
-    _show(study.kind.work.estimate(examined), stderr=True)
-    execute(examined, folder, sources=sources, sharing=sharing)
-    report(study.kind, folder, json)
+    folder = run_study(file, out, limit, resume, reuse=reuse or (), sharing=sharing, told=_show_estimate)
+    report(kind_of(folder), folder, json)
 
 
 @app.command()
@@ -64,6 +56,11 @@ def check(file: File, limit: Rows = None, json: options.Json = False) -> None:
     else:
         _show(estimate, stderr=False)
         typer.echo(f"{file} can be run.")
+
+
+def _show_estimate(examined: "Examined") -> None:
+    """What a study will cost, on stderr."""
+    _show(examined.study.kind.work.estimate(examined), stderr=True)
 
 
 def _show(estimate: "EstimateTable", stderr: bool) -> None:

@@ -30,6 +30,7 @@ def run(
     *,
     reuse: Sequence[Path] = (),
     sharing: Sharing = ALONE,
+    told: Callable[[Examined], None] = lambda _examined: None,
 ) -> Path:
     """Run a study file of any kind, and return the folder with its records.
 
@@ -42,17 +43,20 @@ def run(
         reuse: folders of runs or studies. What they have of this study's work is taken over: of comparisons whole rows
             (raison.runs.reuse), otherwise single records of the same origin (raison.jobs.origins).
         sharing: this process's share of the work, or how many processes to start.
+        told: is told of the checked study before it begins.
 
     Raises:
         StudyError: with every mistake of the file, or of what its models and data allow, before anything runs.
         DataError: a folder that holds something else, or this study without `resume`.
     """
     study = read(path)
-    folder = folder_of(study, out)
+    folder = FOLDER / study.name if out is None else Path(out)
     # With a shard, another process may already have started in this folder.
     check_folder(folder, study, limit, resume or sharing.shard.count > 1)
     sources = sources_of(study, reuse)
-    return execute(study.kind.work.examine(study, limit, sources), folder, progress, sources=sources, sharing=sharing)
+    examined = examine(study, limit, sources)
+    told(examined)
+    return execute(examined, folder, progress, sources=sources, sharing=sharing)
 
 
 def sources_of(study: Study, reuse: Sequence[Path]) -> tuple[Path, ...]:
@@ -66,11 +70,6 @@ def sources_of(study: Study, reuse: Sequence[Path]) -> tuple[Path, ...]:
                 "give the folder of a run or a study with such a file."
             )
     return folders
-
-
-def folder_of(study: Study, out: str | Path | None) -> Path:
-    """The folder of a study."""
-    return FOLDER / study.name if out is None else Path(out)
 
 
 def examine(study: Study, limit: int | None = None, sources: Sequence[Path] = ()) -> Any:
