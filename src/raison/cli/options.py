@@ -93,16 +93,15 @@ def _asked(kind: type, buts: Sequence[But]) -> _Asked:
     defaults = {name: value for but in buts for name, value in but.defaults.items()}
     asked = _Asked(kind, [], {})
     for name, one in fields_of(kind).items():
-        if one.setting is not None and one.setting.help and name not in without:
+        if one.setting.help and name not in without:
             asked.fields.append(replace(one, default=defaults.get(name, one.default)))
-        elif one.setting is None and isinstance(one.hint, type) and is_dataclass(one.hint) and one.default is REQUIRED:
+        elif isinstance(one.hint, type) and is_dataclass(one.hint) and one.default is REQUIRED:
             asked.parts[name] = _asked(one.hint, buts)
     return asked
 
 
 def _option(one: Field, argument: bool) -> inspect.Parameter:
-    setting = one.setting or Setting()
-    names = _names(one)
+    setting, names = one.setting, _names(one)
     kind, default = _typed(one)
     if kind is bool and default is True:
         names = (f"{names[0]}/--no-{names[0][2:]}",)
@@ -121,12 +120,12 @@ def _option(one: Field, argument: bool) -> inspect.Parameter:
 
 
 def _names(one: Field) -> tuple[str, ...]:
-    return (one.setting or Setting()).options or (f"--{one.name.replace('_', '-')}",)
+    return one.setting.options or (f"--{one.name.replace('_', '-')}",)
 
 
 def _typed(one: Field) -> tuple[Any, Any]:
     """The type that the command line reads for a field, and the default that it shows."""
-    setting, default = one.setting or Setting(), one.default
+    setting, default = one.setting, one.default
     if setting.flag is not None:
         return bool, False
     if default is None and setting.none is not None:
@@ -140,7 +139,7 @@ def _typed(one: Field) -> tuple[Any, Any]:
 
 def _is_list(one: Field) -> bool:
     """Whether a field takes several items: with commas between them, or the option once for each."""
-    return get_origin(one.hint) is tuple and (one.setting or Setting()).read is None
+    return get_origin(one.hint) is tuple and one.setting.read is None
 
 
 def _built(asked: _Asked, given: dict[str, Any]) -> Any:
@@ -161,7 +160,7 @@ def _built(asked: _Asked, given: dict[str, Any]) -> Any:
 
 
 def _value(one: Field, typed: Any) -> Any:
-    setting = one.setting or Setting()
+    setting = one.setting
     if setting.flag is not None:
         return setting.flag if typed else one.default
     if typed is None:

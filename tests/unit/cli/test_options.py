@@ -125,4 +125,4 @@ def test_every_option_of_every_command_has_a_sentence(name: str, command: typer.
 def test_a_setting_is_known_without_its_type() -> None:
     assert fields_of(Painting)["frame"].optional
     assert fields_of(Painting)["frame"].hint is int
-    assert fields_of(Painting)["hidden"].setting is None
+    assert fields_of(Painting)["hidden"].setting == Setting()

@@ -42,13 +42,16 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a record. `hint` is its type without None and Annotated; `default` is REQUIRED if it has none."""
+    """A field of a record. `hint` is its type without None and Annotated; `default` is REQUIRED if it has none.
+
+    A field that is not annotated with a Setting has an empty one.
+    """
 
     name: str
     hint: Any
     optional: bool
     default: Any
-    setting: Setting | None
+    setting: Setting
 
     def fits(self, value: object) -> bool:
         """Whether the field may hold the value, which may be a list in place of a tuple."""
@@ -64,8 +67,7 @@ class Field:
     @property
     def words(self) -> str:
         """What the field may hold, to follow "give"."""
-        setting = self.setting or Setting()
-        return setting.words or _words(self.hint) + _range_words(setting)
+        return self.setting.words or _words(self.hint) + _range_words(self.setting)
 
     def mistake(self, value: object) -> InputError:
         """The error message for a value that does not fit."""
@@ -74,12 +76,12 @@ class Field:
         return InputError(f"{self.name} cannot be {value!r:.80}: give {self.words}.")
 
     def _is_distinct(self, value: Any) -> bool:
-        if self.setting is None or not self.setting.distinct:
+        if not self.setting.distinct:
             return True
         return bool(value) and len(set(value)) == len(value)
 
     def _in_range(self, value: Any) -> bool:
-        setting = self.setting or Setting()
+        setting = self.setting
         if isinstance(value, bool) or not isinstance(value, int | float):
             return True
         low = setting.least is None or value >= setting.least
@@ -115,10 +117,10 @@ def refuse(mistakes: Sequence[InputError]) -> None:
 
 
 def _field(field: "dataclasses.Field[Any]", hint: Any) -> Field:
-    setting = None
+    setting = Setting()
     if get_origin(hint) is Annotated:
         hint, *extras = get_args(hint)
-        setting = next((extra for extra in extras if isinstance(extra, Setting)), None)
+        setting = next((extra for extra in extras if isinstance(extra, Setting)), setting)
     parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     others = tuple(part for part in parts if part is not NoneType)
     default = field.default if field.default_factory is REQUIRED else field.default_factory()
