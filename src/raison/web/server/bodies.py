@@ -10,12 +10,18 @@ Name = Annotated[str, Field(max_length=500)]
 Place = list[int]
 Pair = Annotated[list[int], Field(min_length=2, max_length=2)]
 Class = str | int
+Seed = Annotated[int, Field(ge=0, lt=1 << 63, description="a whole number of at least 0")]
+NewTokens = Annotated[int | None, Field(ge=1, description="a number of tokens, at least 1")]
 
 
-class Message(BaseModel):
-    """A turn of a chat."""
+class Body(BaseModel):
+    """What a request holds in JSON: these fields of exactly these types, and no other."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Message(Body):
+    """A turn of a chat."""
 
     role: Name
     content: str
@@ -30,17 +36,15 @@ Text = Annotated[
 ]
 
 
-class PredictBody(BaseModel):
+class PredictBody(Body):
     """What POST /api/predict takes."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     model: Annotated[Name, Field(description="the name of a model of GET /api/models")]
     text: Text
     truncate: Annotated[bool, Field(description="whether to read only the beginning of a text that is too long")] = (
         False
     )
-    max_new_tokens: Annotated[int | None, Field(ge=1, description="a number of tokens, at least 1")] = None
+    max_new_tokens: NewTokens = None
 
 
 class ExplainBody(PredictBody):
@@ -59,7 +63,7 @@ class ExplainBody(PredictBody):
     ] = None
     of: Annotated[Name | None, Field(description="probability, logit, log_odds, margin or log_probability")] = None
     removal: Annotated[Name | None, Field(description="one of the model's removals")] = None
-    seed: Annotated[int, Field(ge=0, lt=1 << 63, description="a whole number of at least 0")] = 0
+    seed: Seed = 0
     precision: Annotated[Name, Field(description="float32 or bfloat16")] = "float32"
     select: Annotated[Name | None, Field(description="the metric that chooses among a method's maps")] = None
     budget: Annotated[int | None, Field(ge=2, description="the passes that auto may take")] = None
@@ -71,10 +75,8 @@ class ExplainBody(PredictBody):
     threshold: Annotated[float | None, Field(ge=0, le=1, description="a probability")] = None
 
 
-class CiteBody(BaseModel):
+class CiteBody(Body):
     """What POST /api/cite takes: the keywords of raison.cite."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     model: Annotated[Name, Field(description="the name of a model of GET /api/models that writes")]
     question: Annotated[
@@ -94,8 +96,8 @@ class CiteBody(BaseModel):
     removal: Annotated[Name, Field(description="delete, or a token in the place of absent text, such as ellipsis")] = (
         "delete"
     )
-    seed: Annotated[int, Field(ge=0, lt=1 << 63, description="a whole number of at least 0")] = 0
-    max_new_tokens: Annotated[int | None, Field(ge=1, description="a number of tokens, at least 1")] = None
+    seed: Seed = 0
+    max_new_tokens: NewTokens = None
     draws: Annotated[int, Field(ge=0, le=256, description="a whole number from 0 to 256")] = 16
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import FastAPI
 from fastapi.responses import Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from raison.core.settings.reading import dump
 from raison.web.component.citations_view import citations_seen
@@ -17,6 +17,7 @@ from raison.web.component.generation_view import output_seen, span_seen, token_s
 from raison.web.component.sources import module, style
 from raison.web.component.views import seen
 from raison.web.rows.lines import AbsentError
+from raison.web.server.bodies import Body
 
 MOST = 4
 """Explanations that are shown beside each other."""
@@ -38,20 +39,16 @@ FILES: Mapping[str, tuple[str, Callable[[], str]]] = {
 """The page's files by their names: their types, and what is in them."""
 
 
-class ViewBody(BaseModel):
+class ViewBody(Body):
     """What POST /api/view takes."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     explanations: Annotated[
         list[dict[str, Any]], Field(max_length=MOST, description=f"the JSON of up to {MOST} explanations, in a list")
     ]
 
 
-class FileBody(BaseModel):
+class FileBody(Body):
     """What POST /api/view/file takes."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     results: Annotated[
         list[dict[str, Any]],
@@ -60,19 +57,15 @@ class FileBody(BaseModel):
     kind: Annotated[str, Field(max_length=10, description=f"one of {', '.join(TYPES)}")]
 
 
-class TrustBody(BaseModel):
+class TrustBody(Body):
     """What POST /api/view/trust takes."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     model: Annotated[str, Field(max_length=500, description="the name of a model of GET /api/models")]
     explanation: Annotated[dict[str, Any], Field(description="the JSON of an explanation")]
 
 
-class OutputBody(BaseModel):
+class OutputBody(Body):
     """A request about an explained output."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     explanation: Annotated[dict[str, Any], Field(description="the JSON of an explained output")]
 
@@ -98,10 +91,8 @@ class TokenBody(OutputBody):
     token: Annotated[int, Field(ge=0, description="the number of an output token, from 0 on")]
 
 
-class CitationsBody(BaseModel):
+class CitationsBody(Body):
     """What POST /api/view/citations takes."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     citations: Annotated[dict[str, Any], Field(description="the JSON of citations")]
 
