@@ -117,7 +117,7 @@ def make_run(folder: Path, model: str, made: Made, number: int = 0) -> None:
     else:
         plain = [row["label"] for row in rows if row["selected_by"] is None]
         found = {row: [e for record, e in lines if record.row == row and record.seed == 0] for row in plain}
-        (folder / "agreement.json").write_text(json.dumps(agreement(found)))
+        (folder / "agreement.json").write_text(json.dumps({"pairs": agreement(found)}))
     for row in rows:
         for seed in row["seeds"]:
             run.add_groups(row["label"], seed, "consistency", [(float(rng.random()),) for _ in range(4)])

@@ -50,7 +50,7 @@ class PairAgreement:
     cosines: tuple[float, ...] = ()
 
 
-def agreement(explanations: Mapping[str, Sequence[Explanation]]) -> dict[str, list[AgreementPair]]:
+def agreement(explanations: Mapping[str, Sequence[Explanation]]) -> list[AgreementPair]:
     """Every pair of rows, text by text, as plain JSON values; null where a measure is undefined.
 
     `explanations` has each row's, of the same texts in the same order. Raises InputError where they differ.
@@ -65,7 +65,7 @@ def agreement(explanations: Mapping[str, Sequence[Explanation]]) -> dict[str, li
         pairs.append(
             {"first": first, "second": second, "spearman": spearman, "top_k_overlap": overlap, "cosine": cosine}
         )
-    return {"pairs": pairs}
+    return pairs
 
 
 def rows_of(run: Run) -> dict[str, Sequence[Explanation]]:
@@ -80,7 +80,7 @@ def rows_of(run: Run) -> dict[str, Sequence[Explanation]]:
 
 def agreement_of(run: Run) -> tuple[PairAgreement, ...]:
     """Means over the texts of a run; () if it has no explanations."""
-    return tuple(_means(pair) for pair in agreement(rows_of(run))["pairs"])
+    return tuple(_means(pair) for pair in agreement(rows_of(run)))
 
 
 def read_agreement(folder: Path) -> tuple[PairAgreement, ...]:

@@ -26,7 +26,7 @@ def test_every_pair_of_rows_on_every_text() -> None:
     rng = np.random.default_rng(0)
     sizes = (5, 9, 23)
     scores = {name: [rng.normal(size=size) for size in sizes] for name in ("a", "b", "c")}
-    found = agreement({name: explained(rows) for name, rows in scores.items()})["pairs"]
+    found = agreement({name: explained(rows) for name, rows in scores.items()})
     assert [(pair["first"], pair["second"]) for pair in found] == [("a", "b"), ("a", "c"), ("b", "c")]
     for pair in found:
         both = list(zip(scores[pair["first"]], scores[pair["second"]], strict=True))
@@ -41,8 +41,8 @@ def test_every_pair_of_rows_on_every_text() -> None:
 def test_what_is_undefined_is_null_and_left_out_of_means(tmp_path: Path) -> None:
     ordered, flat = np.array([3.0, 1.0, 2.0]), np.zeros(3)
     found = agreement({"a": explained([ordered, ordered, ordered]), "b": explained([ordered, -ordered, flat])})
-    assert found["pairs"][0]["spearman"] == [1.0, -1.0, None]
-    (tmp_path / FILE).write_text(json.dumps(found))
+    assert found[0]["spearman"] == [1.0, -1.0, None]
+    (tmp_path / FILE).write_text(json.dumps({"pairs": found}))
     (pair,) = read_agreement(tmp_path)
     assert (pair.first, pair.second) == ("a", "b")
     assert (pair.spearman.mean, pair.spearman.low, pair.spearman.high) == (0.0, -1.0, 1.0)
@@ -51,7 +51,7 @@ def test_what_is_undefined_is_null_and_left_out_of_means(tmp_path: Path) -> None
 
 def test_committed_agreement_is_compressed(tmp_path: Path) -> None:
     words = np.array([3.0, 1.0, 2.0])
-    found = json.dumps(agreement({"a": explained([words]), "b": explained([-words])}))
+    found = json.dumps({"pairs": agreement({"a": explained([words]), "b": explained([-words])})})
     (tmp_path / FILE).write_text(found)
     (tmp_path / FILE).unlink()
     (tmp_path / f"{FILE}.gz").write_bytes(gzip.compress(found.encode()))

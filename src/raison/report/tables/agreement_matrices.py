@@ -14,14 +14,14 @@ _AGREEMENTS = "Means over texts; texts with an undefined measure are left out. C
 
 def agreements(pairs: Sequence[PairAgreement]) -> Iterator[Part]:
     """Matrices of the agreement of the methods' scores; none without pairs."""
+    if not pairs:
+        return
     names = list(dict.fromkeys(name for pair in pairs for name in (pair.first, pair.second)))
-    if pairs:
-        yield Heading("How similar the methods' explanations are")
-    for measure, title in _MEASURES.items() if pairs else ():
+    yield Heading("How similar the methods' explanations are")
+    for measure, title in _MEASURES.items():
         means: dict[tuple[str, str], Summary] = {}
         for pair in pairs:
-            summary = {"spearman": pair.spearman, "top_k_overlap": pair.top_k_overlap, "cosine": pair.cosine}[measure]
-            means[pair.first, pair.second] = means[pair.second, pair.first] = summary
+            means[pair.first, pair.second] = means[pair.second, pair.first] = getattr(pair, measure)
         rows = tuple(
             (f"{number} {row}", tuple(_alike(means.get((row, column)), row, column) for column in names))
             for number, row in enumerate(names, 1)

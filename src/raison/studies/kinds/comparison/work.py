@@ -135,7 +135,7 @@ def _close(examined: Examined, run: GridRun, finished: Run, advance: Told) -> No
     write_labels(finished.folder.parent, examined.labels, {run.name: right})
     if examined.study.spec.agreement:
         # The pairs of rows that were taken over without explanations came with them.
-        agreement.add_pairs(finished.folder, agreement.agreement(agreement.rows_of(finished))["pairs"])
+        agreement.add_pairs(finished.folder, agreement.agreement(agreement.rows_of(finished)))
     advance(1)
 
 
