@@ -65,8 +65,19 @@ def listed(number: int, one: Listable) -> ListEntry:
 
 def heads_of(results: Sequence[Listable]) -> tuple[str, str]:
     """The columns of the model's output."""
+    return HEADS.get(common_kind(results), OTHER)
+
+
+def common_kind(results: Sequence[Listable]) -> str:
+    """The kind of all the models' outputs; "" for several kinds."""
     kinds = {kind_of(one) for one in results}
-    return HEADS[kinds.pop()] if len(kinds) == 1 else OTHER
+    return kinds.pop() if len(kinds) == 1 else ""
+
+
+def common_unit(results: Sequence[Listable]) -> str:
+    """What receives a score in all of these; "unit" where that differs."""
+    units = {"source" if isinstance(one, Citations) else one.unit for one in results}
+    return units.pop() if len(units) == 1 else "unit"
 
 
 def kind_of(one: Listable) -> str:

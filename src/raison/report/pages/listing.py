@@ -10,7 +10,7 @@ from raison.report.explanations.citations_page import STYLES as CITED
 from raison.report.explanations.citations_page import CitationsArticle
 from raison.report.explanations.citations_page import article as cited
 from raison.report.explanations.layout import ExplanationLayout, layout
-from raison.report.explanations.listed import Listable, ListEntry, Strong, heads_of, listed, strongest_of
+from raison.report.explanations.listed import Listable, ListEntry, Strong, common_unit, heads_of, listed, strongest_of
 from raison.report.explanations.output_layout import OutputLayout, output_layout
 from raison.report.style.markup import assets, rendered, scripts
 
@@ -35,7 +35,6 @@ class ListedText:
 def listing(results: Sequence[Listable], labels: Sequence[str | None]) -> str:
     """The first hundred as a fragment for notebooks; a small script sorts and filters where scripts run."""
     pairs = enumerate(zip(results[:MOST], labels, strict=False))
-    units = {"source" if isinstance(one, Citations) else one.unit for one in results}
     written = any(not isinstance(one, Explanation) for one in results)
     values = {
         "styles": assets(STYLES if written else [name for name in STYLES if name not in CITED[1:]]),
@@ -44,7 +43,7 @@ def listing(results: Sequence[Listable], labels: Sequence[str | None]) -> str:
         "count": len(results),
         "heads": heads_of(results),
         "labelled": any(label is not None for label in labels),
-        "unit": units.pop() if len(units) == 1 else "unit",
+        "unit": common_unit(results),
     }
     return str(rendered("listing.html", values))
 

@@ -6,10 +6,9 @@ from functools import cached_property
 from typing import Any
 
 from raison.core.errors import InputError, UnknownNameError
-from raison.core.results.citations import Citations
 from raison.core.results.explanation import Explanation
 from raison.core.settings.reading import plain_values
-from raison.report.explanations.listed import Listable, kind_of
+from raison.report.explanations.listed import Listable, common_kind, common_unit
 from raison.runs.overview import overview
 from raison.web.rows.lines import OVERVIEW, RowFacts, RunFacts, RunLine, line_of
 from raison.web.rows.slices import LONGEST, Cut, TextFilter, slice_of
@@ -39,16 +38,14 @@ class Listed:
     def facts(self) -> RunFacts:
         """The facts about the whole list."""
         models, quantities = ({getattr(e, name) for e in self.explanations} for name in ("model", "of"))
-        units = {"source" if isinstance(e, Citations) else e.unit for e in self.explanations}
-        kinds = {kind_of(e) for e in self.explanations}
         return RunFacts(
             run="",
             model=" ".join(sorted(models)),
             data="",
             texts=len(self.explanations),
-            unit=units.pop() if len(units) == 1 else "unit",
+            unit=common_unit(self.explanations),
             of=quantities.pop() if len(quantities) == 1 else "",
-            gives=kinds.pop() if len(kinds) == 1 else "",
+            gives=common_kind(self.explanations),
             rows=tuple(
                 RowFacts(row, self.explanations[numbers[0]].method, (0,), None) for row, numbers in self._rows.items()
             ),
