@@ -20,11 +20,11 @@ from raison.explaining.settings import (
     TruncateSetting,
     UnitSetting,
 )
+from raison.runs.headers import Seeds
 from raison.runs.models_figure import Axis
 from raison.training.recipes.scratch_settings import ScratchSettings
 
 Count = Annotated[int | None, Setting(least=1)]
-Seeds = Annotated[tuple[int, ...], Setting(words="a list of different whole numbers", distinct=True)]
 
 PREDICTED = {
     "target": "target cannot be set here: studies of this kind explain the predicted class. Leave it out.",

@@ -31,8 +31,9 @@ from typing import Annotated, Any
 
 from raison.core.settings.fields import Setting
 from raison.core.settings.tables import FLAT
+from raison.runs.headers import Seeds
 from raison.studies import parts
-from raison.studies.entries import About, Seeds, StudyData
+from raison.studies.entries import About, StudyData
 from raison.studies.file import MistakesError, entries_of
 from raison.studies.kinds.shortcuts.results import RANDOM, ShortcutClaim, rows_of
 

@@ -38,8 +38,9 @@ from raison.core.settings.tables import FLAT, KEY, TableReading, read
 from raison.methods import CATALOGUE as METHODS
 from raison.metrics import CATALOGUE as METRICS
 from raison.report.pages.examples import ExamplesAsked
+from raison.runs.headers import Seeds
 from raison.studies import parts
-from raison.studies.entries import About, Seeds, StudyData, StudyModel, StudySettings
+from raison.studies.entries import About, StudyData, StudyModel, StudySettings
 from raison.studies.file import MistakesError, entries_of
 from raison.studies.kinds.trainings import recipes
 from raison.studies.kinds.trainings.grids import (
