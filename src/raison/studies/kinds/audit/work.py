@@ -123,8 +123,8 @@ def audit(
     folder = Path(out)
     refuse_others(folder, AUDIT)
     subject = subject_of(model, texts, InputOptions(None, units, text, language), settings, template)
-    study = _called(methods, plan, subject.settings, data, folder)
-    study = replace(study, spec=replace(study.spec, model=entry))
+    # A study without a file.
+    study = Study(folder, "", Kind("audit"), data, _asked(methods, plan, subject.settings, entry), tools())
     suite = suite_of(subject, study.spec, data)
     begun = _examined(study, subject.model, suite, None, read_marker(folder, AUDIT))
     execute(begun, folder, progress, sharing=sharing)
@@ -159,17 +159,15 @@ def estimate_audit(
     Raises what `audit` raises before it begins.
     """
     subject = subject_of(model, texts, InputOptions(), settings, template)
-    study = _called(methods, plan, subject.settings, "", Path())
-    return cost_of(subject.model, suite_of(subject, study.spec, ""))
+    return cost_of(subject.model, suite_of(subject, _asked(methods, plan, subject.settings), ""))
 
 
-def _called(
-    methods: str | Iterable[str] | None, plan: AuditPlan | None, settings: Settings | None, data: str, folder: Path
-) -> Study:
-    """A call as a study without a file."""
+def _asked(
+    methods: str | Iterable[str] | None, plan: AuditPlan | None, settings: Settings, entry: StudyModel | None = None
+) -> Audited:
+    """The request of a call."""
     names = None if methods is None else tuple(map(str, read_names(methods)))
-    spec = Audited(names, settings or Settings(), plan or AuditPlan())
-    return Study(folder, "", Kind("audit"), data, spec, tools())
+    return Audited(names, settings, plan or AuditPlan(), entry)
 
 
 def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = ()) -> Examined:
