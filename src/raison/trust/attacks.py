@@ -20,7 +20,6 @@ from raison.numerics.measures.attacks import (
     rank_change,
     top_sum_change,
 )
-from raison.progress import Advance
 from raison.trust.attack_descent import BestChange, descend, disturb
 from raison.trust.attack_settings import EmbeddingAttack
 from raison.trust.attack_start import AlikeAttacks, AttackedText, started, top_counts, unit_length
@@ -59,7 +58,6 @@ def attacks(
     plans: EmbeddingAttack | Sequence[EmbeddingAttack],
     *,
     done: Collection[AttackKey] = (),
-    advance: Advance | None = None,
 ) -> Iterator[list[Attacked]]:
     """Attack every method's explanation of every text by every plan, each attack with its control of random changes.
 
@@ -70,7 +68,6 @@ def attacks(
         settings: what is explained; the target of the unchanged text stays the target.
         plans: one per objective.
         done: keys of existing records; attacks whose records all exist are not made again.
-        advance: is told how many attacks are finished.
 
     Raises:
         InputError: before anything runs, for a plan's k above a text's units, and for two plans of one objective.
@@ -88,18 +85,14 @@ def attacks(
         for alike in _alike(chosen):
             rows = _rows(label_of(method), alike, [text for text in range(len(texts)) if text not in left_out], done)
             jobs += [AlikeAttacks(batch, method, portion) for portion in _portions(batch, method, rows)]
-    return _run(jobs, counts, advance)
+    return _run(jobs, counts)
 
 
-def _run(
-    jobs: Sequence[AlikeAttacks], counts: dict[AttackedText, int], advance: Advance | None
-) -> Iterator[list[Attacked]]:
+def _run(jobs: Sequence[AlikeAttacks], counts: dict[AttackedText, int]) -> Iterator[list[Attacked]]:
     for job in jobs:
         # In a caller's inference mode there would be no graph to differentiate.
         with torch.inference_mode(False):
             records = _attacked(job, counts)
-        if advance is not None:
-            advance(len(job.rows))
         yield records
 
 

@@ -4,7 +4,7 @@ After Adebayo et al. 2018 (cascading and independent randomisation) and section 
 and MLP with their norms) is randomised as a whole; embeddings, final norm and head are unchanged.
 """
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import get_args
 
@@ -72,13 +72,11 @@ def similarities(
     plan: Randomisation,
     *,
     done: Container[SimilarityKey] = frozenset(),
-    advance: Callable[[int], None] = lambda _records: None,
 ) -> Iterator[list[BlockSimilarity]]:
     """Similarities between the explanations of the model and of its randomised copies, as units of work are finished.
 
     A unit of work is one method, order, number of blocks and draw over a chunk of 16 texts. `done` holds the keys of
-    existing records, which are neither computed nor yielded again. `advance` is told of finished records, including
-    those.
+    existing records, which are neither computed nor yielded again.
 
     The explained class (or answer to a question) stays the one that the model itself predicted. A randomised model's
     own prediction is arbitrary, and explanations of different classes would differ for that reason alone. Both
@@ -102,10 +100,7 @@ def similarities(
         chunk = _Chunk(copies, texts, settings, numbers)
         for draw in range(plan.draws):
             for method in chosen:
-                for similar in chunk.units(method, draw, done):
-                    advance(len(numbers))
-                    if similar:
-                        yield similar
+                yield from chunk.units(method, draw, done)
 
 
 def count_blocks(model: LanguageModel) -> int:
@@ -117,11 +112,6 @@ def count_blocks(model: LanguageModel) -> int:
             "with raison.load(...)."
         )
     return len(find_blocks(backbone.core))
-
-
-def records(model: LanguageModel, texts: Sequence[Given], methods: Sequence[str | Method], plan: Randomisation) -> int:
-    """The number of records that `similarities` yields, up to which `advance` counts."""
-    return len(texts) * len(methods) * len(plan.orders) * count_blocks(model) * plan.draws
 
 
 # The reasons are part of headers, which a resumed study compares: other words would refuse it.
@@ -182,7 +172,7 @@ class _Chunk:
     originals: dict[tuple[str, tuple[int, ...]], Scores] = field(default_factory=dict)
 
     def units(self, method: Method, draw: int, done: Container[SimilarityKey]) -> Iterator[list[BlockSimilarity]]:
-        """The records of each unit of work of one method and draw; an empty list for one that was done."""
+        """The records of each unit of work of one method and draw that was not done."""
         models = self.copies.of(draw)
         # States stored for another method's masks are not needed again.
         models.store.clear()
@@ -195,9 +185,11 @@ class _Chunk:
                 rows = tuple(key.text for key in missing)
                 # Both orders begin with the last block alone.
                 randomised = tuple(range(1, blocks + 1)) if order == "cascading" else (blocks,)
-                if rows and (randomised, rows) not in scores:
+                if not rows:
+                    continue
+                if (randomised, rows) not in scores:
                     scores[randomised, rows] = self._randomised(models, randomised, rows, method)
-                yield self._records(missing, method, scores[randomised, rows]) if rows else []
+                yield self._records(missing, method, scores[randomised, rows])
             if "cascading" not in self.copies.plan.orders:
                 # One block's copy at a time is enough.
                 models.drop_copies()

@@ -25,7 +25,6 @@ from raison.numerics.measures.attacks import (
     top_units,
 )
 from raison.numerics.measures.ranking import check_share
-from raison.progress import Advance
 from raison.trust.attack_settings import check_count
 from raison.trust.attack_start import checked_count
 from raison.trust.neighbours import Neighbours, replaced, unchanged_shape
@@ -94,7 +93,6 @@ def substitutions(
     plan: Substitution,
     *,
     done: Collection[AttackKey] = (),
-    advance: Advance | None = None,
 ) -> Iterator[list[Substituted]]:
     """Attack every method's explanation of every text; yields one text's results at a time.
 
@@ -120,7 +118,7 @@ def substitutions(
         for text in range(len(texts))
         if not undecided[text]
     }
-    return _run(_Search(model, batch, known, plan), counts, missing, advance)
+    return _run(_Search(model, batch, known, plan), counts, missing)
 
 
 def irreplaceable(model: LanguageModel, text: Given, settings: Settings) -> str:
@@ -142,15 +140,11 @@ def kept_tries(model: LanguageModel, texts: Sequence[Given], settings: Settings,
 
 
 def _run(
-    search: "_Search", counts: Sequence[int], missing: Mapping[int, Sequence[Method]], advance: Advance | None
+    search: "_Search", counts: Sequence[int], missing: Mapping[int, Sequence[Method]]
 ) -> Iterator[list[Substituted]]:
     for text, methods in missing.items():
-        if not methods:
-            continue
-        substituted = [search.attack(text, method, counts[text]) for method in methods]
-        if advance is not None:
-            advance(len(substituted))
-        yield substituted
+        if methods:
+            yield [search.attack(text, method, counts[text]) for method in methods]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
