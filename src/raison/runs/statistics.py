@@ -27,7 +27,6 @@ class Contrast:
 
     method: str
     best: str
-    metric: str
     difference: Difference
     p: float
 
@@ -84,7 +83,7 @@ def contrasts(comparison: Comparison) -> dict[str, list[Contrast]]:
     adjusted = holm([math.nan if method == first else gap.p for _, method, first, gap in pairs])
     listed: dict[str, list[Contrast]] = {metric: [] for metric in directed(comparison)}
     for (metric, method, first, gap), p in zip(pairs, adjusted, strict=True):
-        listed[metric].append(Contrast(method, first, metric, gap, p))
+        listed[metric].append(Contrast(method, first, gap, p))
     return listed
 
 

@@ -25,9 +25,8 @@ class SourcePiece:
 
 @dataclass(frozen=True, slots=True)
 class EvidenceCell:
-    """The cell of a statement and a source."""
+    """What is said of a statement and a source, and its colour."""
 
-    score: str
     told: str
     css: str
 
@@ -86,12 +85,13 @@ def article(c: Citations) -> CitationsArticle:
     """How the citations are shown."""
     largest = max(abs(one) for row in c.scores for one in row)
     count = len(c.statements)
+    cells = [[_cell(c, i, j, largest) for j in range(len(c.sources))] for i in range(count)]
     return CitationsArticle(
         c,
         f"{goal(c)}, with {c.method}",
         [_pieces(c, j) for j in range(len(c.sources))],
         [ORIGINS.get(statement.origin or "", "") for statement in c.statements],
-        [[_cell(c, i, j, largest) for j in range(len(c.sources))] for i in range(count)],
+        cells,
         _facts(c),
         score(c, -largest),
         score(c, largest),
@@ -99,7 +99,7 @@ def article(c: Citations) -> CitationsArticle:
         States(
             palette=SIGNED.palette(),
             scores=[[SIGNED.place(level(one, largest)) for one in row] for row in c.scores],
-            told=[[_cell(c, i, j, largest).told for j in range(len(c.sources))] for i in range(count)],
+            told=[[cell.told for cell in row] for row in cells],
             within=[_inner(c, i, largest) for i in range(count)],
         ),
     )
@@ -136,7 +136,7 @@ def _cell(c: Citations, statement: int, number: int, largest: float) -> Evidence
         details.append(light(c, statement, number))
     if c.supported:
         details.append(support(c, statement, number))
-    return EvidenceCell(score(c, value), ", ".join(details), SIGNED.css(level(value, largest)))
+    return EvidenceCell(", ".join(details), SIGNED.css(level(value, largest)))
 
 
 def _facts(c: Citations) -> dict[str, object]:
