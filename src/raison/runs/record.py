@@ -1,13 +1,41 @@
-"""One record of a run: an explanation's scores and its cost, and no text."""
+"""One record of a run: an explanation's scores and its cost, and no text; and records read by their keys."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
+from raison.core.errors import DataError
+from raison.jobs.store import RecordStore
 from raison.runs.summary import Costs, Value
 
 RecordKey = tuple[str, int, int]
 """Row, seed, text."""
+
+
+class Keyed(Protocol):
+    """A record with a key."""
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """The unique key of the record."""
+
+
+R = TypeVar("R", bound=Keyed)
+
+
+def read_keyed(store: RecordStore, make: Callable[[dict[str, Any]], R]) -> tuple[dict[Any, R], int]:
+    """The records of all processes by key, and how many lines were left out: broken ones, and what is no record."""
+    stored = store.read()
+    records, dropped = {}, stored.dropped
+    for line in stored.records:
+        try:
+            record = make(line)
+        except (DataError, KeyError, TypeError, ValueError, AttributeError):
+            dropped += 1
+            continue
+        records[record.key] = record
+    return records, dropped
 
 
 @dataclass(frozen=True, slots=True)

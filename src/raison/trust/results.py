@@ -8,17 +8,17 @@ Records are numbers, with no text in them, and are enough for every table and fi
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
-from raison.core.errors import DataError
 from raison.core.results.explanation import Explanation
 from raison.core.settings.reading import Fields
 from raison.core.settings.tables import read_written
 from raison.jobs.store import RecordStore
 from raison.runs.headers import Count, check_folder
+from raison.runs.record import read_keyed
 from raison.trust.records import (
     Attack,
     Attacked,
@@ -33,17 +33,6 @@ from raison.trust.records import (
 SIMILARITIES = "similarities.jsonl"
 ATTACKS = "attacks.jsonl"
 SUBSTITUTIONS = "substitutions.jsonl"
-
-
-class Keyed(Protocol):
-    """A record with a key."""
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """The unique key of the record."""
-
-
-R = TypeVar("R", bound=Keyed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +180,8 @@ def head_of(entry: Mapping[str, Any]) -> TrustHead:
 def read_run(folder: Path, entry: TrustHead) -> TrustRun:
     """The records of one run of a study so far. Raises DataError if its files cannot be read."""
     place = folder / entry.name
-    similarities, first = _records(place / SIMILARITIES, _similarity)
-    attacks, second = _records(place / ATTACKS, _attacked)
+    similarities, first = read_keyed(RecordStore(place / SIMILARITIES), _similarity)
+    attacks, second = read_keyed(RecordStore(place / ATTACKS), _attacked)
     return TrustRun(entry, similarities, attacks, first + second)
 
 
@@ -217,19 +206,6 @@ def substituted(folder: Path, run: TrustRun, method: str) -> Substituted | None:
     worst = max(replaced, key=lambda record: (record.rank_change, record.sum_change))
     line = known[method, worst.text]
     return Substituted(worst, Explanation.from_dict(line["before"]), Explanation.from_dict(line["after"]))
-
-
-def _records(path: Path, make: Callable[[dict[str, Any]], R]) -> tuple[dict[Any, R], int]:
-    stored = RecordStore(path).read()
-    records, dropped = {}, stored.dropped
-    for line in stored.records:
-        try:
-            record = make(line)
-        except (DataError, KeyError, TypeError, ValueError):
-            dropped += 1
-            continue
-        records[record.key] = record
-    return records, dropped
 
 
 def _similarity(line: dict[str, Any]) -> BlockSimilarity:

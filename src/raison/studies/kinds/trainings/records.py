@@ -7,11 +7,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from raison.core.errors import DataError
 from raison.core.settings.reading import plain_values
 from raison.jobs.store import RecordStore
 from raison.runs.headers import Count
-from raison.runs.record import number, scalar
+from raison.runs.record import number, read_keyed, scalar
 from raison.runs.record_validation import check_training
 from raison.runs.summary import MetricInfo, Value
 from raison.runs.task_accuracy import Labels
@@ -78,7 +77,8 @@ class TrainingRecord:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "TrainingRecord":
-        """The inverse of `to_dict`. Raises KeyError, TypeError or ValueError for something else."""
+        """The inverse of `to_dict`. Raises DataError, KeyError, TypeError or ValueError for something else."""
+        check_training(data)
         same = ("task", "test", "row", "kind", "seed", "method", "settings", "texts", "history")
         return cls(
             **{name: data[name] for name in same},
@@ -194,18 +194,7 @@ class TrainingRuns(WrittenStudy):
 
 def read_records(folder: Path) -> tuple[dict[TrainingKey, TrainingRecord], int]:
     """The records of all processes by key, and how many broken lines were left out. Raises DataError."""
-    stored = store_of(folder).read()
-    records: dict[TrainingKey, TrainingRecord] = {}
-    dropped = stored.dropped
-    for line in stored.records:
-        try:
-            check_training(line)
-            record = TrainingRecord.from_dict(line)
-        except (DataError, KeyError, TypeError, ValueError, AttributeError):
-            dropped += 1
-            continue
-        records[record.key] = record
-    return records, dropped
+    return read_keyed(store_of(folder), TrainingRecord.from_dict)
 
 
 def slug(name: str) -> str:
