@@ -5,8 +5,8 @@ A row is reused completely, with all its seeds and texts, or not at all. Which r
 """
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,6 @@ from raison.runs.run import (
     CAUTIONS,
     HEADER,
     TOGETHER,
-    Record,
     RecordKey,
     Run,
     read_header,
@@ -40,8 +39,8 @@ def runs_in(folders: Sequence[Path]) -> list[Path]:
 
 def take_over(
     run: Run, sources: Sequence[Path], model: dict[str, Any] | None = None, *, agreement: bool = False
-) -> int:
-    """Copy into `run`, which has a folder, whole rows that it lacks and the sources have; returns how many.
+) -> None:
+    """Copy into `run`, which has a folder, whole rows that it lacks and the sources have.
 
     `model` is what the run's study says of its model: a source whose study says something else is another model of the
     same name. Explanations come along where the source has them; a run with metrics of many texts together needs
@@ -50,11 +49,9 @@ def take_over(
     source cannot be read.
     """
     assert run.folder is not None, "a run in memory cannot reuse others"
-    taken = 0
     for source in sources:
         if source.resolve() != run.folder.resolve():
-            taken += _take_from(run, source, model, agreement)
-    return taken
+            _take_from(run, source, model, agreement)
 
 
 def rows_in(
@@ -108,14 +105,14 @@ def _exchanged(header: RunHead, other: RunHead) -> set[str]:
     return {part.removeprefix(FILES) for part in _differing(header, other) if part in both and part.startswith(FILES)}
 
 
-def _explains(source: Run, row: str, seeds: Sequence[int]) -> bool:
+def _explains(source: Run, row: str, seeds: Iterable[int]) -> bool:
     return all(source.explains(row, seed) for seed in seeds)
 
 
-def _take_from(run: Run, folder: Path, model: dict[str, Any] | None, agreement: bool) -> int:
+def _take_from(run: Run, folder: Path, model: dict[str, Any] | None, agreement: bool) -> None:
     offer = _offered(run.header, folder, model, agreement)
     if offer is None:
-        return 0
+        return
     if offer.pairs:
         assert run.folder is not None
         # Before the rows: if interrupted in between, the copy is repeated.
@@ -130,7 +127,6 @@ def _take_from(run: Run, folder: Path, model: dict[str, Any] | None, agreement: 
         _note(run, {"run": settings_hash(header), "versions": header.versions, **known}, missing)
     for label in missing:
         _copy(run, offer, keys[label])
-    return len(missing)
 
 
 def _places(header: RunHead, other: RunHead) -> list[int] | None:
@@ -156,8 +152,9 @@ def _same_model(source: Path, model: dict[str, Any] | None) -> bool:
 def _copy(run: Run, offer: _ReusableRows, keys: Sequence[RecordKey]) -> None:
     """Copy one row."""
     source, row, seeds = offer.source, keys[0][0], dict.fromkeys(seed for _, seed, _ in keys)
-    records = [_placed(source.records[key], offer.places) for key in keys]
-    if _explains(source, row, [*seeds]):
+    copied = (source.records[key] for key in keys)
+    records = [replace(one, scores=tuple(one.scores[place] for place in offer.places)) for one in copied]
+    if _explains(source, row, seeds):
         known = {(row, seed): source.explanations(row, seed) for seed in seeds}
         run.add([(record, known[record.row, record.seed][record.text]) for record in records])
     else:
@@ -167,13 +164,6 @@ def _copy(run: Run, offer: _ReusableRows, keys: Sequence[RecordKey]) -> None:
         for label in grouped:
             if (row, seed, label) in source.groups:
                 run.add_groups(row, seed, label, source.groups[row, seed, label])
-
-
-def _placed(record: Record, places: Sequence[int]) -> Record:
-    scores = tuple(record.scores[place] for place in places)
-    return Record(
-        record.row, record.seed, record.text, scores, record.costs, record.target, record.prediction, record.units
-    )
 
 
 def _note(run: Run, source: dict[str, Any], rows: Sequence[str]) -> None:
