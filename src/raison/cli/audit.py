@@ -29,7 +29,7 @@ class Auditing:
     estimate: Annotated[bool, Setting("Only estimate the cost.")] = False
 
     def folder(self, model: str, data: str) -> Path:
-        """For the records and the report."""
+        """The folder for the records and the report."""
         return Path("runs") / f"audit-{_plain_name(model)}-{_plain_name(data)}" if self.out is None else self.out
 
 

@@ -173,7 +173,7 @@ def _of_row(run: Callable[..., Told], writer: Any, row: "QuestionRow", citing: C
 
 
 def _tell_cost(estimates: "list[CiteEstimate]", json: bool) -> None:
-    """Of each question, and the time of all."""
+    """Print the cost of each question, and the time of all."""
     if json:
         typer.echo(dump([asdict(one) for one in estimates], 1) if len(estimates) > 1 else dump(asdict(estimates[0]), 1))
         return

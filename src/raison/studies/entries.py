@@ -153,7 +153,7 @@ class GridRun:
 
     @property
     def name(self) -> str:
-        """Its folder's."""
+        """The name of its folder."""
         return f"{self.model}--{self.data}"
 
 

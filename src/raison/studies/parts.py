@@ -40,7 +40,7 @@ def canonical_row(label: str) -> str:
 
 
 def canonical_metric(label: str) -> str:
-    """The same of a metric."""
+    """A metric's label as the records write it. Raises InputError."""
     return label_of(METRICS.create(label))
 
 
@@ -192,7 +192,7 @@ def claim_of(claim: C, canonical: Callable[[str], str]) -> C:
 def examples_mistakes(
     examples: ExamplesAsked | None, rows: set[str] | None, canonical: Callable[[str], str]
 ) -> list[str]:
-    """Of [examples]; `rows` are the table's, None where they cannot be told."""
+    """The mistakes in [examples]; `rows` are the table's, None where they cannot be told."""
     if examples is None:
         return []
     where, labels = "[examples]", examples.rows or ()
@@ -215,7 +215,7 @@ def beside(folder: Path, data: StudyData) -> StudyData:
 
 
 def model_beside(folder: Path, model: StudyModel) -> StudyModel:
-    """The same of a model that the study makes."""
+    """A model with the files of its training data relative to the study's folder."""
     if model.made is None:
         return model
     held_out = None if model.made.held_out is None else beside(folder, model.made.held_out)
@@ -223,6 +223,6 @@ def model_beside(folder: Path, model: StudyModel) -> StudyModel:
 
 
 def grid_beside(folder: Path, grid: Grid) -> Grid:
-    """The same of all models and data."""
+    """Models and data with their files relative to the study's folder."""
     models = {key: model_beside(folder, model) for key, model in grid.models.items()}
     return replace(grid, models=models, data={key: beside(folder, data) for key, data in grid.data.items()})

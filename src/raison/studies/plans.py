@@ -81,14 +81,14 @@ class Models:
         self._known: tuple[StudyModel, LanguageModel | Writer] | None = None
 
     def of(self, entry: StudyModel) -> LanguageModel | Writer:
-        """Raises RaisonError."""
+        """The model of an entry. Raises RaisonError."""
         if self._known is None or self._known[0] != entry:
             self._known = None
             self._known = (entry, load_entry(entry))
         return self._known[1]
 
     def predicting(self, entry: StudyModel) -> LanguageModel:
-        """The same of a model that classifies, or gives a number."""
+        """The model of an entry that classifies, or gives a number. Raises RaisonError."""
         return as_classifier(self.of(entry))
 
 

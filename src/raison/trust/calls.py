@@ -18,7 +18,7 @@ _WRITES = "attacks keep the predicted class, and a generative model predicts non
 
 
 def works() -> Works:
-    """That of raison.trust."""
+    """The functions of raison.trust."""
     return Works(
         settings={
             "randomisation": randomisation.Randomisation,

@@ -116,7 +116,7 @@ class TrustRun:
 
     @property
     def name(self) -> str:
-        """Its folder's."""
+        """The name of its folder."""
         return self.header.name
 
     @property

@@ -76,7 +76,7 @@ def refused(trial: TrustTrial, works: Works, model: LanguageModel, texts: Sequen
 
 
 def entry_of(trial: TrustTrial, works: Works, model: LanguageModel, texts: Sequence[Given]) -> dict[str, Any]:
-    """Its entry in a header: the work with its methods, and exclusions with reasons."""
+    """A trial's entry in a header: the work with its methods, and exclusions with reasons."""
     return {
         "texts": hashlib.sha256("\n".join(str(written(text)) for text in texts).encode()).hexdigest()[:16],
         "randomisation": _randomisation(trial, works, model, texts),

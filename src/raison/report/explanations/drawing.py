@@ -14,7 +14,7 @@ from raison.report.style.colours import WHITE, ink
 from raison.report.style.markup import rendered
 
 WIDTH, CELL, LINE, MARGIN = 760, 9, 28, 20
-"""Of the image, a character, a line and the border, in pixels."""
+"""Widths of the image and of a character, the height of a line, and the width of the border, in pixels."""
 _ROOM = (WIDTH - 2 * MARGIN) // CELL
 _INK, _SOFT = "#1b1f24", "#5b6470"
 _BAR, _VALUE = 150, 100

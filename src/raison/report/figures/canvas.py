@@ -72,7 +72,7 @@ class Look:
 
     @classmethod
     def of(cls, one: Curve | Series) -> "Look":
-        """By its number among all methods."""
+        """The look of a curve or a bar, by its number among all methods."""
         if one.name.startswith("random"):
             return cls(GREY, ":", "x")
         number = one.number

@@ -52,7 +52,7 @@ def figure(e: Explanation) -> "Figure":
 
 
 def png(e: Explanation) -> bytes:
-    """The same as an image."""
+    """The figure as an image."""
     out = io.BytesIO()
     figure(e).savefig(out, format="png", dpi=150)
     return out.getvalue()

@@ -32,7 +32,7 @@ class Trusts:
 
     @cached_property
     def identities(self) -> Mapping[str, Identity]:
-        """Of the models, by their names. Weights are read."""
+        """The models' identities by their names. Weights are read."""
         return {name: identity_of(model) for name, model in self._models.items()}
 
     @cached_property

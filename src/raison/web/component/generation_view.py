@@ -59,7 +59,7 @@ class PaintedOutput:
     cautions: tuple[str, ...]
     facts: tuple[tuple[str, str], ...]
     remarks: tuple[str, ...]
-    """Of this output and the one beside it."""
+    """What is said of this output and the one beside it."""
 
 
 def output_seen(body: Mapping[str, object]) -> dict[str, object]:

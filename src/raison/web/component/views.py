@@ -120,7 +120,7 @@ def from_to(what: str, before: float, after: float) -> str:
 
 
 def _targets(first: Explanation, second: Explanation) -> str:
-    """That the two explain different targets, where they do."""
+    """A remark if the two explain different targets; empty otherwise."""
     goals = [phrases.goal(e) for e in (first, second)]
     return "" if goals[0] == goals[1] else f"The first map explains the {goals[0]}, the second the {goals[1]}"
 

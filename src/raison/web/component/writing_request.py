@@ -111,7 +111,7 @@ def one_prompt(reading: InputOptions, text: Any) -> tuple[Any, Granularity]:
 
 
 def plain(text: Asked) -> str | list[dict[str, str]]:
-    """As raison.explain takes it."""
+    """A prompt or a chat as raison.explain takes it."""
     return text if isinstance(text, str) else [{"role": role, "content": content} for role, content in text]
 
 

@@ -93,11 +93,11 @@ class Listed:
         return plain_values(asdict(overview(explanations)))
 
     def explanation(self, body: Mapping[str, object]) -> dict[str, object]:
-        """One explanation by its number."""
+        """One explanation by its number, as JSON values."""
         return self.at(body).to_dict()
 
     def at(self, body: Mapping[str, object]) -> Listable:
-        """The same. Raises InputError for a number that does not exist."""
+        """One explanation by its number. Raises InputError for a number that does not exist."""
         number = _value("number", body.get("number", ""))
         if not isinstance(number, int) or not 0 <= number < len(self.explanations):
             raise InputError(f"there is no text {number!r:.40}: there are {len(self.explanations)}, counted from 0.")

@@ -79,7 +79,7 @@ class RequestHead:
 
     @classmethod
     def of(cls, scope: Scope) -> "RequestHead":
-        """Of several headers of a name the last one; a second Host is refused."""
+        """The head of a request: of several headers of a name the last one. A second Host is refused."""
         pairs = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"]]
         if sum(name == "host" for name, _ in pairs) > 1:
             raise RequestRefusedError(400, "a request has one Host.")
@@ -101,7 +101,7 @@ class Guard:
         self._log_texts = log_texts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """As ASGI says."""
+        """Admit a request to the application, or refuse it: one call of the ASGI protocol."""
         if scope["type"] != "http":
             # Only the life of the server itself: there are no other protocols.
             if scope["type"] == "lifespan":

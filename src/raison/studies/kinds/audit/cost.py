@@ -38,11 +38,11 @@ class AuditCost:
 
     @property
     def seconds(self) -> float:
-        """Of all parts."""
+        """The seconds of all parts together."""
         return sum(self.parts.values())
 
     def text(self) -> str:
-        """In words."""
+        """The cost in words."""
         listed = ", ".join(f"{name} {_told(seconds)}" for name, seconds in self.parts.items())
         return f"about {_told(self.seconds)}: {listed}"
 

@@ -195,17 +195,17 @@ class Audit(WrittenStudy):
 
     @property
     def digest(self) -> str:
-        """That of its file, if there was one."""
+        """The hash of its file, if there was one."""
         return self.header.digest if self.text else ""
 
     @property
     def dropped(self) -> int:
-        """Of the randomised blocks and attacks."""
+        """Broken lines of the randomised blocks and attacks."""
         return self.trust.dropped
 
     @property
     def progress(self) -> tuple[int, int]:
-        """Texts that all methods have explained, and records of randomised blocks and attacks."""
+        """How many texts all methods have explained, with the records of trust, and how many there will be."""
         wanted = self.trust.wanted
         return self.table.texts + wanted - self.trust.missing, self.header.texts + wanted
 

@@ -255,7 +255,7 @@ def _explained(header: AuditHead) -> str:
 
 
 def _model(header: AuditHead) -> str:
-    """Its name and size; one without parameters is a function."""
+    """The model's name and size; one without parameters is a function."""
     if not header.parameters:
         return f"{header.model} (a function, of which only the outputs are known)"
     return f"{header.model} ({header.parameters:,} parameters, {phrases.count(header.blocks, 'block')})"

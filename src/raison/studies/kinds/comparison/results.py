@@ -62,12 +62,12 @@ class StudyRuns(WrittenStudy):
 
     @property
     def dropped(self) -> int:
-        """Of all runs."""
+        """Broken lines of all runs."""
         return sum(run.dropped for run in self.runs.values())
 
     @property
     def progress(self) -> tuple[int, int]:
-        """Texts that every row of their run has explained."""
+        """How many texts every row of their run has explained, and how many there are."""
         done = sum(len(finished_texts(run)) for run in self.runs.values())
         return done, sum(run.header.texts for run in self.runs.values())
 

@@ -61,7 +61,7 @@ class ComparisonSpec:
 
 
 def tools() -> None:
-    """The functions of a comparison, as raison.compare calls them."""
+    """Nothing that tests would replace."""
 
 
 def parse(table: Mapping[str, Any], place: Path, _tools: None) -> ComparisonSpec:

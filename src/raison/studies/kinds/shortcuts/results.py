@@ -68,7 +68,7 @@ class Findings(WrittenStudy):
 
     @property
     def progress(self) -> tuple[int, int]:
-        """Models and draws of all rows."""
+        """How many models and draws there are, and how many all rows make."""
         head = self.header
         return sum(map(len, self.found.values())), len(head.seeds) * (len(head.rows) + head.draws)
 

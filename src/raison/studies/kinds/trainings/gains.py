@@ -77,14 +77,14 @@ def _named(study: TrainingRuns, criteria: Sequence[str]) -> tuple[tuple[str, ...
 
 
 def _gain(study: TrainingRuns, metric: str, where: Sequence[ColumnKey], row: str, alone: str) -> Gain:
-    """Of a row over another one, on every place."""
+    """The gain of a row over another one, on every place."""
     return _average(
         study, metric, [tuple(of_seeds(study, name, place, metric) for name in (row, alone)) for place in where]
     )
 
 
 def _moved(study: TrainingRuns, metric: str, row: str, home: ColumnKey, away: ColumnKey) -> Gain:
-    """Of one row at home over itself elsewhere."""
+    """The gain of a row on its own data over the same row on other data."""
     return _average(study, metric, [tuple(of_seeds(study, row, place, metric) for place in (home, away))])
 
 

@@ -22,7 +22,7 @@ class Recipes:
 
 
 def recipes() -> Recipes:
-    """Those of raison.training."""
+    """The training functions of raison.training."""
     # Imported here: importing transformers takes longer than reading a study file.
     from raison.training.recipes.ivra import fine_tune, train_ivra
     from raison.training.recipes.ivra_settings import FineTuneSettings, IvraSettings

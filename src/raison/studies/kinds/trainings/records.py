@@ -176,7 +176,7 @@ class TrainingRuns(WrittenStudy):
 
     @property
     def progress(self) -> tuple[int, int]:
-        """Of the rows of all tasks and seeds."""
+        """How many records there are, and how many all rows, tasks and seeds make."""
         return len(self.records), len(self.wanted)
 
     @property

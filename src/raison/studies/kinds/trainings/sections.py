@@ -107,7 +107,7 @@ def _examples(results: TrainingRuns, target: Path | None) -> dict[str, dict[str,
 
 
 def _lacking(results: TrainingRuns, target: Path | None, links: Mapping[str, object]) -> Iterator[str]:
-    """That examples were asked for, and their explanations are elsewhere."""
+    """A warning if examples were asked for, and their explanations are not in the folder."""
     if "examples" in results.file and target is not None and results.records and not links:
         yield f"records only: the page of examples needs the folder {MODELS}, with the explanations."
 

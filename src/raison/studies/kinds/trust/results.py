@@ -90,12 +90,12 @@ class TrustRuns(WrittenStudy):
 
     @property
     def dropped(self) -> int:
-        """Of all runs."""
+        """Broken lines of all runs."""
         return sum(run.dropped for run in self.runs.values())
 
     @property
     def progress(self) -> tuple[int, int]:
-        """Similarities and attacks."""
+        """How many similarities and attacks there are, and how many the finished study has."""
         wanted = sum(run.wanted for run in self.runs.values())
         return wanted - sum(run.missing for run in self.runs.values()), wanted
 

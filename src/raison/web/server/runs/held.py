@@ -64,11 +64,11 @@ class Held(ABC):
 
     @abstractmethod
     def explanations(self, place: RowKey) -> Iterator[Explanation]:
-        """Those of the same texts. Raises AbsentError, DataError."""
+        """The explanations of the same texts. Raises AbsentError, DataError."""
 
     @abstractmethod
     def explanation(self, place: RowKey, number: int) -> Listable:
-        """That of one text, or of what was written after it. Raises AbsentError, DataError."""
+        """The explanation of one text, or of what was written after it. Raises AbsentError, DataError."""
 
     def _absent(self, what: str) -> AbsentError:
         return AbsentError(f"{self.name} has no {what}.")

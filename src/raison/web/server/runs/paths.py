@@ -47,7 +47,7 @@ class RowQuery(BaseModel):
 
     @property
     def place(self) -> RowKey:
-        """The same as the runs know it."""
+        """The row as the runs know it."""
         return RowKey(self.run, self.row, self.seed)
 
 
