@@ -243,9 +243,8 @@ def methods_of(
 
     if chosen.methods != (ALL,):
         return chosen.methods
-    model = fitting(model, texts)
-    longest = max(model.encode([text], settings.unit, settings.truncate).unit_counts[0] for text in texts)
-    able, reasons = allowed(model, [CATALOGUE.create(name) for name in named(chosen.methods, CATALOGUE)], longest)
+    methods = [CATALOGUE.create(name) for name in named(chosen.methods, CATALOGUE)]
+    able, reasons = allowed(fitting(model, texts), methods, texts, settings)
     for label, reason in reasons.items():
         typer.echo(f"left out: {label}: {reason}", err=True)
     return [label_of(method) for method in able]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from raison.combining.advice import advised
 from raison.core.errors import InputError, RaisonError, UnsupportedError
-from raison.core.inputs.parts import Spans, plain
+from raison.core.inputs.parts import Given, Spans, plain
 from raison.core.inputs.unit import Granularity, Side
 from raison.core.inputs.unknown import caution_of_texts
 from raison.core.internals.precision import Precision
@@ -265,8 +265,12 @@ def _unknown_shares(plan: Plan) -> list[float]:
     return shares
 
 
-def allowed(model: LanguageModel, methods: Sequence[Method], units: int) -> tuple[list[Method], dict[str, str]]:
-    """The methods that can explain texts of up to `units` units with the model, and why the others cannot."""
+def allowed(
+    model: LanguageModel, methods: Sequence[Method], texts: Sequence[Given], settings: Settings
+) -> tuple[list[Method], dict[str, str]]:
+    """The methods that can explain all of the texts with the model, and why the others cannot."""
+    # One at a time: a large data set's tokens need not be in memory together.
+    units = max(model.encode([text], settings.unit, settings.truncate).unit_counts[0] for text in texts)
     able, reasons = [], {}
     for method in methods:
         try:

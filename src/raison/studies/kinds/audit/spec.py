@@ -201,8 +201,7 @@ def suite_of(subject: AuditSubject, spec: Audited, data: str) -> Suite:
     wanted = [CATALOGUE.create(name) for name in (usual if methods is None else methods)]
     for method in wanted if methods is not None else ():
         check_method(model, method)
-    longest = max(model.encode([text], settings.unit, settings.truncate).unit_counts[0] for text in texts)
-    able, unable = allowed(model, wanted, longest)
+    able, unable = allowed(model, wanted, texts, settings)
     if methods is not None and unable:
         raise InputError(" ".join(f"{label}: {why}" for label, why in unable.items()))
     chosen = [label_of(method) for method in able]
