@@ -11,7 +11,7 @@ from raison.cli.interruption import interruptible
 from raison.jobs.engine import Sharing
 
 if TYPE_CHECKING:
-    from raison.studies.kind import EstimateTable, Examined, Kind
+    from raison.studies.kind import EstimateTable, Examined
 
 app = typer.Typer(help="Run a study file, or check it.", no_args_is_help=True)
 
@@ -35,11 +35,10 @@ def run(
     json: options.Json = False,
 ) -> None:
     """Check the whole study, estimate its cost, and run it. A kill loses at most a few texts' work."""
-    from raison.studies.kind import kind_of
     from raison.studies.runner import run as run_study
 
     folder = run_study(file, out, limit, resume, reuse=reuse or (), sharing=sharing, told=_show_estimate)
-    report(kind_of(folder), folder, json)
+    report(folder, json)
 
 
 @app.command()
@@ -80,15 +79,17 @@ def _show(estimate: "EstimateTable", stderr: bool) -> None:
         console.print(line, markup=False)
 
 
-def report(kind: "Kind", folder: Path, json: bool) -> None:
+def report(folder: Path, json: bool) -> None:
     """A summary of a folder's results: tables and claims."""
     from raison.report.pages.writing import show
     from raison.studies.claims import verdicts
+    from raison.studies.kind import kind_of
 
+    kind = kind_of(folder)
     results = kind.results.read(folder)
     if results.dropped:
         typer.echo(f"raison: {results.dropped} broken lines were left out and their work was repeated.", err=True)
-    stated = verdicts(results, kind)
+    stated = verdicts(results)
     if json:
         whole = {"folder": str(folder), **results.to_dict(), "verdicts": [verdict.to_dict() for verdict in stated]}
         typer.echo(json_module.dumps(whole, ensure_ascii=False, indent=1, allow_nan=False))

@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from raison.numerics.statistics.paired import Difference, against, difference
+from raison.report.tables.records import Claims, Section
 from raison.runs.judging import UNKNOWN, Learned, Verdict, corrected, judged
 from raison.studies.folder import Claim, WrittenStudy
-from raison.studies.kind import Kind, kind_of
+from raison.studies.kind import kind_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +43,14 @@ class PairedSample:
         return gap if self.interval is None else replace(gap, low=self.interval[0], high=self.interval[1])
 
 
-def verdicts(results: WrittenStudy, kind: Kind | None = None) -> list[Verdict]:
+def claims_section(results: WrittenStudy) -> Section:
+    """A study's claims with their results, as a section of its report. Raises DataError."""
+    return Section("Claims", (Claims(tuple(verdicts(results))),))
+
+
+def verdicts(results: WrittenStudy) -> list[Verdict]:
     """The verdict on every claim of a study in every place (a run, a task) that it covers. Raises DataError."""
-    known = (kind or kind_of(results.folder)).results
+    known = kind_of(results.folder).results
     return corrected(
         [
             _verdict(claim, place, known.sample(results, claim, place))

@@ -19,7 +19,6 @@ from raison.report.tables.agreement_matrices import agreements
 from raison.report.tables.records import (
     ARROWS,
     Cell,
-    Claims,
     Document,
     Heading,
     Part,
@@ -34,7 +33,7 @@ from raison.runs.models_figure import FiguredModel, axis_of
 from raison.runs.run import Run
 from raison.runs.statistics import Contrast, Selection, contrasts, directed, mean_ranks, pareto, selection
 from raison.runs.table import comparison, finished_texts
-from raison.studies.claims import verdicts
+from raison.studies.claims import claims_section
 from raison.studies.kinds.comparison.curves import curves
 from raison.studies.kinds.comparison.results import StudyRuns
 
@@ -89,7 +88,7 @@ def sections(results: StudyRuns, target: Path | None = None) -> Document:
     return Document(
         title=results.title,
         sections=(
-            Section("Claims", (Claims(tuple(verdicts(results))),)),
+            claims_section(results),
             *(Section(one.title, tuple(_run(results, one, n)), f"run-{one.name}") for n, one in enumerate(runs)),
             Section("Across models", tuple(_across(results, runs)), "models"),
         ),

@@ -6,8 +6,8 @@ import numpy as np
 
 from raison.numerics.statistics.successes import share_interval
 from raison.report.style import phrases
-from raison.report.tables.records import NOTHING_THERE, Cell, Claims, Document, Section, Table
-from raison.studies.claims import verdicts
+from raison.report.tables.records import NOTHING_THERE, Cell, Document, Section, Table
+from raison.studies.claims import claims_section
 from raison.studies.kinds.shortcuts.results import RANDOM, Findings, Found
 
 CAPTION = (
@@ -21,7 +21,7 @@ def sections(results: Findings, _target: Path | None = None) -> Document:
     """The study; it has no pages of single texts."""
     rows = tuple((row, _cells(row, list(draws.values()))) for row, draws in results.found.items() if draws)
     table = Table("Words found", ("row", "found", "place", "corrected p", "words", "accuracy"), rows, CAPTION)
-    parts = (Section("Words found", (table,)), Section("Claims", (Claims(tuple(verdicts(results))),)))
+    parts = (Section("Words found", (table,)), claims_section(results))
     return Document(results.title, parts, text=results.text, digest=results.digest, file=results.file)
 
 

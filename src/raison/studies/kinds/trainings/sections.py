@@ -17,7 +17,6 @@ from raison.report.tables.records import (
     ARROWS,
     NOTHING_THERE,
     Cell,
-    Claims,
     Document,
     Plots,
     Section,
@@ -25,7 +24,7 @@ from raison.report.tables.records import (
     ranked,
 )
 from raison.runs.summary import MetricInfo
-from raison.studies.claims import verdicts
+from raison.studies.claims import claims_section
 from raison.studies.kinds.trainings.coefficients import coefficients
 from raison.studies.kinds.trainings.examples import examples_in
 from raison.studies.kinds.trainings.gains import GainTable, mixed, said, transferred, ways
@@ -78,7 +77,7 @@ def sections(results: TrainingRuns, target: Path | None = None) -> Document:
             Section("Learning rates", tuple(rate_tables(results)), told=False),
             Section("On data of other tasks", tuple(metric_tables(results, transfers=True)), told=False),
             Section("Costs", tuple(cost_tables(results)), told=False),
-            Section("Claims", (Claims(tuple(verdicts(results))),)),
+            claims_section(results),
             Section("Coefficients", tuple(coefficients(results)), told=False),
             Section("Losses", (Plots(tuple(loss_figures(results)), _LOSSES),)),
             Section("Time and texts", (Plots(tuple(seconds_figures(results)), _SECONDS),)),

@@ -14,9 +14,9 @@ from raison.report.figures.trust import (
 )
 from raison.report.style import phrases
 from raison.report.style.phrases import interval
-from raison.report.tables.records import Cell, Claims, Document, Part, Plots, Reasons, Section, Table
+from raison.report.tables.records import Cell, Document, Part, Plots, Reasons, Section, Table
 from raison.runs.models_figure import axis_of, told
-from raison.studies.claims import verdicts
+from raison.studies.claims import claims_section
 from raison.studies.kinds.trust.results import TrustRuns
 from raison.trust.records import Order
 from raison.trust.results import TrustHead, TrustRun, Variant
@@ -79,7 +79,7 @@ def sections(results: TrustRuns, _target: Path | None = None) -> Document:
     return Document(
         title=results.title,
         sections=(
-            Section("Claims", (Claims(tuple(verdicts(results))),)),
+            claims_section(results),
             Section("Randomised blocks", (*_curves(tried), *area_tables(results))),
             Section("Attacks", (*_attacked(tried), *attack_tables(results))),
             Section("Models", (model_table(results),), told=False),
