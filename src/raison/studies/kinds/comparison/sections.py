@@ -18,6 +18,7 @@ from raison.report.style.phrases import interval
 from raison.report.tables.agreement_matrices import agreements
 from raison.report.tables.records import (
     ARROWS,
+    NOTHING_THERE,
     Cell,
     Document,
     Heading,
@@ -227,7 +228,7 @@ def differences(table: Comparison) -> Iterator[Part]:
 
 def _contrast(contrast: Contrast | None, places: int) -> Cell:
     if contrast is None:
-        return Cell("–")
+        return NOTHING_THERE
     if contrast.method == contrast.best:
         return Cell("best", rank=1)
     p = "n/a" if math.isnan(contrast.p) else "p < 0.001" if contrast.p < 0.001 else f"p = {contrast.p:.3f}"

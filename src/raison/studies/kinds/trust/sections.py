@@ -1,6 +1,5 @@
 """The report of a study of trust: areas, effects of attacks, exclusions with reasons."""
 
-import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -13,8 +12,9 @@ from raison.report.figures.trust import (
     substitution_figures,
 )
 from raison.report.style import phrases
+from raison.report.style.colours import peak
 from raison.report.style.phrases import interval
-from raison.report.tables.records import Cell, Document, Part, Plots, Reasons, Section, Table
+from raison.report.tables.records import NOTHING_THERE, Cell, Document, Part, Plots, Reasons, Section, Table
 from raison.runs.models_figure import axis_of, told
 from raison.studies.claims import claims_section
 from raison.studies.kinds.trust.results import TrustRuns
@@ -237,13 +237,12 @@ def _held(run: TrustRun, method: str, variant: Variant) -> Cell:
 
 def _cell(values: Summary, places: int = _PLACES) -> Cell:
     if not values.count:
-        return Cell("–")
+        return NOTHING_THERE
     interval_text = f"{interval(values.low, values.high, places)} n = {values.count:,}".strip()
     return Cell(phrases.number(values.mean, places), interval_text)
 
 
 def _places(row: Sequence[Summary]) -> int:
     """Small changes of scores and probabilities must not all read 0.00."""
-    sizes = [abs(value) for one in row for value in (one.mean, one.low, one.high) if math.isfinite(value)]
-    largest = max(sizes, default=0.0)
-    return max(_PLACES, phrases.decimals(largest) - 1) if largest else _PLACES
+    largest = peak(value for one in row for value in (one.mean, one.low, one.high))
+    return max(_PLACES, phrases.decimals(largest) - 1)
