@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from raison.cli import options
+from raison.core.settings.reading import dump
 
 
 def report(
@@ -15,13 +16,12 @@ def report(
     json: options.Json = False,
 ) -> None:
     """Write a study's report so far: a page, Markdown and LaTeX tables, and a page per text."""
-    from json import dumps
-
+    from raison.report.pages.document import LATEX, MARKDOWN
     from raison.studies.reports import write
 
     page = write(folder, out, options.plots_where_possible(plots))
-    tables = [page.with_name(name) for name in ("tables.md", "tables.tex")]
+    tables = [page.with_name(name) for name in (MARKDOWN, LATEX)]
     if json:
-        typer.echo(dumps({"page": str(page), "tables": [str(path) for path in tables]}, ensure_ascii=False))
+        typer.echo(dump({"page": str(page), "tables": [str(path) for path in tables]}))
     else:
         typer.echo(f"{page}\ntables: {', '.join(map(str, tables))}")

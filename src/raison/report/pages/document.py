@@ -11,6 +11,8 @@ from raison.report.tables.records import Advice, AnsweredQuestions, Document, He
 from raison.runs.judging import RULE
 
 STYLES = ("explanation.css", "page.css", "study.css")
+MARKDOWN, LATEX = "tables.md", "tables.tex"
+"""The files of tables beside the page."""
 
 
 def page(content: Document, draw: bool) -> str:
@@ -22,7 +24,7 @@ def page(content: Document, draw: bool) -> str:
         "told": content,
         "sections": [section for section in sections if section.parts],
         "about": [" ".join(part.split()) for part in str(content.file.get("about", "")).split("\n\n")],
-        "files": {"Tables": {"Markdown": "tables.md", "LaTeX": "tables.tex"}, **content.links},
+        "files": {"Tables": {"Markdown": MARKDOWN, "LaTeX": LATEX}, **content.links},
         "file": FILE,
         "rule": RULE,
         "explained": explained,

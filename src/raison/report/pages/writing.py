@@ -8,7 +8,7 @@ from rich.text import Text as RichText
 
 from raison.jobs.disk import write_whole
 from raison.report.figures import canvas
-from raison.report.pages.document import page
+from raison.report.pages.document import LATEX, MARKDOWN, page
 from raison.report.pages.papers import latex_of, markdown_of
 from raison.report.style.terminal_text import safe
 from raison.report.tables.records import Advice, Document, ScoresTable, Table
@@ -18,8 +18,6 @@ from raison.report.tables.writers import claim_text
 from raison.runs.judging import Verdict
 
 PAGE = "index.html"
-MARKDOWN = "tables.md"
-LATEX = "tables.tex"
 
 
 def write(make: Callable[[Path], Document], target: Path, draw: bool = True) -> Path:
