@@ -212,14 +212,18 @@ def _passages(e: Explanation, scale: float) -> tuple[TextLayout, ...]:
     )
 
 
+def names(e: Explanation, span: ShownSpan) -> str:
+    """The names of a span's units, to stand before its score; "" where they have none."""
+    return "".join(f"{e.units[unit].name}: " for unit in span.piece.units if e.units[unit].name)
+
+
 def _said(e: Explanation, span: ShownSpan) -> str:
     """What is said of a span beside its text."""
-    names = "".join(f"{e.units[unit].name}: " for unit in span.piece.units if e.units[unit].name)
     count = len(span.piece.units)
     together = f" ({phrases.count(count, e.unit)} together)" if count > 1 else ""
     unread = ", unknown to the model" if span.unread else ""
     rank = f"rank {span.rank} of {len(e.scores)}" if span.rank else "within the noise"
-    return f"{names}{minus(span.value)}{together}, {rank}{unread}"
+    return f"{names(e, span)}{minus(span.value)}{together}, {rank}{unread}"
 
 
 def _cut(e: Explanation, segment: int, text: str) -> list[TextPiece]:

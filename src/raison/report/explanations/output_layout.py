@@ -8,7 +8,7 @@ from math import fsum
 
 from raison.core.results.generation import GenerationExplanation
 from raison.report.explanations.facts import facts
-from raison.report.explanations.layout import ExplanationLayout, MatrixRow, ScaleEnds, bar, ends, layout
+from raison.report.explanations.layout import ExplanationLayout, MatrixRow, ScaleEnds, bar, ends, layout, names
 from raison.report.style import phrases
 from raison.report.style.colours import Scale, peak
 from raison.report.style.markup import minus
@@ -119,10 +119,6 @@ def _state(shown: ExplanationLayout, heading: str, known: int) -> PromptColourin
     """The first `known` units were written before the token; a later one has neither a shade nor a value."""
     units = [span for span in shown.passages[0].spans if span.is_unit]
     later = [min(span.piece.units) >= known for span in units]
-    names = [
-        "".join(f"{one.name}: " for one in map(shown.e.units.__getitem__, span.piece.units) if one.name)
-        for span in units
-    ]
     return PromptColouring(
         heading,
         minus(shown.ends.low),
@@ -132,7 +128,7 @@ def _state(shown: ExplanationLayout, heading: str, known: int) -> PromptColourin
             for span, gone in zip(units, later, strict=True)
         ),
         tuple(
-            "not written yet" if gone else name + minus(span.value)
-            for span, gone, name in zip(units, later, names, strict=True)
+            "not written yet" if gone else names(shown.e, span) + minus(span.value)
+            for span, gone in zip(units, later, strict=True)
         ),
     )
