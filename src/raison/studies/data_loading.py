@@ -21,14 +21,14 @@ def load_rows(entry: StudyData, limit: int | None) -> Dataset:
     if entry.edited_words is not None:
         data = edits_as_truth(data, entry.edited_words)
     data = lengths.of(data)
-    if whole and not drawn:
-        data = replace(data, rows=data.rows[:first])
     if drawn:
         # Rows are drawn before a limit from outside, so that fewer rows are rows of the same draw.
         count = min(entry.limit or len(data), len(data))
         places = Random(f"sample {entry.sample}").sample(range(len(data)), count)[:limit]
         name = f"{data.name}, {count} drawn with seed {entry.sample}"
         data = replace(data, name=name, rows=tuple(data.rows[place] for place in sorted(places)))
+    elif whole:
+        data = replace(data, rows=data.rows[:first])
     if not data.rows:
         raise DataError(f"{data.name} has no usable row.")
     return data if entry.known_features is None else with_features(data, entry.known_features)

@@ -44,8 +44,10 @@ def accuracy_of(run: Run, data: Dataset, classes: Sequence[str]) -> float | None
 
 def _classes_of(run: Run) -> tuple[str, ...]:
     """The model's classes, as an explanation states them; () where there is none."""
-    row, seed = next(((row, seed) for row, seed in run.header.keys if run.explains(row, seed)), ("", 0))
-    return tuple(run.explanations(row, seed)[0].classes) if row else ()
+    for row, seed in run.header.keys:
+        if run.explains(row, seed):
+            return tuple(run.explanations(row, seed)[0].classes)
+    return ()
 
 
 def write_labels(folder: Path, data: Mapping[str, Dataset], accuracies: Mapping[str, float | None]) -> None:

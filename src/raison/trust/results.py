@@ -91,13 +91,14 @@ class TrustHead:
     @property
     def nothing_left(self) -> list[str]:
         """The parts in which no method is left, one line each."""
-        reasons = []
-        if self.randomisation is not None and not self.randomisation.methods:
-            reasons.append(("randomisation", self.randomisation.left_out))
-        for variant in () if self.attacks is None else self.attacks.variants:
-            if not variant.methods and self.attacks is not None:
-                work = "substitution" if variant.attack == "substitution" else "embedding"
-                reasons.append(("attacks", self.attacks.left_out[work]))
+        reasons, randomised, attacked = [], self.randomisation, self.attacks
+        if randomised is not None and not randomised.methods:
+            reasons.append(("randomisation", randomised.left_out))
+        if attacked is not None:
+            empty = [variant.attack for variant in attacked.variants if not variant.methods]
+            # The control of random changes leaves out what its attack does.
+            works = ["substitution" if attack == "substitution" else "embedding" for attack in empty]
+            reasons += [("attacks", attacked.left_out[work]) for work in works]
         lines = [
             f"[{part}] leaves out every method; the reason for the first: {next(iter(why.values()))}"
             for part, why in reasons

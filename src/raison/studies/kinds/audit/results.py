@@ -357,8 +357,10 @@ def _few(light: Light) -> str:
 def _why(trust: TrustRun, part: str, method: str) -> str:
     """Why a method was left out of a part."""
     randomised, attacked = trust.header.randomisation, trust.header.attacks
-    reasons = [*(attacked.left_out.values() if attacked else ())] if part == "attacks" else []
-    reasons += [randomised.left_out] if part == "randomisation" and randomised else []
+    if part == "randomisation":
+        reasons = [randomised.left_out] if randomised else []
+    else:
+        reasons = [*attacked.left_out.values()] if attacked else []
     known = [of_kind[method] for of_kind in reasons if method in of_kind]
     return "; ".join(known) or "not measured yet"
 

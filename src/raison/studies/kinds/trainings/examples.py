@@ -37,17 +37,10 @@ def _explained(
     for model in rows(study, "plain", "training"):
         folder = model_folder(study.folder, task.name, model.name, study.header.seeds[0]) / JUDGED / task.name
         if task.name in model.tasks and (folder / "run.json").is_file():
-            named = {
-                model.method: model.name,
-                **{row.method: row.name for row in controls if _of(row.name, model.name)},
-            }
-            by_row = _by_row(folder, asked)
-            for label, explanations in by_row.items():
+            named = {model.method: model.name}
+            named |= {row.method: row.name for row in controls if row.name.startswith(f"{model.name}: ")}
+            for label, explanations in _by_row(folder, asked).items():
                 yield (label if model.name == PLAIN else named.get(label, label)), explanations
-
-
-def _of(control: str, training: str) -> bool:
-    return control.startswith(f"{training}: ")
 
 
 def _by_row(folder: Path, asked: ExamplesAsked) -> dict[str, dict[int, Explanation]]:
