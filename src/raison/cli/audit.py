@@ -1,6 +1,5 @@
 """raison audit."""
 
-import json as json_module
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +9,7 @@ import typer
 from raison.cli import options
 from raison.cli.readable_texts import TextSource, judged_rows
 from raison.core.settings.fields import Setting
+from raison.core.settings.reading import dump
 from raison.explaining.settings import Settings
 from raison.jobs.engine import Sharing
 
@@ -59,7 +59,7 @@ def audit(
     settings = replace(settings, target=data.target)
     if auditing.estimate:
         cost = estimate_audit(model, data.texts, chosen, settings=settings)
-        typer.echo(json_module.dumps(cost.to_dict()) if json else cost.text())
+        typer.echo(dump(cost.to_dict()) if json else cost.text())
         return
     folder = auditing.folder(model.name, data.name)
     audited = run(
@@ -82,7 +82,7 @@ def _show(audited: "Audit", page: Path, json: bool) -> None:
     from raison.studies.kinds.audit.sections import sections
 
     if json:
-        typer.echo(json_module.dumps(audited.to_dict() | {"page": str(page)}, ensure_ascii=False))
+        typer.echo(dump(audited.to_dict() | {"page": str(page)}))
         return
     show(sections(audited))
     typer.echo(page)

@@ -1,6 +1,5 @@
 """raison methods, raison metrics, raison bibtex. The pages in docs/ are made from the same rows and references."""
 
-import json as json_module
 import re
 from collections.abc import Sequence
 from functools import cache
@@ -14,6 +13,7 @@ from raison.cli.listing import Entry, entry, names
 from raison.core.errors import DataError, UnknownNameError
 from raison.core.nicknames import NICKNAMES
 from raison.core.registry import summary_of
+from raison.core.settings.reading import dump
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -50,7 +50,7 @@ def references(wanted: Names, json: options.Json = False) -> None:
             cited.setdefault(key, []).append(known)
     if json:
         entries = [{"key": key, "cited_by": by, "bibtex": bibtex(key)} for key, by in cited.items()]
-        typer.echo(json_module.dumps(entries, indent=1, ensure_ascii=False))
+        typer.echo(dump(entries, 1))
     else:
         typer.echo("\n\n".join(map(bibtex, cited)))
 
@@ -149,7 +149,7 @@ def _print(
 ) -> None:
     """A table as wide as the terminal, a list if that would break words, or everything as JSON."""
     if json:
-        typer.echo(json_module.dumps(rows, indent=1, ensure_ascii=False))
+        typer.echo(dump(rows, 1))
         return
     from rich.console import Console
     from rich.padding import Padding
