@@ -1,6 +1,7 @@
 """Why a language model wrote each token of an output. Plain numbers: this file never needs torch."""
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -178,7 +179,12 @@ class GenerationExplanation(ViewedResult):
         values["tokens"] = tuple(_token(token, len(whole)) for token in record.items("tokens"))
         values["units"] = record.units((whole,))
         values["scores"] = _scores(record, len(values["tokens"]), len(values["units"]))
-        for name, check in {"earlier": record.flag, "notes": record.mapping, "version": record.string}.items():
+        checks: Mapping[str, Callable[[str], object]] = {
+            "earlier": record.flag,
+            "notes": record.mapping,
+            "version": record.string,
+        }
+        for name, check in checks.items():
             if name in data:
                 check(name)
         if NOISE in data.get("notes", {}):

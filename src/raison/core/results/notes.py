@@ -85,16 +85,14 @@ def noise_in(notes: Mapping[str, Any]) -> float:
 
 def check_noise(notes: Fields) -> None:
     """DataError for an invalid noise; `notes` are the notes."""
-    notes.mapping(NOISE)
-    fields = Fields(notes.data[NOISE], f"{notes.what}: {NOISE}")
+    fields = Fields(notes.mapping(NOISE), f"{notes.what}: {NOISE}")
     for name in ("value", "mean", "bound"):
         fields.number(name, 0.0)
     fields.whole("repeated")
 
 
 def _check_unknown(notes: Fields, units: int) -> None:
-    notes.mapping(NOTE)
-    fields = Fields(notes.data[NOTE], f"{notes.what}: {NOTE}")
+    fields = Fields(notes.mapping(NOTE), f"{notes.what}: {NOTE}")
     fields.number("share", 0.0, 1.0)
     if any(unit >= units for unit in fields.wholes("units")):
         fields.refuse("units", f"a list of numbers below {units}")

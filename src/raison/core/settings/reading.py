@@ -42,11 +42,12 @@ class Fields:
                 f"this is {self.what} of schema {schema!r:.40}; this version of raison reads up to {newest}."
             )
 
-    def string(self, name: str, most: int | None = None) -> None:
+    def string(self, name: str, most: int | None = None) -> str:
         """A string with at most `most` characters."""
         value = self.data.get(name)
         if not isinstance(value, str) or (most is not None and len(value) > most):
             self.refuse(name, "a string" if most is None else f"a string of at most {most} characters")
+        return value
 
     def optional_string(self, name: str) -> None:
         """A string, or null."""
@@ -62,9 +63,10 @@ class Fields:
             self.refuse(name, f"a finite number{between}")
         return float(value)  # type: ignore[arg-type]
 
-    def whole(self, name: str, least: int | None = 0, most: int = 2**63 - 1) -> None:
+    def whole(self, name: str, least: int | None = 0, most: int = 2**63 - 1) -> int:
         """A whole number, from `least` to `most`: what 64 bits hold."""
         self._whole(name, self.data.get(name), least, most)
+        return int(self.data[name])
 
     def wholes(self, name: str, least: int | None = 0) -> tuple[int, ...]:
         """A list of whole numbers of at least `least`."""
@@ -98,11 +100,12 @@ class Fields:
         if not isinstance(self.data.get(name), bool):
             self.refuse(name, "true or false")
 
-    def mapping(self, name: str) -> None:
+    def mapping(self, name: str) -> dict[str, Any]:
         """An object."""
         value = self.data.get(name)
         if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
             self.refuse(name, "an object")
+        return value
 
     def strings(self, name: str, count: int | None = None) -> tuple[str, ...]:
         """A list of strings, of length `count` if given."""

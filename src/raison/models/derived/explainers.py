@@ -140,16 +140,14 @@ def _check(card: Fields) -> None:
     card.optional_string("filler")
     if card.data.get("rank") is not None:
         card.whole("rank", least=1)
-    card.mapping("goals")
-    for name, goal in card.data["goals"].items():
+    for name, goal in card.mapping("goals").items():
         if not isinstance(goal, dict):
             raise DataError(f"not {card.what}: the goal {name!r:.40} is {goal!r:.40}; it must be an object.")
         fields = Fields(goal, f"{card.what}: the goal {name!r:.40}")
         fields.string("file")
         if not goal["file"] or set(goal["file"]) & set("/\\:\0"):
             fields.refuse("file", "a file's name in the explainer's folder")
-        fields.mapping("weights")
-        for weight in goal["weights"]:
+        for weight in fields.mapping("weights"):
             Fields(goal["weights"], f"{fields.what}: weights").number(weight)
         fields.number("learning_rate", 0.0)
         fields.number("validation")

@@ -99,7 +99,8 @@ def record_of(item: Item, number: int, explanation: Explanation) -> Record:
         "units": [{"name": ""} | unit for unit in columns["units"]],
         **{name: _json(columns[name]) for name in _AS_JSON},
     }
-    return {column.name: row[column.name] if column.name in row else columns[column.name] for column in COLUMNS}
+    values = columns | row
+    return {column.name: values[column.name] for column in COLUMNS}
 
 
 def record_of_output(item: Item, output: GenerationExplanation) -> Record:

@@ -48,8 +48,7 @@ def citations_seen(body: Mapping[str, object]) -> dict[str, object]:
     """The citations of a JSON object {"citations": ...}, as plain JSON values for the component."""
     fields = Fields(body, "a request")
     fields.need(["citations"])
-    fields.mapping("citations")
-    shown = article(Citations.from_dict(dict(fields.data["citations"])))
+    shown = article(Citations.from_dict(fields.mapping("citations")))
     return plain_values(asdict(_painted(shown)))
 
 

@@ -29,8 +29,7 @@ def taken(body: Mapping[str, object]) -> dict[str, object]:
     """
     fields = Fields(body, "a request")
     fields.need(["results", "kind"])
-    fields.string("kind")
-    kind = str(body["kind"])
+    kind = fields.string("kind")
     if kind not in TYPES:
         raise UnknownNameError("kind of file", kind, TYPES)
     results = [_read(dict(item.data)) for item in fields.objects("results")]

@@ -98,15 +98,13 @@ def _of_two(first: GenerationExplanation, second: GenerationExplanation) -> Iter
 def _read(body: Mapping[str, object]) -> GenerationExplanation:
     fields = Fields(body, "a request")
     fields.need(["explanation"])
-    fields.mapping("explanation")
-    return GenerationExplanation.from_dict(dict(fields.data["explanation"]))
+    return GenerationExplanation.from_dict(fields.mapping("explanation"))
 
 
 def _number(body: Mapping[str, object], name: str, e: GenerationExplanation) -> int:
     fields = Fields(body, "a request")
     fields.need([name])
-    fields.whole(name)
-    number = int(fields.data[name])
+    number = fields.whole(name)
     if number >= len(e.tokens):
         raise InputError(f"there is no output token {number}: there are {len(e.tokens)}, counted from 0.")
     return number

@@ -56,12 +56,11 @@ def asked_text(fields: Fields) -> Asked:
     text = fields.data["text"]
     if isinstance(text, str):
         return text
-    messages = list(fields.objects("text"))
-    for message in messages:
+    turns = []
+    for message in list(fields.objects("text")):
         message.need(["role", "content"])
-        message.string("role")
-        message.string("content")
-    return tuple((message.data["role"], message.data["content"]) for message in messages)
+        turns.append((message.string("role"), message.string("content")))
+    return tuple(turns)
 
 
 def written(model: Writer, request: WritingRequest) -> GenerationExplanation:
