@@ -1,10 +1,15 @@
-"""Where the labels of a plot's points go, so that none lies on another. Plain geometry, in points; y goes up."""
+"""The labels of a plot's points: where they go, so that none lies on another, and what long ones say.
+
+Plain geometry, in points; y goes up.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+
+from raison.report.style.phrases import shorten
 
 Anchor = Literal["left", "right", "center"]
 Box = tuple[float, float, float, float]
@@ -57,6 +62,28 @@ def spread(places: Sequence[float], gap: float = HEIGHT) -> list[float]:
     # Without the gaps, heights may be equal, but not fall.
     heights[order] = isotonic_regression(np.array(places)[order] - gaps).x + gaps
     return [float(height) for height in heights]
+
+
+def shorten_apart(texts: Sequence[str], width: int) -> list[str]:
+    """Each text on one line of at most `width` characters; of those that then look alike, what they share goes.
+
+    A method's name and its bracket stay: "aml(…sufficiency', steps=10)".
+    """
+    by_look: dict[str, set[str]] = {}
+    for text in texts:
+        by_look.setdefault(shorten(text, width), set()).add(text)
+    return [_apart(text, by_look[shorten(text, width)], width) for text in texts]
+
+
+def _apart(text: str, alike: set[str], width: int) -> str:
+    first, last = min(alike), max(alike)
+    end = next((place for place, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first))
+    shared = first[:end]
+    head = shared.partition("(")[0] + "(" if "(" in shared else ""
+    start = max(len(head), *(shared.rfind(mark) + 1 for mark in "(_=', "))
+    if len(alike) == 1 or start <= len(head):
+        return shorten(text, width)
+    return f"{head}…{shorten(text[start:], width - len(head) - 1)}"
 
 
 def _candidates(x: float, y: float) -> Iterator[PlacedLabel]:

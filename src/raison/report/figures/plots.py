@@ -29,10 +29,10 @@ from raison.report.figures.canvas import (
     spot_of,
 )
 from raison.report.figures.data import Curve, Figure, Front, Lines, OverModels, Spread, spot
-from raison.report.figures.labels import Box, place
+from raison.report.figures.labels import Box, place, shorten_apart
 from raison.report.style.colours import SERIES
 from raison.report.style.markup import Markup
-from raison.report.style.phrases import shorten, shorten_apart
+from raison.report.style.phrases import shorten
 from raison.runs.models_figure import told
 from raison.runs.statistics import Point
 

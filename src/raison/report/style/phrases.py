@@ -1,7 +1,7 @@
 """Numbers and short phrases, the same in the terminal and in HTML."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -398,25 +398,3 @@ def shorten(text: str, width: int) -> str:
     """One line of at most `width` characters."""
     line = " ".join(text.split())
     return line if len(line) <= width else line[: width - 1].rstrip() + "…"
-
-
-def shorten_apart(texts: Sequence[str], width: int) -> list[str]:
-    """Each text on one line of at most `width` characters; of those that then look alike, what they share goes.
-
-    A method's name and its bracket stay: "aml(…sufficiency', steps=10)".
-    """
-    by_look: dict[str, set[str]] = {}
-    for text in texts:
-        by_look.setdefault(shorten(text, width), set()).add(text)
-    return [_apart(text, by_look[shorten(text, width)], width) for text in texts]
-
-
-def _apart(text: str, alike: set[str], width: int) -> str:
-    first, last = min(alike), max(alike)
-    end = next((place for place, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first))
-    shared = first[:end]
-    head = shared.partition("(")[0] + "(" if "(" in shared else ""
-    start = max(len(head), *(shared.rfind(mark) + 1 for mark in "(_=', "))
-    if len(alike) == 1 or start <= len(head):
-        return shorten(text, width)
-    return f"{head}…{shorten(text[start:], width - len(head) - 1)}"

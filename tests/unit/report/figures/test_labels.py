@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 
-from raison.report.figures.labels import ADVANCE, HEIGHT, place, spread
+from raison.report.figures.labels import ADVANCE, HEIGHT, place, shorten_apart, spread
 
 
 def test_labels_cover_neither_each_other_nor_points() -> None:
@@ -33,3 +34,21 @@ def test_spread_keeps_order_and_distance() -> None:
     assert spread([10.0, 100.0]) == [10.0, 100.0]
     found = spread([50.0, 51.0, 49.0, 200.0], gap=12)
     assert found == [50.0, 62.0, 38.0, 200.0]
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        (["lime", "lime(samples=64)"], ["lime", "lime(samples=64)"]),
+        (["kernel_shap(samples=1600)", "occlusion"], ["kernel_shap(samples=…", "occlusion"]),
+        # Alike to the last character that fits: what they share goes, not what tells them apart.
+        (
+            ["aml(metric='aopc_sufficiency', steps=10)", "aml(metric='aopc_sufficiency', steps=25)", "lime"],
+            ["aml(…10)", "aml(…25)", "lime"],
+        ),
+        (["a long sentence about x", "a long sentence about y"], ["…x", "…y"]),
+        (2 * ["the same and too long for it"], 2 * ["the same and too lon…"]),
+    ],
+)
+def test_texts_that_are_cut_are_told_apart(texts: list[str], said: list[str]) -> None:
+    assert shorten_apart(texts, 21) == said

@@ -34,21 +34,3 @@ def test_a_gap_that_is_only_rounding_is_none() -> None:
     e = of_words("so good", (0.1, 0.4))
     assert phrases.completeness(e, 6.8e-15) == "none: the scores add up to the change in value"
     assert phrases.completeness(e, -0.46).startswith("-0.46 between the sum of the scores")
-
-
-@pytest.mark.parametrize(
-    ("texts", "said"),
-    [
-        (["lime", "lime(samples=64)"], ["lime", "lime(samples=64)"]),
-        (["kernel_shap(samples=1600)", "occlusion"], ["kernel_shap(samples=…", "occlusion"]),
-        # Alike to the last character that fits: what they share goes, not what tells them apart.
-        (
-            ["aml(metric='aopc_sufficiency', steps=10)", "aml(metric='aopc_sufficiency', steps=25)", "lime"],
-            ["aml(…10)", "aml(…25)", "lime"],
-        ),
-        (["a long sentence about x", "a long sentence about y"], ["…x", "…y"]),
-        (2 * ["the same and too long for it"], 2 * ["the same and too lon…"]),
-    ],
-)
-def test_texts_that_are_cut_are_told_apart(texts: list[str], said: list[str]) -> None:
-    assert phrases.shorten_apart(texts, 21) == said
