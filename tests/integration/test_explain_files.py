@@ -231,7 +231,7 @@ def test_several_labels_of_a_row_are_rows_of_their_own(tmp_path: Path, reviews: 
         ({"method": "occlusio"}, "Did you mean 'occlusion'"),
         ({"target": [1, 2]}, "applies to all rows"),
         ({"format": "csv"}, "parquet, jsonl"),
-        ({"writing": Writing(earlier=True)}, "earlier apply"),
+        ({"writing": Writing(earlier=True)}, "earlier applies"),
         ({"reading": Reading(text_column="words")}, "unknown column 'words'"),
     ],
     ids=lambda one: next(iter(one)) if isinstance(one, dict) else "",

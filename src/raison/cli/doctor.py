@@ -1,11 +1,11 @@
 """raison doctor."""
 
-import json as json_module
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from raison.cli import options
+from raison.core.settings.reading import dump, plain_values
 
 if TYPE_CHECKING:
     from raison.explaining.diagnosis import Diagnosis
@@ -27,7 +27,7 @@ def doctor(
 
     diagnosis = examine(load_entry(entry), text, tokens)
     if json:
-        typer.echo(json_module.dumps(diagnosis.to_dict(), indent=1))
+        typer.echo(dump(plain_values(diagnosis.to_dict()), 1))
     else:
         _show(diagnosis)
     if not diagnosis.passed:

@@ -1,6 +1,5 @@
 """raison estimate."""
 
-import json as json_module
 from dataclasses import asdict
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
@@ -9,6 +8,7 @@ import typer
 
 from raison.cli import options
 from raison.cli.readable_texts import TextSource, judged_rows
+from raison.core.settings.reading import dump, plain_values
 from raison.explaining.settings import ComparisonSettings, Settings
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def estimate(
     methods = options.methods_of(chosen, data.given.model, data.given.texts, settings)
     cost = run(model, data.texts, methods, options.metrics_of(chosen), settings)
     if json:
-        typer.echo(json_module.dumps(asdict(cost), indent=1))
+        typer.echo(dump(plain_values(asdict(cost)), 1))
     else:
         _show(cost, data.name)
 
