@@ -86,13 +86,15 @@ def test_one_that_drips_is_not_waited_for_either() -> None:
 
 @pytest.mark.parametrize(
     ("header", "seconds"),
-    [
-        (None, 0.0), ("3", 3.0), (" 1.5 ", 1.5), ("-4", 0.0), ("nan", 0.0), ("soon", 0.0),
-        (format_datetime(datetime.now(UTC) + timedelta(days=1), usegmt=True), 86_400.0),
-    ],
-)  # fmt: skip
-def test_a_server_s_pause_is_read_in_every_form(header: str | None, seconds: float) -> None:
-    assert transport._asked_pause(header) == pytest.approx(seconds, abs=600.0 if seconds > 100 else 1e-9)
+    [(None, 0.0), ("3", 3.0), (" 1.5 ", 1.5), ("-4", 0.0), ("nan", 0.0), ("soon", 0.0)],
+)
+def test_a_server_s_pause_is_read(header: str | None, seconds: float) -> None:
+    assert transport._asked_pause(header) == seconds
+
+
+def test_a_server_s_pause_may_be_a_date() -> None:
+    tomorrow = format_datetime(datetime.now(UTC) + timedelta(days=1), usegmt=True)
+    assert transport._asked_pause(tomorrow) == pytest.approx(86_400, abs=60)
 
 
 def test_a_pause_is_at_least_what_the_server_asks_for() -> None:
