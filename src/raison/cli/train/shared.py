@@ -73,6 +73,8 @@ def command_line(context: typer.Context, command: str) -> str:
         if source is None or source.name != "COMMANDLINE":
             continue
         value = context.params[parameter.name or ""]
+        if isinstance(value, list):
+            value = ",".join(value)
         if value is True:
             words.append(parameter.opts[0])
             continue
