@@ -336,6 +336,7 @@ def test_examples_are_of_the_rows_that_were_asked_for(whole: tuple[Path, Works],
     few, others = "few texts", ["lime(samples=8)", "comp, softmax", "comp, softmax: occlusion"]
     assert [_methods(part) for part in (one, two)] == [2 * others, 2 * [few, *others]]
     assert "**" in one
+    assert str(whole[0]) not in paper
     page = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert 'href="examples.html"' in page
     assert "records only" not in page

@@ -1,6 +1,7 @@
 """Texts as the plain and the trained models of a task are explained, for the page of examples."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from raison.core.results.explanation import Explanation
@@ -22,7 +23,12 @@ def examples_in(study: TrainingRuns, asked: ExamplesAsked) -> Iterator[Examples]
         labels = [label for label in (usual if asked.rows is None else asked.rows) if label in by_row]
         texts = sorted({text for label in labels for text in by_row[label]})
         examples = tuple(
-            tuple(Example(text, label, None, by_row[label][text]) for label in labels if text in by_row[label])
+            tuple(
+                # By its base: where the models were trained says nothing.
+                Example(text, label, None, replace(by_row[label][text], model=task.base))
+                for label in labels
+                if text in by_row[label]
+            )
             for text in texts
         )
         if examples:
