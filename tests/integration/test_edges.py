@@ -26,7 +26,7 @@ from raison.data import load as load_data
 from raison.data.dataset import BrokenLine
 from raison.data.questions import stream_questions
 from raison.data.streams import Reading
-from raison.jobs import workers
+from raison.jobs import disk, workers
 from raison.studies.kinds.audit.spec import AuditPlan
 from raison.web.server.runs.held import held_in
 from tests.tiny import LABELS, TAGS, TINY, build, build_at_places
@@ -284,6 +284,15 @@ def test_a_pipe_is_written_to_and_not_replaced(model: LanguageModel, tmp_path: P
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
 
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="needs /dev/fd")
+def test_a_pipe_without_a_path_is_written_to() -> None:
+    read, write = os.pipe()
+    disk.write_named(Path(f"/dev/fd/{write}"), "a page")
+    os.close(write)
+    with open(read, "rb") as file:
+        assert file.read() == b"a page"
+
+
 @pytest.mark.parametrize(
     ("line", "why"),
     [
@@ -338,6 +347,12 @@ def test_a_number_that_is_the_name_of_another_class_is_ambiguous(target: int) ->
     with pytest.raises(InputError, match=f"target {target} is a label's name here"):
         raison.explain(stars, "a film", "occlusion", target=target)
     assert raison.explain(stars, "a film", "occlusion", target=str(target), progress=False).target == str(target)
+
+
+def test_places_of_labels_that_are_numbers_are_places_inside() -> None:
+    stars = raison.load(lambda texts: [[0.5, 0.2, 0.3]] * len(texts), classes=["1", "2", "3"])
+    settings = {"methods": ["occlusion", "random"], "metrics": ["comprehensiveness"], "progress": False}
+    assert raison.compare(stars, ["a film", "a dull plot"], target=[0, 1], **settings).texts == 2
 
 
 def test_numpy_s_numbers_are_numbers(model: LanguageModel) -> None:

@@ -19,7 +19,7 @@ from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
 from raison.core.targets.choices import EACH
 from raison.core.targets.ranking import Ranked
-from raison.core.targets.target import TargetSpec, check_targets
+from raison.core.targets.target import TargetSpec, check_numbers, check_targets
 from raison.explaining.attribution import (
     BATCH,
     Batch,
@@ -318,6 +318,8 @@ def _check_all(model: LanguageModel, texts: Sequence[Given], settings: Settings)
     for number, text in enumerate(texts):
         if not all(string.strip() for string in segments(plain(text))):
             raise InputError(f"{name_of_text(number, len(texts))} is empty or blank: there is nothing to explain.")
+    if model.choosing is None:
+        check_numbers(settings.target, model.classes)
     if not isinstance(settings.target, list):
         return
     _settings_of(settings, (), len(texts))

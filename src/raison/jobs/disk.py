@@ -23,7 +23,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
     with whole_file(path) as part, explained(path):
         file = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
         try:
-            _write_all(file, content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content)
+            _write_all(file, _bytes(content))
         finally:
             os.close(file)
 
@@ -34,12 +34,12 @@ def write_named(path: Path, content: str | bytes) -> None:
     Raises DataError if it cannot be written.
     """
     with explained(path):
-        there = Path(os.path.realpath(path))
-        regular = there.is_file() or not there.exists()
-        if not regular and not there.is_dir():
-            with there.open("wb") as file:
-                file.write(content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content)
+        # A pipe such as /dev/stdout is there, and its link leads to no path.
+        if path.exists() and not path.is_file() and not path.is_dir():
+            with path.open("wb") as file:
+                file.write(_bytes(content))
             return
+        there = Path(os.path.realpath(path))
     write_whole(there, content)
 
 
@@ -137,6 +137,10 @@ def _append(path: Path, file: int, content: bytes) -> None:
     except OSError:
         os.ftruncate(file, size)
         raise
+
+
+def _bytes(content: str | bytes) -> bytes:
+    return content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
 
 
 def _write_all(file: int, content: bytes) -> None:

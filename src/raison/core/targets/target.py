@@ -127,6 +127,21 @@ def check_targets(targets: Sequence[object], classes: tuple[str, ...]) -> None:
                 _class_index(part, classes)
 
 
+def check_numbers(spec: object, classes: tuple[str, ...]) -> None:
+    """Raise InputError for a caller's number that is also the name of a label in another place.
+
+    `resolve_target` reads all numbers as places: most of them are raison's own.
+    """
+    for item in spec if isinstance(spec, list | tuple) else (spec,):
+        if isinstance(item, tuple):
+            check_numbers(item, classes)
+        elif isinstance(item, Integral) and str(item) in classes and classes.index(str(item)) != item:
+            raise InputError(
+                f"target {item} is a label's name here, and numbers count the labels from 0: give the label as a "
+                f"string, '{item}'."
+            )
+
+
 def _of_pairs(
     spec: Sequence[object], of: Of, logits: Float[Tensor, "batch classes"], classes: tuple[str, ...], multi_label: bool
 ) -> Target:
@@ -174,11 +189,6 @@ def _class_index(item: object, classes: tuple[str, ...]) -> int:
     if not isinstance(item, Integral) or isinstance(item, bool):
         raise InputError(f"target {item!r:.60} is not a class: give a label, its number, or a pair (this, not that).")
     number = int(item)
-    if str(number) in classes and (number >= len(classes) or classes[number] != str(number)):
-        raise InputError(
-            f"target {number} is a label's name here, and numbers count the labels from 0: give the label as a string, "
-            f"'{number}'."
-        )
     if not 0 <= number < len(classes):
         if len(classes) == 1:
             raise InputError(

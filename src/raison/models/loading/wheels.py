@@ -20,10 +20,10 @@ from raison.models.loading.digests import digest_of
 _CHUNK = 1 << 20
 _PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 """The compressions of wheels. Broken streams of others raise errors that also mean a full disk (OSError)."""
-_ENCRYPTED = 1
-"""The bit of a member's flags."""
-# No zip file or a wrong checksum; a broken stream; one that ends early; flags of an unknown kind; no such member.
-_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, KeyError)
+_UNUSUAL = 0x1 | 0x20 | 0x40
+"""Flags of a member that is encrypted, or a patch of another one."""
+_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError)
+"""No zip file or a wrong checksum; a broken stream; one that ends early."""
 MOST_MEMBERS = 1000
 """Maximum number of files in a wheel."""
 MOST_BYTES = 1 << 30
@@ -77,14 +77,16 @@ def unpack(path: Path, members: Sequence[str], folder: Path) -> Path:
             for member in members:
                 left -= _extract(wheel, member, folder / member.rpartition("/")[2], left)
     except _DAMAGED as error:
-        raise NotHereError(f"the wheel {path.name} is damaged or lacks a file: {error}") from error
+        raise NotHereError(f"the wheel {path.name} is damaged: {error}") from error
     return folder
 
 
 def _extract(wheel: zipfile.ZipFile, member: str, target: Path, most: int) -> int:
     """Write one member to a file and return the bytes actually written, whatever size the wheel states."""
-    info = wheel.getinfo(member)
-    if info.compress_type not in _PACKED or info.flag_bits & _ENCRYPTED:
+    info = wheel.NameToInfo.get(member)
+    if info is None:
+        raise NotHereError(f"the wheel lacks {member}")
+    if info.compress_type not in _PACKED or info.flag_bits & _UNUSUAL:
         raise NotHereError(f"{member} is encrypted, or compressed in another way than wheels are")
     written = 0
     with wheel.open(member) as source, target.open("wb") as copy:
