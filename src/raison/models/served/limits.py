@@ -28,8 +28,8 @@ class Served:
     - `model`: its name on the server; None: the first that the server lists.
     - `max_requests`, `max_tokens`, `max_cost`: limits, which count repeated attempts (docs/served.md).
     - `price_in`, `price_out`: prices of a million tokens read and generated, in the currency of `max_cost`.
-    - `timeout`: seconds without a complete response after which a request is repeated; `attempts`: the maximum number
-      of times that it is sent.
+    - `timeout`: seconds until a response begins, and until it is complete, after which a request is repeated;
+      `attempts`: the maximum number of times that it is sent.
     - `samples`: the number of answers sampled for each prompt, for a server that returns only text.
     - `remember`: store responses on disk, so that no request is sent twice (docs/served.md).
     """

@@ -101,12 +101,10 @@ class Transport:
         client = self._connected()
         method = "GET" if body is None else "POST"
         try:
-            # httpx's own limit starts anew with every byte.
-            async with (
-                asyncio.timeout(self._seconds),
-                client.stream(method, path, json=body, headers=self.address.headers()) as answer,
-            ):
-                content = await self._read(answer)
+            async with client.stream(method, path, json=body, headers=self.address.headers()) as answer:
+                # httpx's own limit starts anew with every byte. Waiting for a free connection does not count here.
+                async with asyncio.timeout(self._seconds):
+                    content = await self._read(answer)
         except TimeoutError:
             raise _FailedError(f"no complete answer within {self._seconds:g} seconds") from None
         except httpx2.HTTPError as error:
