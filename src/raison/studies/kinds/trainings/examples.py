@@ -19,7 +19,7 @@ def examples_in(study: TrainingRuns, asked: ExamplesAsked) -> Iterator[Examples]
     """For each task its texts, under the first seed; none where the explanations are not in the folder."""
     for task in study.header.tasks:
         by_row = dict(_explained(study, task, asked))
-        usual = [label for label in by_row if _CONTROL not in (label, label.rpartition(": ")[2])]
+        usual = [label for label in by_row if label.rpartition(": ")[2].partition("(")[0] != _CONTROL]
         labels = [label for label in (usual if asked.rows is None else asked.rows) if label in by_row]
         texts = sorted({text for label in labels for text in by_row[label]})
         examples = tuple(
