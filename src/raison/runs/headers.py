@@ -94,7 +94,12 @@ class ModelHead:
     blocks: int | None = None
 
 
+def is_folder_name(name: str) -> bool:
+    """Whether a name from a record is that of a folder beside others, and leads nowhere else."""
+    return bool(name) and name not in (".", "..") and not set(name) & set("/\\:") and name.isprintable()
+
+
 def check_folder(name: str) -> None:
     """DataError for a run's name that is not a folder name within the study's folder."""
-    if not name or name in (".", "..") or set(name) & set("/\\:") or not name.isprintable():
+    if not is_folder_name(name):
         raise DataError(f"the run name {name!r:.40} cannot be used as a folder name.")

@@ -8,6 +8,7 @@ from raison.core.results.explanation import Explanation
 from raison.report.pages.examples import Example, ExamplesAsked, chosen_texts
 from raison.report.pages.examples_page import Examples
 from raison.report.pages.shown import shown_texts
+from raison.runs.headers import is_folder_name
 from raison.runs.run import read_run
 from raison.studies.kinds.trainings.records import JUDGED, PLAIN, TaskHead, TrainingRuns, model_folder
 from raison.studies.kinds.trainings.tables import rows
@@ -18,6 +19,8 @@ _CONTROL = "random"
 def examples_in(study: TrainingRuns, asked: ExamplesAsked) -> Iterator[Examples]:
     """For each task its texts, under the first seed; none where the explanations are not in the folder."""
     for task in study.header.tasks:
+        if not is_folder_name(task.name):
+            continue  # A foreign record; no study names a task so.
         by_row = dict(_explained(study, task, asked))
         usual = [label for label in by_row if label.rpartition(": ")[2].partition("(")[0] != _CONTROL]
         labels = [label for label in (usual if asked.rows is None else asked.rows) if label in by_row]

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from raison.core.settings.reading import plain_values
 from raison.jobs.store import RecordStore
-from raison.runs.headers import Count, check_folder
+from raison.runs.headers import Count
 from raison.runs.record import number, read_keyed, scalar
 from raison.runs.record_validation import check_training
 from raison.runs.summary import MetricInfo, Value
@@ -134,10 +134,6 @@ class TaskHead:
     base: str
     also: tuple[str, ...]
     data: DataHead
-
-    def __post_init__(self) -> None:
-        # The report looks for explanations in a folder of this name.
-        check_folder(self.name)
 
     @property
     def tests(self) -> tuple[str, ...]:

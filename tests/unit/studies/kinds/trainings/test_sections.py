@@ -261,13 +261,3 @@ def test_report_needs_no_torch(folder: Path, tmp_path: Path) -> None:
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "False"
-
-
-@pytest.mark.parametrize("name", ["..", "/tmp", "../../elsewhere", ""])
-def test_a_task_of_a_name_that_leads_elsewhere_is_refused(tmp_path: Path, name: str) -> None:
-    whole = header()
-    whole["tasks"][0]["name"] = name
-    (tmp_path / "trainings.json").write_text(json.dumps(whole))
-    (tmp_path / "study.toml").write_text(FILE)
-    with pytest.raises(DataError, match="cannot be used as a folder name"):
-        read_trainings(tmp_path)
