@@ -1,4 +1,4 @@
-"""The suite runs in several processes; each takes its share of the processor's cores.
+"""The suite runs in several processes, each with one thread.
 
 The process that starts them reads this file, too, before they start: neither torch nor the package is imported here.
 """
@@ -17,12 +17,10 @@ import pytest
 # jaxtyping finds it by its name when it imports the first module of the package.
 import tests.checked  # noqa: F401
 
-_WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-if _WORKERS > 1:
-    # Read by torch when it is imported. Processes that a test starts must round as it does itself: sums depend on the
-    # number of threads.
-    assert "torch" not in sys.modules
-    os.environ["OMP_NUM_THREADS"] = str(max(1, (os.cpu_count() or 1) // _WORKERS))
+# Read by torch when it is imported. Processes that a test starts must round as it does itself, and sums depend on the
+# number of threads.
+assert "torch" not in sys.modules
+os.environ["OMP_NUM_THREADS"] = "1"
 
 # Without bytecode on disk, every process that a test starts compiles the whole package again: 3 s of processor time.
 sys.dont_write_bytecode = False

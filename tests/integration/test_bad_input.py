@@ -12,6 +12,7 @@ from transformers import BertModel
 
 import raison
 from raison.core import errors
+from raison.core.method import Method
 from raison.models.adapters.classifier import Classifier
 from tests.tiny import TINY
 
@@ -65,6 +66,31 @@ def test_a_model_that_was_not_loaded_or_a_single_text(model: Classifier, tmp_pat
         with pytest.raises(errors.InputError, match="Did you mean"):
             raison.compare(model, [TEXT], ["occlusion"], out=tmp_path / "out", **bad)
     assert not (tmp_path / "out").exists(), "a refused run must not occupy its folder"
+
+
+NO_METHOD = [42, ["occlusion"], raison.metrics.Comprehensiveness(), raison.metrics.Comprehensiveness, Method]
+
+
+@pytest.mark.parametrize("method", NO_METHOD, ids=str)
+def test_what_is_no_method_is_refused_in_words(model: Classifier, method: object) -> None:
+    with pytest.raises(errors.InputError, match="the method"):
+        raison.explain(model, TEXT, method)
+    with pytest.raises(errors.InputError, match="the method"):
+        raison.compare(model, [TEXT], [method], progress=False)
+
+
+@pytest.mark.parametrize("metric", [3.5, raison.methods.Occlusion()], ids=str)
+def test_what_is_no_metric_is_refused_in_words(model: Classifier, metric: object) -> None:
+    with pytest.raises(errors.InputError, match="the metric is"):
+        raison.explain(model, TEXT, "occlusion", select=metric)
+    with pytest.raises(errors.InputError, match="the metric is"):
+        raison.compare(model, [TEXT], ["occlusion"], [metric], progress=False)
+
+
+def test_a_model_in_place_of_a_text_is_told_the_order(model: Classifier) -> None:
+    for arguments in ((TEXT, model), (model, model), ([TEXT], [model])):
+        with pytest.raises(errors.InputError, match="the model comes first"):
+            raison.explain(*arguments)
 
 
 def test_a_class_of_a_method_is_as_good_as_its_name(model: Classifier) -> None:

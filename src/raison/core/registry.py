@@ -14,11 +14,15 @@ T = TypeVar("T")
 
 
 class Catalogue(Generic[T]):
-    """The classes of one folder, found by their files' names and imported only when requested."""
+    """The classes of one folder, found by their files' names and imported only when requested.
 
-    def __init__(self, package: str, kind: str) -> None:
+    Each is derived from one of `bases`.
+    """
+
+    def __init__(self, package: str, kind: str, *bases: type[Any]) -> None:
         self._package = package
         self._kind = kind
+        self._bases = bases
         self.names: tuple[str, ...] = _module_names(package)
 
     def get(self, name: str) -> type[T]:
@@ -34,13 +38,14 @@ class Catalogue(Generic[T]):
         return {class_name(name): name for name in self.names}
 
     def create(self, spec: "str | type[T] | T") -> T:
-        """An instance from a name, a call such as "kernel_shap(samples=512)", a class or an instance."""
-        if isinstance(spec, type):
-            return spec()
+        """An instance from a name, a call such as "kernel_shap(samples=512)", a class or an instance.
+
+        Raises InputError or UnknownNameError for anything else.
+        """
         if spec is None:
             raise InputError(f"no {self._kind} is given: name one, such as '{self.names[0]}'.")
         if not isinstance(spec, str):
-            return spec
+            return self._made(spec)
         name, settings = _parse(spec, self._kind)
         cls = self.get(name)
         known = [f.name for f in fields(cls) if f.init]  # type: ignore[arg-type]
@@ -51,6 +56,18 @@ class Catalogue(Generic[T]):
             return cls(**settings)
         except TypeError as error:
             raise InputError(f"these settings of {name} are invalid: {settings} ({error}).") from None
+
+    def _made(self, spec: type[T] | T) -> T:
+        cls = spec if isinstance(spec, type) else type(spec)
+        if not issubclass(cls, self._bases):
+            raise InputError(
+                f"the {self._kind} is {spec!r:.60}, of type {type(spec).__name__}: give a name, a call such as "
+                f"'name(samples=512)', a {self._kind}'s class or an instance of it."
+            )
+        try:
+            return spec() if isinstance(spec, type) else spec
+        except TypeError as error:
+            raise InputError(f"the {self._kind} {cls.__name__} cannot be made without settings ({error}).") from None
 
 
 def class_name(name: str) -> str:

@@ -181,6 +181,8 @@ def text_of(item: Any, place: str) -> Given:
             return str(item[0]), str(item[1])
         if len(item) == 3:
             return str(item[0]), str(item[1]), str(item[2])
+    if isinstance(item, LanguageModel):
+        raise InputError(f"{place} is a model: the model comes first, then the text.")
     hint = "; a pair is a tuple, not a list" if isinstance(item, list) and len(item) == 2 else ""
     raise InputError(
         f"{place} is {item!r:.60}, of type {type(item).__name__}: a text is a string, or a pair of two strings{hint}."

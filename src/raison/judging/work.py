@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
+from raison.core.draws import generator_for
 from raison.core.metric import GroupMetric
 from raison.core.registry import label_of
 from raison.core.results.explanation import Explanation
@@ -30,8 +31,9 @@ def listed(plan: Plan, comparison: Run, shard: Shard = WHOLE) -> list[Job]:
 
 
 def jobs_of(plan: Callable[[], Plan], comparison: Run, name: str = "") -> list[Job]:
-    """The jobs of a run: chunks of texts, then the metrics of all texts together.
+    """The jobs of a run: chunks of texts in random order, then the metrics of all texts together.
 
+    Data are often sorted by label: in a fixed random order, what an unfinished run has is a sample of its texts.
     `plan` is called only if something is missing, so that finished work needs no model. `name` distinguishes the runs
     of one piece of work.
     """
@@ -40,7 +42,9 @@ def jobs_of(plan: Callable[[], Plan], comparison: Run, name: str = "") -> list[J
     left = [row for row in header.rows if not _are_done(row.keys, comparison, range(texts))]
     labels, keys = [row.label for row in left], [key for row in left for key in row.keys]
     jobs = []
-    for start in range(0, texts, header.together):
+    starts = range(0, texts, header.together)
+    for place in generator_for("order of texts", texts).permutation(len(starts)):
+        start = starts[place]
         numbers = range(start, min(start + header.together, texts))
         jobs.append(
             Job(

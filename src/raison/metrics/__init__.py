@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from raison.metrics.sufficiency import Sufficiency as Sufficiency
     from raison.metrics.token_f1 import TokenF1 as TokenF1
 
-CATALOGUE: Catalogue[Metric | GroupMetric] = Catalogue(__name__, "metric")
+CATALOGUE: Catalogue[Metric | GroupMetric] = Catalogue(__name__, "metric", Metric, GroupMetric)
 
 
 def __getattr__(name: str) -> type[Metric | GroupMetric]:

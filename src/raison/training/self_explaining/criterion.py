@@ -98,7 +98,7 @@ class Criterion(ABC):
         """What the criterion measures, higher is better: a number per text, or one for the batch. No gradients."""
 
 
-CRITERIA: Catalogue[Criterion] = Catalogue("raison.training.criteria", "criterion")
+CRITERIA: Catalogue[Criterion] = Catalogue("raison.training.criteria", "criterion", Criterion)
 
 
 def create_criteria(specs: Sequence[str]) -> tuple[Criterion, ...]:
