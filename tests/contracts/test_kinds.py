@@ -22,7 +22,7 @@ from raison.studies.claims import verdicts
 from raison.studies.file import Study, StudyError, read
 from raison.studies.folder import check_folder
 from raison.studies.kind import Kind, every, kind_of
-from raison.studies.reports import write
+from raison.studies.reports import document_of, write
 from raison.studies.runner import examine, execute, run, sources_of
 from tests.conftest import ALL
 from tests.folder_content import content, tree
@@ -172,6 +172,8 @@ def test_a_limit_makes_another_study(place: Path, whole: dict[str, Path], name: 
     few, all_of_it = kind.results.read(out), kind.results.read(whole[name])
     assert (kind.name, few.header.limit, all_of_it.header.limit) == (name, 3, None)
     assert few.progress[0] == few.progress[1]
+    assert any("--limit 3" in warning for warning in document_of(few).warnings)
+    assert not any("--limit" in warning for warning in document_of(all_of_it).warnings)
     for limit in (None, 4):
         with pytest.raises(DataError, match="contains this study with --limit 3: use the same limit"):
             check_folder(out, study, limit, True)
@@ -229,6 +231,18 @@ def test_what_it_tells_is_a_page_papers_and_lines(whole: dict[str, Path], name: 
     assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     kind = kind_of(whole[name])
     assert list(shown(kind.sections.sections(kind.results.read(whole[name]))))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_says_what_is_missing_and_what_is_broken(whole: dict[str, Path], name: str, tmp_path: Path) -> None:
+    results = kind_of(whole[name]).results
+    assert not list(results.read(whole[name]).unfinished())
+    shutil.copytree(whole[name], tmp_path / "cut")
+    for path in (tmp_path / "cut").rglob("*.jsonl"):
+        path.write_bytes(path.read_bytes()[:-20])
+    told = " ".join(document_of(results.read(tmp_path / "cut")).warnings)
+    assert "nfinished" in told
+    assert "broken line" in told
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -79,12 +79,12 @@ def audit(
 
 def _show(audited: "Audit", page: Path, json: bool) -> None:
     from raison.report.pages.writing import show
-    from raison.studies.kinds.audit.sections import sections
+    from raison.studies.reports import document_of
 
     if json:
         typer.echo(dump(audited.to_dict() | {"page": str(page)}))
         return
-    show(sections(audited))
+    show(document_of(audited))
     typer.echo(page)
 
 

@@ -84,9 +84,9 @@ def report(folder: Path, json: bool) -> None:
     from raison.report.pages.writing import show
     from raison.studies.claims import verdicts
     from raison.studies.kind import kind_of
+    from raison.studies.reports import document_of
 
-    kind = kind_of(folder)
-    results = kind.results.read(folder)
+    results = kind_of(folder).results.read(folder)
     if results.dropped:
         typer.echo(f"raison: {results.dropped} broken lines were left out and their work was repeated.", err=True)
     stated = verdicts(results)
@@ -94,5 +94,5 @@ def report(folder: Path, json: bool) -> None:
         whole = {"folder": str(folder), **results.to_dict(), "verdicts": [verdict.to_dict() for verdict in stated]}
         typer.echo(json_module.dumps(whole, ensure_ascii=False, indent=1, allow_nan=False))
         return
-    show(kind.sections.sections(results), stated)
+    show(document_of(results), stated)
     typer.echo(f"{folder}: raison report {folder} makes a page of it.")

@@ -12,7 +12,7 @@ import json
 import platform
 import tomllib
 from abc import ABC
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -25,6 +25,7 @@ from raison.core.settings.tables import read_written
 from raison.jobs.disk import write_whole
 from raison.jobs.folder import FILE, WorkKind, read_marker, refuse_others, write_marker
 from raison.jobs.identity import IDENTITY, SETTINGS, check, refuse
+from raison.report.style import phrases
 from raison.runs.headers import RunHead
 from raison.runs.judging import Side
 from raison.runs.record_validation import check_schema
@@ -126,6 +127,15 @@ class WrittenStudy(ABC):
     def progress(self) -> tuple[int, int]:
         """The number of records so far, and of all."""
         return 0, 0
+
+    def unfinished(self) -> Iterator[str]:
+        """What is missing or was left out, one sentence each."""
+        done, wanted = self.progress
+        if done < wanted:
+            yield f"Unfinished: {done:,} of {wanted:,} records. The tables cover these; resume the work for the rest."
+        if self.dropped:
+            broken = phrases.count(self.dropped, "broken line")
+            yield f"{broken} in the records were left out; resuming repeats their work."
 
     def to_dict(self) -> dict[str, Any]:
         """The results except the claims as plain JSON values."""

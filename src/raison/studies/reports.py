@@ -1,10 +1,14 @@
 """The report on a folder of any kind: its page, Markdown, LaTeX, and pages beside it."""
 
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from raison.report.pages import explained_files, writing
+from raison.report.tables.records import Document
 from raison.runs.files.folder import is_folder, read
+from raison.studies.folder import WrittenStudy
 from raison.studies.kind import kind_of
 
 
@@ -17,6 +21,21 @@ def write(folder: Path, out: Path | None = None, draw: bool = True) -> Path:
     if is_folder(folder):
         document = partial(explained_files.sections, read(folder))
     else:
-        kind = kind_of(folder)
-        document = partial(kind.sections.sections, kind.results.read(folder))
+        document = partial(document_of, kind_of(folder).results.read(folder))
     return writing.write(document, folder / "report" if out is None else out, draw)
+
+
+def document_of(results: WrittenStudy, target: Path | None = None) -> Document:
+    """The kind's report on the results, and above it why they cover only a part of the work, if they do.
+
+    Pages of single texts are written into the folder `target`, if given.
+    """
+    document = kind_of(results.folder).sections.sections(results, target)
+    return replace(document, warnings=(*_partial(results), *document.warnings))
+
+
+def _partial(results: WrittenStudy) -> Iterator[str]:
+    limit = results.header.limit
+    if limit is not None:
+        yield f"This study was run with --limit {limit}: at most the first {limit:,} rows of each data set."
+    yield from results.unfinished()

@@ -37,6 +37,7 @@ class Agreements(WrittenStudy):
 
     header: AgreementHead
     values: Mapping[tuple[str, str], Mapping[int, float]]
+    dropped: int = 0
 
     @property
     def progress(self) -> tuple[int, int]:
@@ -53,9 +54,10 @@ def read(folder: Path) -> Agreements:
     """What has been written so far. Raises DataError."""
     header, text = read_header(folder, FOLDERS[0], AgreementHead)
     values: dict[tuple[str, str], dict[int, float]] = {pair: {} for pair in combinations(header.methods, 2)}
-    for line in store_of(folder).read().records:
+    stored = store_of(folder).read()
+    for line in stored.records:
         values[line["first"], line["second"]][line["text"]] = line["value"]
-    return Agreements(folder, header, text, values)
+    return Agreements(folder, header, text, values, stored.dropped)
 
 
 def places(_results: Agreements, _claim: PairClaim) -> list[str]:

@@ -7,9 +7,8 @@ from raison.studies.kinds.agreement.results import Agreements  # type: ignore[im
 from raison.core.results.scores import Summary
 from raison.numerics.statistics.bootstrap import mean_interval
 from raison.report.style import phrases
-from raison.report.style.phrases import interval
-from raison.report.tables.records import Cell, Claims, Document, Section, Table
-from raison.studies.claims import verdicts
+from raison.report.tables.records import Cell, Document, Section, Table
+from raison.studies.claims import claims_section
 
 
 def sections(results: Agreements, _target: Path | None = None) -> Document:
@@ -17,8 +16,8 @@ def sections(results: Agreements, _target: Path | None = None) -> Document:
     rows = []
     for (one, other), values in results.values.items():
         found = Summary(*mean_interval(list(values.values())), len(values))
-        cell = Cell(phrases.number(found.mean, 2), interval(found.low, found.high, 2)) if values else Cell("–")
+        cell = Cell(phrases.number(found.mean, 2), phrases.interval(found.low, found.high, 2)) if values else Cell("–")
         rows.append((f"{one} & {other}", (cell,)))
     table = Table("Agreement", ("methods", "rank correlation"), tuple(rows), "Mean over texts with its 95 % interval.")
-    parts = (Section("Agreement", (table,)), Section("Claims", (Claims(tuple(verdicts(results))),)))
+    parts = (Section("Agreement", (table,)), claims_section(results))
     return Document(results.title, parts, text=results.text, digest=results.digest, file=results.file)

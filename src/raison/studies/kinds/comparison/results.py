@@ -6,13 +6,14 @@
 A single comparison reads as a study of one run.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from raison.core.results.scores import MetricScores
 from raison.jobs.folder import COMPARISON, STUDY
+from raison.report.style import phrases
 from raison.runs.headers import ModelHead, check_folder
 from raison.runs.run import HEADER, Run, read_run, settings_hash
 from raison.runs.statistics import values_of
@@ -71,10 +72,11 @@ class StudyRuns(WrittenStudy):
         done = sum(len(finished_texts(run)) for run in self.runs.values())
         return done, sum(run.header.texts for run in self.runs.values())
 
-    @property
-    def absent(self) -> list[str]:
-        """Runs that have not begun."""
-        return [name for name in self.header.runs if name not in self.runs]
+    def unfinished(self) -> Iterator[str]:
+        """What is missing or was left out, of each run."""
+        yield from (f"{name}: this run has not begun." for name in self.header.runs if name not in self.runs)
+        for name, run in self.runs.items():
+            yield from (f"{name}: {sentence}" for sentence in _unfinished(run))
 
     def about(self, run: str) -> ModelHead:
         """Facts about a run's model."""
@@ -137,3 +139,17 @@ def sample(results: StudyRuns, claim: MetricClaim, place: str) -> PairedSample |
         learned=results.labels.of_run(place, results.about(place), place.partition("--")[2]),
         pool=cell.pool,
     )
+
+
+def _unfinished(run: Run) -> Iterator[str]:
+    done, wanted = len(finished_texts(run)), run.header.texts
+    if done < wanted:
+        yield f"unfinished: {done:,} of {phrases.count(wanted, 'text')}. The table covers these; resume the run."
+    absent = [
+        metric for metric in run.header.grouped if any((*key, metric) not in run.groups for key in run.header.keys)
+    ]
+    if absent:
+        yield f"the metrics of all texts are not measured yet for every row: {', '.join(absent)}."
+    if run.dropped:
+        broken = phrases.count(run.dropped, "broken line")
+        yield f"{broken} in the records, as left by a kill, were left out; resuming the run repeats their work."

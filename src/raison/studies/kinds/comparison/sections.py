@@ -33,7 +33,7 @@ from raison.runs.agreement import PairAgreement, read_agreement
 from raison.runs.models_figure import FiguredModel, axis_of
 from raison.runs.run import Run
 from raison.runs.statistics import Contrast, Selection, contrasts, directed, mean_ranks, pareto, selection
-from raison.runs.table import comparison, finished_texts
+from raison.runs.table import comparison
 from raison.studies.claims import claims_section
 from raison.studies.kinds.comparison.curves import curves
 from raison.studies.kinds.comparison.results import StudyRuns
@@ -93,7 +93,7 @@ def sections(results: StudyRuns, target: Path | None = None) -> Document:
             *(Section(one.title, tuple(_run(results, one, n)), f"run-{one.name}") for n, one in enumerate(runs)),
             Section("Across models", tuple(_across(results, runs)), "models"),
         ),
-        warnings=tuple(_warnings(results, runs, examples is not None, target is not None)),
+        warnings=() if target is None else tuple(_warnings(runs, examples is not None)),
         file=results.file,
         facts={
             "Limit": None if results.header.limit is None else f"{results.header.limit} texts of each data set",
@@ -143,34 +143,12 @@ def _drawing(run: Run) -> bool:
     return any(len(row.seeds) > 1 for row in run.header.rows)
 
 
-def _warnings(results: StudyRuns, runs: Sequence[_RunSection], examples: bool, pages: bool) -> Iterator[str]:
-    """Why these numbers cover only a subset of the study, one sentence each."""
-    if results.header.limit is not None:
-        count = phrases.count(results.header.limit, "text")
-        yield f"This study was run with --limit {results.header.limit}: at most {count} of each data set."
-    yield from (f"{name}: this run has not begun." for name in results.absent)
+def _warnings(runs: Sequence[_RunSection], examples: bool) -> Iterator[str]:
+    """Which pages of single texts are missing, one sentence each."""
+    lacking = "pages of single texts" + (" and of examples" if examples else "")
     for one in runs:
-        yield from (f"{one.name}: {sentence}" for sentence in _of_run(one, examples, pages))
-
-
-def _of_run(one: _RunSection, examples: bool, pages: bool) -> Iterator[str]:
-    run = one.run
-    done, wanted = len(finished_texts(run)), run.header.texts
-    if done < wanted:
-        yield f"unfinished: {done:,} of {phrases.count(wanted, 'text')}. The table covers these; resume the run."
-    absent = [
-        metric for metric in run.header.grouped if any((*key, metric) not in run.groups for key in run.header.keys)
-    ]
-    if absent:
-        yield f"the metrics of all texts are not measured yet for every row: {', '.join(absent)}."
-    if run.dropped:
-        yield (
-            f"{phrases.count(run.dropped, 'broken line')} in the records, as left by a kill, were left out; resuming "
-            "the run repeats their work."
-        )
-    if pages and run.records and not one.texts:
-        lacking = "pages of single texts" + (" and of examples" if examples else "")
-        yield f"records only: {lacking} need explanations.jsonl, which is not in this folder."
+        if one.run.records and not one.texts:
+            yield f"{one.name}: records only: {lacking} need explanations.jsonl, which is not in this folder."
 
 
 def _run(results: StudyRuns, one: _RunSection, number: int) -> Iterator[Part]:

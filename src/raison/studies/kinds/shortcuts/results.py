@@ -65,6 +65,7 @@ class Findings(WrittenStudy):
 
     header: ShortcutsHead
     found: Mapping[str, Mapping[tuple[int, int], Found]]
+    dropped: int = 0
 
     @property
     def progress(self) -> tuple[int, int]:
@@ -92,10 +93,11 @@ def read(folder: Path) -> Findings:
     """What has been written so far. Raises DataError."""
     header, text = read_header(folder, FOLDERS[0], ShortcutsHead)
     records: dict[str, dict[tuple[int, int], Found]] = {row: {} for row in (*header.rows, RANDOM)}
-    for line in store_of(folder).read().records:
+    stored = store_of(folder).read()
+    for line in stored.records:
         one = read_written(Found, line, "a record", folder)
         records[one.row][one.seed, one.draw] = one
-    return Findings(folder, header, text, records)
+    return Findings(folder, header, text, records, stored.dropped)
 
 
 def places(_results: Findings, _claim: ShortcutClaim) -> list[str]:

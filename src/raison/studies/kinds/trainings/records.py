@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -190,6 +190,14 @@ class TrainingRuns(WrittenStudy):
             if task.name in row.tasks
             for test in task.tests
         )
+
+    def unfinished(self) -> Iterator[str]:
+        """What is missing, with the first missing record, and what was left out."""
+        yield from WrittenStudy.unfinished(self)
+        missing = next((key for key in self.wanted if key not in self.records), None)
+        if missing is not None:
+            task, test, row, seed = missing
+            yield f"The first missing record: {task} on {test}, {row}, seed {seed}. Means are over the available seeds."
 
 
 def read_records(folder: Path) -> tuple[dict[TrainingKey, TrainingRecord], int]:

@@ -82,7 +82,7 @@ def sections(results: TrainingRuns, target: Path | None = None) -> Document:
             Section("Losses", (Plots(tuple(loss_figures(results)), _LOSSES),)),
             Section("Time and texts", (Plots(tuple(seconds_figures(results)), _SECONDS),)),
         ),
-        warnings=(*_warnings(results), *_lacking(results, target, links)),
+        warnings=tuple(_lacking(results, target, links)),
         file=results.file,
         facts={
             "Tasks": "; ".join(_task(task) for task in header.tasks),
@@ -109,22 +109,6 @@ def _lacking(results: TrainingRuns, target: Path | None, links: Mapping[str, obj
     """A warning if examples were asked for, and their explanations are not in the folder."""
     if "examples" in results.file and target is not None and results.records and not links:
         yield f"records only: the page of examples needs the folder {MODELS}, with the explanations."
-
-
-def _warnings(results: TrainingRuns) -> Iterator[str]:
-    """Why these numbers cover only a subset of the study, one sentence each."""
-    if results.header.limit is not None:
-        yield f"This study was run with --limit {results.header.limit}: at most that many rows per part of the data."
-    missing = [key for key in results.wanted if key not in results.records]
-    if missing:
-        task, test, row, seed = missing[0]
-        done, wanted = len(results.wanted) - len(missing), len(results.wanted)
-        yield (
-            f"Unfinished: {done:,} of {wanted:,} records. The first that is missing: {task} on {test}, {row}, seed "
-            f"{seed}. Means are over the available seeds; continue with --resume."
-        )
-    if results.dropped:
-        yield f"{results.dropped} broken lines of the records were left out; --resume repeats their work."
 
 
 def _task(task: TaskHead) -> str:

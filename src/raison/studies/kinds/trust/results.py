@@ -4,7 +4,7 @@ trust.json   the common header (raison.studies.folder), models, runs, methods, e
 RUN/         similarities.jsonl, attacks.jsonl, substitutions.jsonl (see raison.trust.results)
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -14,6 +14,7 @@ import numpy as np
 from raison.core.errors import DataError
 from raison.core.settings.fields import Setting
 from raison.jobs.folder import TRUST
+from raison.report.style import phrases
 from raison.runs.headers import ModelHead
 from raison.runs.task_accuracy import Labels, read_labels
 from raison.studies.claims import PairedSample
@@ -98,6 +99,16 @@ class TrustRuns(WrittenStudy):
         """How many similarities and attacks there are, and how many the finished study has."""
         wanted = sum(run.wanted for run in self.runs.values())
         return wanted - sum(run.missing for run in self.runs.values()), wanted
+
+    def unfinished(self) -> Iterator[str]:
+        """What is missing or was left out, of each run."""
+        for run in self.runs.values():
+            if run.missing:
+                done = f"{run.wanted - run.missing:,} of {run.wanted:,}"
+                yield f"{run.name}: unfinished, {done} records. Means are over these; resume the study for the rest."
+            if run.dropped:
+                broken = phrases.count(run.dropped, "broken line")
+                yield f"{run.name}: {broken} in the records were left out; resuming repeats their work."
 
 
 def read(folder: Path) -> TrustRuns:

@@ -85,7 +85,6 @@ def sections(results: TrustRuns, _target: Path | None = None) -> Document:
             Section("Models", (model_table(results),), told=False),
             Section("Left out", (Reasons(tuple(left_out(results))),)),
         ),
-        warnings=tuple(_warnings(results)),
         file=results.file,
         facts={
             "Texts": "; ".join(dict.fromkeys(_texts(run.header) for run in results.runs.values())),
@@ -95,21 +94,6 @@ def sections(results: TrustRuns, _target: Path | None = None) -> Document:
         text=results.text,
         digest=results.digest,
     )
-
-
-def _warnings(results: TrustRuns) -> Iterator[str]:
-    """Why these numbers cover only a subset of the study, one sentence each."""
-    if results.header.limit is not None:
-        count = phrases.count(results.header.limit, "text")
-        yield f"This study was run with --limit {results.header.limit}: at most {count} of each data set."
-    for run in results.runs.values():
-        if run.missing:
-            yield (
-                f"{run.name}: unfinished, {run.wanted - run.missing:,} of {run.wanted:,} records. Means are over the "
-                "available records; continue with --resume."
-            )
-        if run.dropped:
-            yield f"{run.name}: {run.dropped} broken lines were left out; --resume repeats their work."
 
 
 def _texts(run: TrustHead) -> str:

@@ -234,7 +234,7 @@ def test_an_unfinished_study_says_so_and_shows_what_there_is(folder: Path, tmp_p
         file.write('{"task": "imdb", "te')
     text = write(tmp_path, draw=False).read_text()
     assert "Unfinished: 36 of 72 records" in text
-    assert "1 broken lines" in text
+    assert "1 broken line in the records" in text
     assert "comp" in plain(Group(*shown(sections(read_trainings(tmp_path)))))
 
 

@@ -172,7 +172,7 @@ def test_a_text_that_lacks_a_point_has_no_area(tmp_path: Path) -> None:
     assert 9 not in areas(run, METHODS[0], "cascading", "spearman")
     page = write(tmp_path, draw=False).read_text()
     assert "small--sst: unfinished" in page
-    assert "1 broken lines" in page
+    assert "1 broken line in the records" in page
 
 
 def test_effects_and_texts_that_held(study: TrustRuns) -> None:
