@@ -42,7 +42,7 @@ from raison.explaining.files.texts import TextRows
 from raison.explaining.files.work import FileWork
 from raison.jobs.engine import WHOLE, do
 from raison.methods import CATALOGUE
-from raison.runs.files.flat_records import Record, record_of
+from raison.runs.files.flat_records import FlatRecord, record_of
 from raison.runs.files.folder import Folder, read
 from raison.text.segment import word_spans
 
@@ -73,7 +73,7 @@ class Nothing(RowExplainer[LanguageModel]):
     def try_one(self, model: LanguageModel, row: Row) -> None:
         pass
 
-    def records(self, model: LanguageModel, items: Sequence[Item]) -> list[Record]:
+    def records(self, model: LanguageModel, items: Sequence[Item]) -> list[FlatRecord]:
         return [record_of(item, 0, _given_away(str(plain(row_of(item).given)))) for item in items]
 
 

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Bool, Float
 
-from raison.core.results.citations import Check, Light, Origin
+from raison.core.results.citations import Check, Origin, SourceLight
 from raison.models.adapters.writing.forced_answer import ForcedAnswer
 from raison.models.tokens.sourced import Sourced
 from raison.text.duplicates import near_duplicates
@@ -121,7 +121,7 @@ def _checks(drops: Float[np.ndarray, " sources"], heard: Sequence[np.ndarray]) -
     return tuple(checks)
 
 
-def _light(drop: float, bar: float | None, largest: float) -> Light:
+def _light(drop: float, bar: float | None, largest: float) -> SourceLight:
     if bar is not None and drop > bar:
         return "used"
     if drop < LEAST:

@@ -9,13 +9,13 @@ from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.dims import Embeddings
 from raison.core.problem import Evaluations, Ledger, Problem
 
-Row = TypeVar("Row")
+RowT = TypeVar("RowT")
 
 NUMBERS = 1 << 24
 """Features of embeddings that are laid out at a time: 64 MB in single precision."""
 
 
-def portions(rows: Sequence[Row], numbers: int) -> Iterator[Sequence[Row]]:
+def portions(rows: Sequence[RowT], numbers: int) -> Iterator[Sequence[RowT]]:
     """Consecutive rows that fit into memory together if each takes so many numbers; at least one."""
     size = max(1, NUMBERS // numbers)
     for first in range(0, len(rows), size):

@@ -23,7 +23,7 @@ from raison.numerics.shapley.orders import (
     standard_errors,
 )
 
-Plan = Int[np.ndarray, "_orders _units"]
+TextOrders = Int[np.ndarray, "_orders _units"]
 ROUND = 8
 """Orders (four pairs) between two checks of the standard error."""
 
@@ -123,7 +123,9 @@ class ShapleySampling(Method):
             )
         return draw_orders(units, budget, rng)
 
-    def _refine(self, problem: Problem, plans: list[Plan], added: list[Float[np.ndarray, "_orders _units"]]) -> None:
+    def _refine(
+        self, problem: Problem, plans: list[TextOrders], added: list[Float[np.ndarray, "_orders _units"]]
+    ) -> None:
         """Round by round, the texts whose scores are not settled yet, until none is left or its orders end."""
         while True:
             following = [

@@ -8,9 +8,9 @@ from typing import Any, SupportsIndex
 from raison.core.errors import InputError
 from raison.core.inputs.unit import PART, Text, Unit, segments
 
-Place = Sequence[SupportsIndex]
+CharacterRange = Sequence[SupportsIndex]
 """[start, end] in characters, counted from 0, `end` not included; in a pair [start, end, number of the text]."""
-Spans = Sequence[Place] | Mapping[str, Place]
+Spans = Sequence[CharacterRange] | Mapping[str, CharacterRange]
 """Where the parts of a text are, in the order of the text, with or without names."""
 
 

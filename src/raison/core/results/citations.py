@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 
-Light = Literal["used", "not used", "undecided"]
+SourceLight = Literal["used", "not used", "undecided"]
 """Whether the statement needs the source: removing it has more effect than removing random text of the same length."""
 Origin = Literal["sources", "together", "memory", "undecided"]
 """What a statement depends on: at least one source that is used, only several sources together, or none of them."""
@@ -53,7 +53,7 @@ class Check:
 
     drop: float
     bar: float | None
-    light: Light
+    light: SourceLight
     alike: tuple[str, ...] = ()
 
 
@@ -295,10 +295,10 @@ def _checks(row: Fields, count: int) -> tuple[Check, ...]:
     row.items("row", count)
     for one in row.objects("row"):
         one.need(["drop", "bar", "light"])
-        one.choice("light", get_args(Light))
+        one.choice("light", get_args(SourceLight))
         bar = None if one.data["bar"] is None else one.number("bar")
         alike = one.strings("alike") if "alike" in one.data else ()
-        checks.append(Check(one.number("drop"), bar, cast("Light", one.data["light"]), tuple(alike)))
+        checks.append(Check(one.number("drop"), bar, cast("SourceLight", one.data["light"]), tuple(alike)))
     return tuple(checks)
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 from raison.core.errors import DataError
 from raison.core.settings.reading import Fields
 
-Kind = Literal["entity", "mask", "statement"]
+PlaceKind = Literal["entity", "mask", "statement"]
 """A span that has a tag, a masked word, or a part of what a language model wrote."""
 
 
@@ -20,7 +20,7 @@ class Place:
     is another one.
     """
 
-    kind: Kind
+    kind: PlaceKind
     start: int
     end: int
     text: str
@@ -40,8 +40,8 @@ class Place:
         for name in ("text", "predicted"):
             record.string(name)
         tokens = record.wholes("tokens") if "tokens" in data else ()
-        if data["kind"] not in get_args(Kind) or data["segment"] >= len(strings):
-            record.refuse("kind", f"one of {get_args(Kind)}, in one of the texts")
+        if data["kind"] not in get_args(PlaceKind) or data["segment"] >= len(strings):
+            record.refuse("kind", f"one of {get_args(PlaceKind)}, in one of the texts")
         if data["end"] > len(strings[data["segment"]]):
             record.refuse("end", "within the text")
         return cls(

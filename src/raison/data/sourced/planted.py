@@ -8,7 +8,7 @@ from typing import Literal, get_args
 from raison.core.errors import UnknownNameError
 from raison.data.sourced.question import KnownSources, Passage
 
-Kind = Literal["single", "combined", "contradicting"]
+PlantedKind = Literal["single", "combined", "contradicting"]
 
 _STARTS = (
     "Bral", "Cor", "Dun", "Els", "Far", "Gor", "Hal", "Ist", "Jor", "Kel", "Lom", "Mar",
@@ -64,7 +64,7 @@ class _Case:
     against: list[Fact]
 
 
-def planted(kind: Kind, others: int = 4, seed: int = 0) -> Iterator[KnownSources]:
+def planted(kind: PlantedKind, others: int = 4, seed: int = 0) -> Iterator[KnownSources]:
     """Questions about made-up facts without end, each with its sources, drawn from the seed and the question's number.
 
     - "single": one source has the fact, and `others` have facts of the same sort about others.
@@ -75,8 +75,8 @@ def planted(kind: Kind, others: int = 4, seed: int = 0) -> Iterator[KnownSources
 
     The sources stand in an order that is drawn. Raises UnknownNameError.
     """
-    if kind not in get_args(Kind):
-        raise UnknownNameError("kind of planted facts", kind, get_args(Kind))
+    if kind not in get_args(PlantedKind):
+        raise UnknownNameError("kind of planted facts", kind, get_args(PlantedKind))
     number = 0
     while True:
         random = Random(f"planted {kind} {seed} {number}")
@@ -210,7 +210,7 @@ def _distinct_names(random: Random, draw: Callable[[Random], str], count: int) -
 
 
 _RELATIONS: tuple[Callable[[Random], Fact], ...] = (_building, _opening, _birth, _trade)
-_CASES: dict[Kind, Callable[[Random, int], _Case]] = {
+_CASES: dict[PlantedKind, Callable[[Random, int], _Case]] = {
     "single": _single,
     "combined": _combined,
     "contradicting": _contradicting,

@@ -18,7 +18,7 @@ from raison.explaining.cite import DRAWS, Within, cite
 from raison.explaining.files.explained_rows import RowExplainer, row_of
 from raison.explaining.sourced_prompt import asked
 from raison.models.adapters.writing.writer import Writer
-from raison.runs.files.flat_records import Record, records_of_citations
+from raison.runs.files.flat_records import FlatRecord, records_of_citations
 from raison.text.sourced import SourceTemplate
 
 
@@ -54,7 +54,7 @@ class CitationRows(RowExplainer[Writer]):
         """Without lights: they cost the most, and no setting of theirs can be invalid."""
         replace(self, draws=0)._cited(model, row)
 
-    def records(self, model: Writer, items: Sequence[Item]) -> list[Record]:
+    def records(self, model: Writer, items: Sequence[Item]) -> list[FlatRecord]:
         return [record for item in items for record in records_of_citations(item, self._cited(model, row_of(item)))]
 
     def _telling(self, question: QuestionRow) -> Telling:

@@ -11,7 +11,7 @@ from raison.core.model import LanguageModel
 from raison.data import BrokenLine, Row
 from raison.data.streams import Item
 from raison.models.adapters.writing.writer import Writer
-from raison.runs.files.flat_records import Explains, Record
+from raison.runs.files.flat_records import Explains, FlatRecord
 from raison.runs.files.folder import Rejected
 
 OF_A_ROW = (InputError, NonFiniteError, AnswerError, UnfitRequestError)
@@ -44,7 +44,7 @@ class RowExplainer(ABC, Generic[M]):
         """Explain a row, to find invalid settings. Raises RaisonError."""
 
     @abstractmethod
-    def records(self, model: M, items: Sequence[Item]) -> list[Record]:
+    def records(self, model: M, items: Sequence[Item]) -> list[FlatRecord]:
         """The explanations of checked rows, computed together. Raises RaisonError."""
 
 
@@ -52,7 +52,7 @@ class RowExplainer(ABC, Generic[M]):
 class RowResults:
     """The results of some rows."""
 
-    records: list[Record]
+    records: list[FlatRecord]
     rejected: list[Rejected]
 
 

@@ -19,7 +19,7 @@ from raison.explaining.generation import Contrast, Writing
 from raison.explaining.settings import Settings
 from raison.explaining.texts import InputOptions
 from raison.models.adapters.writing.writer import Writer
-from raison.runs.files.flat_records import Record, record_of_output
+from raison.runs.files.flat_records import FlatRecord, record_of_output
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class OutputRows(RowExplainer[Writer]):
     def try_one(self, model: Writer, row: Row) -> None:
         self._explained(model, row)
 
-    def records(self, model: Writer, items: Sequence[Item]) -> list[Record]:
+    def records(self, model: Writer, items: Sequence[Item]) -> list[FlatRecord]:
         return [record_of_output(item, self._explained(model, row_of(item))) for item in items]
 
     def _contrast(self, row: Row) -> Contrast:

@@ -18,7 +18,7 @@ from raison.explaining.files.explained_rows import RowExplainer, row_of
 from raison.explaining.ranking import fitting
 from raison.explaining.settings import Settings
 from raison.explaining.texts import InputOptions, against
-from raison.runs.files.flat_records import Record, record_of
+from raison.runs.files.flat_records import FlatRecord, record_of
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class TextRows(RowExplainer[LanguageModel]):
     def try_one(self, model: LanguageModel, row: Row) -> None:
         self._explained(model, [row])
 
-    def records(self, model: LanguageModel, items: Sequence[Item]) -> list[Record]:
+    def records(self, model: LanguageModel, items: Sequence[Item]) -> list[FlatRecord]:
         explained = self._explained(model, list(map(row_of, items)))
         return [
             record_of(item, number, explanation)

@@ -22,7 +22,7 @@ from raison.models.derived.identity import files_identity, identity_of
 from raison.progress import Told
 from raison.runs.files import shards as written
 from raison.runs.files import summary
-from raison.runs.files.flat_records import COLUMNS, Record
+from raison.runs.files.flat_records import COLUMNS, FlatRecord
 from raison.runs.files.folder import SCHEMA, SUMMARY, Folder, Receipt, Rejected
 
 TITLE = "explain"
@@ -172,7 +172,7 @@ class _ShardCounts:
     def __post_init__(self) -> None:
         self.rejected: list[Rejected] = []
 
-    def counted(self, part: Record) -> Iterator[Record]:
+    def counted(self, part: FlatRecord) -> Iterator[FlatRecord]:
         self.rejected += [Rejected(**one) for one in part["rejected"]]
         for row in part["rows"]:
             self.explanations += 1
@@ -202,7 +202,7 @@ class _ProcessState(Generic[M]):
     rows: int = 0
     passes: int = 0
 
-    def noted(self, part: Part, records: Sequence[Record]) -> str:
+    def noted(self, part: Part, records: Sequence[FlatRecord]) -> str:
         self.rows += part.rows
         self.passes += sum(record["evaluations"] + record["gradients"] for record in records)
         return f"{self.passes / self.rows:,.0f} passes a row"

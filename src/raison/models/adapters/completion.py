@@ -8,6 +8,7 @@ from transformers import PreTrainedTokenizerBase
 
 from raison.core.capabilities.passes import Passes
 from raison.core.errors import NonFiniteError, UnsupportedError
+from raison.core.targets.choices import Explained
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.task_setup import TaskSetup
 from raison.models.passes.outputs.heads import ClassHead
@@ -16,7 +17,7 @@ from raison.models.passes.prefixes.causal_cache import CausalCache
 from raison.models.stack.nonfinite import way_out
 from raison.models.stack.transformer import inner_model
 from raison.models.tokens.limits import max_tokens
-from raison.models.tokens.prompting import Explained, PromptEncoder
+from raison.models.tokens.prompting import PromptEncoder
 from raison.text.prompts import Prompt
 
 CONTENT_FREE = ("N/A", "[MASK]", "...")

@@ -27,7 +27,7 @@ class Remover:
     placeholder: int
 
 
-TokenRows = tuple[Int[Tensor, "masks tokens"], Int[Tensor, "masks tokens"], Int[Tensor, " masks"]]
+MaskedRows = tuple[Int[Tensor, "masks tokens"], Int[Tensor, "masks tokens"], Int[Tensor, " masks"]]
 """Ids, type ids and lengths of the masked versions of one text, padded on the right."""
 
 
@@ -108,7 +108,7 @@ def remove_all(encoding: Encoding, token: int) -> Encoding:
     return replace(encoding, input_ids=encoding.input_ids.masked_fill(encoding.scored, token))
 
 
-def masked_rows(encoding: Encoding, text: int, keeps: Bool[Tensor, "masks units"], remover: Remover) -> TokenRows:
+def masked_rows(encoding: Encoding, text: int, keeps: Bool[Tensor, "masks units"], remover: Remover) -> MaskedRows:
     """The text's tokens under each keep: absent ones replaced, or deleted if the remover has no token."""
     token = remover.token
     length = encoding.lengths[text]

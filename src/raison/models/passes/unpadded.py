@@ -10,7 +10,7 @@ from raison.core.dims import Embeddings
 from raison.models.passes.batching import TokenBatch
 from raison.models.passes.outputs.heads import Outputs, class_logits
 
-Run = Callable[[TokenBatch, Embeddings | None], Outputs]
+BatchRun = Callable[[TokenBatch, Embeddings | None], Outputs]
 
 
 def reads_padding(config: PreTrainedConfig) -> bool:
@@ -18,7 +18,7 @@ def reads_padding(config: PreTrainedConfig) -> bool:
     return config.to_dict().get("summary_type") in ("last", "mean", "cls_index")
 
 
-def unpadded(run: Run, batch: TokenBatch, embeds: Embeddings | None) -> tuple[Tensor]:
+def unpadded(run: BatchRun, batch: TokenBatch, embeds: Embeddings | None) -> tuple[Tensor]:
     """The class logits of all rows; rows of equal length run together, one pass per length."""
     order: list[int] = []
     logits: list[Tensor] = []

@@ -23,7 +23,7 @@ Before = Callable[[nn.Module, Args, Keywords], tuple[Args, Keywords] | None]
 """(module, args, kwargs) -> replacements of args and kwargs; None keeps them."""
 After = Callable[[nn.Module, Args, Any], Any]
 """(module, args, output) -> a replacement of the output; None keeps it."""
-Place = Literal["first", "before", "inner", "after"]
+HookPlace = Literal["first", "before", "inner", "after"]
 
 
 @contextmanager
@@ -41,7 +41,12 @@ def hooked(
     set, `after`. Of nested contexts `first` and `inner` run the innermost first, `before` and `after` the outermost
     first, as torch's own hooks that are put in front or appended. Copies of a module are left alone.
     """
-    given: dict[Place, Before | After | None] = {"first": first, "before": before, "inner": inner, "after": after}
+    given: dict[HookPlace, Before | After | None] = {
+        "first": first,
+        "before": before,
+        "inner": inner,
+        "after": after,
+    }
     chosen = {id(module): module for module in modules}
     actions = {(place, key): action for place, action in given.items() if action is not None for key in chosen}
     opened = _HookActions(actions)
@@ -100,7 +105,7 @@ def held_still() -> Iterator[None]:
 class _HookActions:
     """The actions of one context, by place and the module's id."""
 
-    actions: Mapping[tuple[Place, int], Callable[..., Any]]
+    actions: Mapping[tuple[HookPlace, int], Callable[..., Any]]
 
 
 @dataclass(slots=True)
@@ -113,11 +118,11 @@ class _Installed:
 
 
 _OPEN: ContextVar[tuple[_HookActions, ...]] = ContextVar("raison_open_hooks", default=())
-_INSTALLED: dict[tuple[Place, int], _Installed] = {}
+_INSTALLED: dict[tuple[HookPlace, int], _Installed] = {}
 _LOCK = Lock()
 
 
-def _install(keys: Mapping[tuple[Place, int], nn.Module]) -> None:
+def _install(keys: Mapping[tuple[HookPlace, int], nn.Module]) -> None:
     with _LOCK:
         for key, module in keys.items():
             installed = _INSTALLED.get(key)
@@ -126,7 +131,7 @@ def _install(keys: Mapping[tuple[Place, int], nn.Module]) -> None:
             installed.users += 1
 
 
-def _remove(keys: Iterable[tuple[Place, int]]) -> None:
+def _remove(keys: Iterable[tuple[HookPlace, int]]) -> None:
     with _LOCK:
         for key in keys:
             installed = _INSTALLED[key]
@@ -137,7 +142,7 @@ def _remove(keys: Iterable[tuple[Place, int]]) -> None:
 
 
 def _changed_call(
-    place: Place, opened: Iterable[_HookActions], module: nn.Module, args: Args, kwargs: Keywords | None
+    place: HookPlace, opened: Iterable[_HookActions], module: nn.Module, args: Args, kwargs: Keywords | None
 ) -> tuple[Args, Keywords] | None:
     # Another thread, in between a hook and the note that it takes keywords, calls it without: it has no action here.
     if kwargs is None:
@@ -151,7 +156,9 @@ def _changed_call(
     return changed
 
 
-def _changed_output(place: Place, opened: Iterable[_HookActions], module: nn.Module, args: Args, output: Any) -> Any:
+def _changed_output(
+    place: HookPlace, opened: Iterable[_HookActions], module: nn.Module, args: Args, output: Any
+) -> Any:
     for each in opened:
         action = each.actions.get((place, id(module)))
         new_output = None if action is None else action(module, args, output)
@@ -182,7 +189,7 @@ def _after(module: nn.Module, args: Args, output: Any) -> Any:
 
 
 _OWN = (_first, _before, _inner, _after)
-_SETTERS: dict[Place, Callable[[nn.Module], RemovableHandle]] = {
+_SETTERS: dict[HookPlace, Callable[[nn.Module], RemovableHandle]] = {
     "first": lambda module: module.register_forward_pre_hook(_first, prepend=True, with_kwargs=True),
     "before": lambda module: module.register_forward_pre_hook(_before, with_kwargs=True),
     "inner": lambda module: module.register_forward_hook(_inner, prepend=True),

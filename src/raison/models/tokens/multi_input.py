@@ -64,16 +64,16 @@ class MultiInputEncoder:
 
     def _row(self, text: Text, row: int, read: Sequence[Encoding]) -> TokenRow:
         units: list[Unit] = []
-        numbers: dict[Place, int] = {}
+        numbers: dict[UnitKey, int] = {}
         rows = []
         for place, (strings, encoding) in enumerate(zip(self.reads, read, strict=True)):
             read_units = [replace(unit, segment=strings[unit.segment]) for unit in encoding.units[row]]
             _check_same(units, read_units)
             for unit in read_units:
-                if _place(unit) not in numbers:
-                    numbers[_place(unit)] = len(units)
+                if _key_of(unit) not in numbers:
+                    numbers[_key_of(unit)] = len(units)
                     units.append(unit)
-            mapped = [numbers[_place(unit)] for unit in read_units]
+            mapped = [numbers[_key_of(unit)] for unit in read_units]
             one = _row_of(encoding.select([row]))
             unit_ids = [-1 if unit < 0 else mapped[unit] for unit in one.unit_ids]
             rows.append(replace(one, types=[kind + KINDS * place for kind in one.types], unit_ids=unit_ids))
@@ -88,10 +88,10 @@ class MultiInputEncoder:
         )
 
 
-Place = tuple[int, int, int]
+UnitKey = tuple[int, int, int]
 
 
-def _place(unit: Unit) -> Place:
+def _key_of(unit: Unit) -> UnitKey:
     return unit.segment, unit.start, unit.end
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
@@ -11,6 +10,7 @@ from raison.core.errors import InputError, TextTooLongError
 from raison.core.inputs.encoding import Encoding
 from raison.core.inputs.parts import Given, plain
 from raison.core.inputs.unit import Granularity, Unit, check_unit
+from raison.core.targets.choices import Explained
 from raison.models.tokens.label_words import Speller, find_label_ids
 from raison.models.tokens.plain_names import plain_names
 from raison.models.tokens.token_rows import TokenRow, numbered, padding_id, stack
@@ -18,9 +18,6 @@ from raison.text.halves import without_halves
 from raison.text.prompts import Prompt, Template
 from raison.text.segment import Span
 from raison.text.units import find_units
-
-Explained = Literal["input", "prompt"]
-"""What is scored: the input alone, or the prompt's sentences and shots too."""
 
 
 @dataclass(frozen=True, slots=True)

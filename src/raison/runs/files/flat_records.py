@@ -16,7 +16,7 @@ from raison.core.results.generation import OTHER, GenerationExplanation
 from raison.core.settings.reading import dump, json_value, parse
 from raison.data.streams import Item
 
-Record = dict[str, Any]
+FlatRecord = dict[str, Any]
 """The columns of one row, by their names."""
 
 Explains = Literal["predictions", "outputs", "citations"]
@@ -81,9 +81,9 @@ _OWN = ("row", "number", "source", "line", "id", "second", "third", "label", "pr
 """Columns that are not fields of an explanation."""
 
 
-def record_of(item: Item, number: int, explanation: Explanation) -> Record:
+def record_of(item: Item, number: int, explanation: Explanation) -> FlatRecord:
     """The row of an explanation."""
-    columns: Record = {"answer": None, "place": None} | explanation.to_dict()
+    columns: FlatRecord = {"answer": None, "place": None} | explanation.to_dict()
     text, *others = segments(explanation.text)
     row = {
         "row": item.row,
@@ -103,12 +103,12 @@ def record_of(item: Item, number: int, explanation: Explanation) -> Record:
     return {column.name: values[column.name] for column in COLUMNS}
 
 
-def record_of_output(item: Item, output: GenerationExplanation) -> Record:
+def record_of_output(item: Item, output: GenerationExplanation) -> FlatRecord:
     """The row of a whole output, with the explanations of its tokens."""
     return record_of(item, 0, output.whole()) | {"prediction": output.output, "written": _written(output)}
 
 
-def records_of_citations(item: Item, citations: Citations) -> list[Record]:
+def records_of_citations(item: Item, citations: Citations) -> list[FlatRecord]:
     """A row for each statement of an answer; the first has the complete result."""
     records = [
         record_of(item, number, _of_statement(citations, number)) | {"prediction": citations.answer}

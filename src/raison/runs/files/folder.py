@@ -17,7 +17,7 @@ from raison.core.settings.tables import read_written
 from raison.jobs.folder import EXPLANATIONS, read_marker
 from raison.jobs.store import read_record
 from raison.runs.files import shards
-from raison.runs.files.flat_records import Explains, Record
+from raison.runs.files.flat_records import Explains, FlatRecord
 from raison.runs.headers import Raw
 from raison.runs.record_validation import check_schema
 
@@ -115,12 +115,12 @@ class WrittenShards:
         """Every row without an explanation, in the order of the rows."""
         return (one for receipt in self.receipts.values() for one in receipt.rejected)
 
-    def rows(self, columns: Sequence[str] | None = None) -> Iterator[Record]:
+    def rows(self, columns: Sequence[str] | None = None) -> Iterator[FlatRecord]:
         """The rows of all complete shards in their order. Raises DataError for a file that was changed."""
         for number in self.receipts:
             yield from self.of_shard(number, columns)
 
-    def of_shard(self, number: int, columns: Sequence[str] | None = None) -> Iterator[Record]:
+    def of_shard(self, number: int, columns: Sequence[str] | None = None) -> Iterator[FlatRecord]:
         """The rows of a complete shard. Raises DataError for a file that was changed."""
         path = self.folder.shard(number)
         if shards.sha256_of(path) != self.receipts[number].file_sha256:

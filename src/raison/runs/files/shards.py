@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from raison.core.errors import DataError
 from raison.core.settings.reading import json_value
 from raison.jobs import disk
-from raison.runs.files.flat_records import COLUMNS, UNITS, Record
+from raison.runs.files.flat_records import COLUMNS, UNITS, FlatRecord
 from raison.text.halves import without_halves
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def require(form: Format) -> None:
         _parquet()
 
 
-def write(path: Path, rows: Iterable[Record], form: Format) -> None:
+def write(path: Path, rows: Iterable[FlatRecord], form: Format) -> None:
     """Write a shard, whole, a group of rows at a time. Raises DataError."""
     groups = _groups(iter(rows))
     with disk.whole_file(path) as part:
@@ -40,7 +40,7 @@ def write(path: Path, rows: Iterable[Record], form: Format) -> None:
                     file.writelines(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in group)
 
 
-def read(path: Path, columns: Sequence[str] | None = None) -> Iterator[Record]:
+def read(path: Path, columns: Sequence[str] | None = None) -> Iterator[FlatRecord]:
     """The rows of a shard, a group in memory at a time. Raises DataError."""
     try:
         if path.suffix == ".parquet":
@@ -64,12 +64,12 @@ def sha256_of(path: Path) -> str:
         raise DataError(f"cannot read {path}: {error.strerror or error}.") from None
 
 
-def _groups(rows: Iterator[Record]) -> Iterator[list[Record]]:
+def _groups(rows: Iterator[FlatRecord]) -> Iterator[list[FlatRecord]]:
     while group := list(islice(rows, GROUP)):
         yield group
 
 
-def _write_parquet(path: Path, groups: Iterator[list[Record]]) -> None:
+def _write_parquet(path: Path, groups: Iterator[list[FlatRecord]]) -> None:
     import pyarrow
 
     schema = _schema()

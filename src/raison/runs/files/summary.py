@@ -10,7 +10,7 @@ from pathlib import Path
 from raison.core.settings.tables import read_written
 from raison.jobs import disk
 from raison.jobs.store import read_record, write_record
-from raison.runs.files.flat_records import Explains, Record
+from raison.runs.files.flat_records import Explains, FlatRecord
 from raison.runs.files.folder import REJECTED, SUMMARY, WrittenShards, read
 
 WORDS = 10
@@ -127,7 +127,7 @@ class _SummaryCounts:
     is_exact: bool = True
     _words: dict[tuple[str, str], tuple[int, float]] = field(default_factory=dict)
 
-    def add(self, record: Record) -> None:
+    def add(self, record: FlatRecord) -> None:
         target = self._target(record)
         self._count_prediction(record)
         self.targets[target] += 1
@@ -145,11 +145,11 @@ class _SummaryCounts:
         if len(self.slowest) < SLOWEST or slow.seconds > self.slowest[-1].seconds:
             self.slowest = sorted([*self.slowest, slow], key=lambda one: (-one.seconds, one.row))[:SLOWEST]
 
-    def _target(self, record: Record) -> str:
+    def _target(self, record: FlatRecord) -> str:
         """What words are counted for. No two outputs need be the same: all count together."""
         return str(record["target"]) if self.explains == "predictions" else TOGETHER[self.explains]
 
-    def _count_prediction(self, record: Record) -> None:
+    def _count_prediction(self, record: FlatRecord) -> None:
         """A class; of statements, what they rest on. Outputs are not counted."""
         if self.explains == "predictions":
             self.predictions[record["prediction"]] += 1

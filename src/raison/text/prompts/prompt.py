@@ -9,8 +9,8 @@ from raison.core.errors import DataError, InputError
 from raison.text.prompts.check import PromptError, fill, mistakes_in, read_table
 from raison.text.prompts.kinds import Chat, Scoring
 from raison.text.prompts.render import (
+    MessageCharacter,
     MessageLayout,
-    Place,
     PromptMessage,
     Rendered,
     Template,
@@ -114,7 +114,7 @@ class Prompt:
     def _layout(self, turns: tuple[tuple[str, str], ...]) -> MessageLayout:
         """The messages: the system's, two for each shot of `turns`, and the last with everything else."""
         messages: list[PromptMessage] = []
-        parts: list[tuple[Place, Place]] = []
+        parts: list[tuple[MessageCharacter, MessageCharacter]] = []
         if self.system is not None:
             parts += _places(0, sentence_spans(self.system))
             messages.append(PromptMessage("system", self.system))
@@ -143,5 +143,5 @@ class Prompt:
         return ([self.task], list(sentence_spans(self.task))) if self.task else ([], [])
 
 
-def _places(message: int, spans: list[Span]) -> list[tuple[Place, Place]]:
+def _places(message: int, spans: list[Span]) -> list[tuple[MessageCharacter, MessageCharacter]]:
     return [((message, start), (message, end)) for start, end in spans]

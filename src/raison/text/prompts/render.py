@@ -9,7 +9,7 @@ from raison.text.segment import Span
 Template = Callable[[list[dict[str, str]]], str]
 """A tokenizer's chat template: messages with "role" and "content" to the string up to where the answer begins."""
 
-Place = tuple[int, int]
+MessageCharacter = tuple[int, int]
 """A message's number and a character of its text."""
 
 _WAY_OUT = "take a prompt without `chat` (plain text), or one whose messages this template leaves unchanged"
@@ -46,7 +46,7 @@ class MessageLayout:
 
     messages: tuple[PromptMessage, ...]
     slot: int
-    parts: tuple[tuple[Place, Place], ...]
+    parts: tuple[tuple[MessageCharacter, MessageCharacter], ...]
 
 
 def render_plain(layout: MessageLayout) -> Rendered:

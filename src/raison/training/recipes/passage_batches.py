@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from raison.core.inputs.chat import Chat
 from raison.data.sourced.articles import Article
 from raison.data.sourced.passages import SourcedQuestions, readings
-from raison.data.sourced.planted import Kind, planted
+from raison.data.sourced.planted import PlantedKind, planted
 from raison.models.adapters.writing.generator import Generator
 from raison.models.passes.prefixes.trie import merge, sees
 from raison.text.sourced import find
@@ -41,7 +41,7 @@ class ReadingBatches:
         seed = settings.seed * 100_003 + number
         drawn = list(readings(self.articles, settings.fewest, settings.most, settings.questions, seed))
         made_up = round(settings.planted * self.steps / (1 + settings.planted))
-        kinds: tuple[tuple[Kind, int], ...] = (("single", made_up - made_up // 2), ("combined", made_up // 2))
+        kinds: tuple[tuple[PlantedKind, int], ...] = (("single", made_up - made_up // 2), ("combined", made_up // 2))
         for kind, share in kinds:
             known = islice(planted(kind, others=6, seed=1 + seed), share)
             drawn += [SourcedQuestions(one.sources, ((one.question, one.answer),)) for one in known]

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from raison.core.errors import InputError
 
 Name = Annotated[str, Field(max_length=500)]
-Place = list[int]
+JsonRange = list[int]
 Pair = Annotated[list[int], Field(min_length=2, max_length=2)]
 Class = str | int
 Seed = Annotated[int, Field(ge=0, lt=1 << 63, description="a whole number of at least 0")]
@@ -53,7 +53,7 @@ class ExplainBody(PredictBody):
     method: Annotated[Name, Field(description='a name or a call: "kernel_shap(samples=512)"')] = "auto"
     unit: Annotated[Name | None, Field(description="token, word, sentence or part")] = None
     units: Annotated[
-        Name | list[Place] | dict[str, Place] | None,
+        Name | list[JsonRange] | dict[str, JsonRange] | None,
         Field(description='spans [[start, end], ...], {name: [start, end], ...}, or "first", "second", "third"'),
     ] = None
     language: Annotated[Name | None, Field(description="of sentences, such as de")] = None

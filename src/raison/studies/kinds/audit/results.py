@@ -26,6 +26,7 @@ from raison.jobs.folder import AUDIT, read_marker
 from raison.jobs.store import RecordStore
 from raison.numerics.statistics.paired import against
 from raison.report.style import phrases
+from raison.report.tables.records import Light
 from raison.runs.agreement import PairAgreement, agreement_of
 from raison.runs.headers import Count, ModelHead
 from raison.runs.judging import FEWEST, Border, finding_of
@@ -67,7 +68,6 @@ ORDER: Order = "cascading"
 ANSWERED = "log-probability of the answer"
 """What the number of a language model that writes is called."""
 
-Light = Literal["green", "amber", "red", "grey"]
 Question = Literal["faithful", "parameters", "changes", "attacks"]
 
 HALF = 0.5

@@ -13,8 +13,7 @@ from raison.jobs.folder import EXPLANATIONS
 from raison.jobs.identity import IDENTITY, Identity
 from raison.report.explanations.listed import Listable, strongest_of
 from raison.runs.files import folder as files
-from raison.runs.files.flat_records import Record as FileRecord
-from raison.runs.files.flat_records import explanation_of, result_of
+from raison.runs.files.flat_records import FlatRecord, explanation_of, result_of
 from raison.runs.record import Record
 from raison.runs.record import plain as plain_value
 from raison.runs.run import HEADER, Run, read_header, read_run
@@ -214,7 +213,7 @@ class Filed(Held):
             start += receipt.explanations
         raise self._absent(f"text {number}")
 
-    def _records(self) -> Iterator[FileRecord]:
+    def _records(self) -> Iterator[FlatRecord]:
         """The rows that are lines: of an answer the first, which has all of it."""
         written = files.read(self.folder)
         rows = written.rows()
