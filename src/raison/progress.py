@@ -31,7 +31,7 @@ Advance = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A function in place of a bar that hears of the latest numbers, too."""
+    """A function that is called in place of a progress bar, with the latest numbers as a note."""
 
     hear: Callable[[int, str], None]
 

@@ -35,7 +35,7 @@ class InputGradient(Method):
     def of_features(
         self, embeds: Float[Tensor, "*rows hidden"], gradients: Float[Tensor, "*rows hidden"]
     ) -> Float[Tensor, "*rows hidden"]:
-        """What is reduced, feature by feature."""
+        """For each feature, the value that is summed or whose norm is taken."""
 
     def __post_init__(self) -> None:
         if self.features not in get_args(Features):

@@ -105,7 +105,7 @@ ALONE = Sharing()
 def do(jobs: Sequence[Job], progress: bool | Advance = True) -> None:
     """Do the missing jobs in order, and a last one as soon as its inputs exist, so that nothing is loaded twice.
 
-    A function in place of `progress` hears of the parts of all jobs but the last ones.
+    If `progress` is a function, it is told of the finished parts of all jobs except the last ones.
     """
     _perform(jobs, progress)
 

@@ -112,7 +112,7 @@ def _data(made: Made, labels: tuple[str, ...]) -> tuple[Dataset, Dataset]:
 
 
 def _digest(made: Made, labels: tuple[str, ...]) -> str:
-    """Tells tables apart; a file counts by what it holds, wherever it lies."""
+    """Identifies a table. A data file enters by its content, not by its path."""
     table = _stated(made)
     for part in ("train", "held_out"):
         if part in table and Path(table[part]["source"]).is_file():

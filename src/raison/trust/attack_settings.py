@@ -16,8 +16,9 @@ class EmbeddingAttack:
     """The thesis's top-k attack (its sections 2.3 and 3.5, whose settings are the defaults).
 
     `objective` "unconstrained" only requires the same prediction. "constrained" adds `beta` times the squared change of
-    the explained class's probability to the loss (`alpha` times the sum of the original top units' scores). A model's
-    one number counts as a share of how far the whole text moves it, and as the same up to 0.05 of that.
+    the explained class's probability to the loss (`alpha` times the sum of the original top units' scores). If a model
+    outputs one number, its change is divided by the whole text's effect on it, and the prediction counts as the same up
+    to a change of 0.05.
 
     `epsilon` bounds every number of a word embedding's change. With `relative`, epsilon, the learning rate and the
     tolerance are in standard deviations of the embedding table's numbers. k = floor(`share` * units), at least 1, or

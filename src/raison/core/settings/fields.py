@@ -23,9 +23,9 @@ class Setting:
     `help` is its line on a help page; fields without one are no options there. Numbers are at least `least` and above
     `above`, at most `most`; a list may be `distinct`. `words` say what a value may be where the field's type does not.
 
-    For the command line: `options` are its names there, where the field's name does not do. `flag` is the value of a
-    field that is an option without a value. `none` is the number that stands for None. `read` makes the value of what
-    was typed, where the field's type does not say how.
+    For the command line: `options` are the option's names, if they differ from the field's. `flag` is the value that an
+    option without an argument sets. `none` is the number that means None. `read` converts the typed string, if the
+    field's type does not say how.
     """
 
     help: str = ""

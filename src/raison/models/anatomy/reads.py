@@ -16,9 +16,9 @@ from raison.models.passes.outputs.reads import Reads
 
 
 class SeveralReads(AttentionLayers):
-    """Of texts that are read apart: the positions of each read, which attend to those of no other one.
+    """The attention of texts that are read separately: positions of one read do not attend to those of another.
 
-    The number is made from all reads, so that the rows that predict each of them have equal shares.
+    The model's number depends on all reads, so their prediction rows get equal shares.
     """
 
     def __init__(self, passes: ForwardPasses, reads: Reads, attention: TappedAttention) -> None:

@@ -158,7 +158,7 @@ class HeadMixture(nn.Module):
         return normalised(mixed, self.norm, places.explained)
 
     def multiples(self) -> Multiples:
-        """See Multiples; of a head, its share after sparsemax."""
+        """See Multiples. A head's coefficient is its share after sparsemax."""
         shares = normalised(self.heads.detach(), "sparsemax").view(self.shape.layers, self.shape.heads)
         return Multiples(_listed(len(self.heads) * shares))
 

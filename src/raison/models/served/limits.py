@@ -98,7 +98,7 @@ class Meter:
             return TokenUsage(expected, new_tokens)
 
     def settle(self, reserved: TokenUsage, used: TokenUsage, characters: int) -> None:
-        """Correct the count of a request whose prompt had so many characters by what the server says that it took."""
+        """Replace the tokens reserved for a request by those that the server counted; `characters` are its prompt's."""
         with self._lock, self._of_all() as spent:
             self._add(spent, RequestCount(0, used.read - reserved.read, used.written - reserved.written))
             if characters:

@@ -49,7 +49,7 @@ class Tally:
 
     @contextmanager
     def held(self) -> Iterator[RequestCount]:
-        """The count so far, for one process at a time; as it is at the end, without an error, it is kept.
+        """The count so far, for one process at a time. What it is at the end is stored, unless an error occurs.
 
         Raises DataError where the file cannot be read or written.
         """

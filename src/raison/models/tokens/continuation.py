@@ -158,7 +158,8 @@ def sealed_tokens(tokenizer: PreTrainedTokenizerBase, sealed: str) -> tuple[tupl
 def ids_with(tokenizer: PreTrainedTokenizerBase, prompt: TokenizedPrompt, output: str) -> list[int]:
     """The tokens of a prompt and an output as one string, without those that the tokenizer adds by itself.
 
-    In an output special tokens are meant. The output of an encoder-decoder is a string of its own.
+    A special token's name in the output stands for that token. An encoder-decoder's output does not follow the prompt,
+    so only the output's tokens are returned.
     """
     if prompt.sealed is not None:
         return list(sealed_tokens(tokenizer, prompt.sealed + plain_names(tokenizer).sealed(output))[0])

@@ -31,13 +31,13 @@ _LOCK = threading.Lock()
 
 
 def own_tokenizer(tokenizer: PreTrainedTokenizerBase, use: Hashable = None) -> PreTrainedTokenizerBase:
-    """A copy without truncation and padding: these are settings of a fast tokenizer itself, and the caller's stay.
+    """A copy without truncation and padding. A fast tokenizer stores these settings itself; the caller's do not change.
 
-    The copy is remembered as long as the tokenizer lives and is what it was (see `_state`), for a copy of a large
-    vocabulary takes seconds. Threads share it, and a call with other truncation or padding writes to a tokenizer: all
-    calls of one copy have to agree on these. Who needs others names another `use` and gets a copy of its own.
+    Copying a large vocabulary takes seconds, so the copy is kept until the tokenizer changes (see `_state`) or is
+    deleted. Threads share the copy, and a call with truncation or padding changes it. All calls of one copy must
+    therefore use the same settings; code that needs others names another `use` and gets another copy.
 
-    Raises LoadError for one that gives no character offsets.
+    Raises LoadError for a tokenizer without character offsets.
     """
     check_fast(tokenizer)
     with _LOCK:

@@ -19,7 +19,7 @@ Between = Callable[[Sequence[list[int]]], list[list[float]]]
 def intervals_of(
     plan: RegressionPlan, gains: Float[np.ndarray, " masks"], phi: Float[np.ndarray, " units"]
 ) -> Between | None:
-    """Intervals around sums of the scores `phi`, by Student's t; None for too few pairs. Exact scores are their own."""
+    """Student's t intervals around sums of the scores `phi`: of width 0 for exact scores, None for too few pairs."""
     covariance = np.zeros((len(phi), len(phi))) if plan.exact else shapley_covariance(plan, gains, float(phi.sum()))
     if covariance is None:
         return None

@@ -59,7 +59,7 @@ class TextLine:
 
 @dataclass(frozen=True, slots=True)
 class DrawnRow:
-    """What lies beside each other, and the text over it."""
+    """The boxes and lines of text of one row."""
 
     boxes: Sequence[Box]
     lines: Sequence[TextLine]

@@ -151,7 +151,7 @@ class OutputPhrase:
 
     @property
     def line(self) -> str:
-        """What fits into a line or a cell, without the lead unless it says what the rest is."""
+        """The output in one line or table cell. The lead is left out, except for a score."""
         lead = self.lead.lower() if self.lead == _SCORE else ""
         return " ".join(part for part in (lead, self.said, self.rest) if part)
 

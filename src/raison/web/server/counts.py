@@ -35,7 +35,7 @@ class Counts:
         self._withdrawn.labels(model).inc()
 
     def known(self) -> None:
-        """A result was known."""
+        """A request was answered from the stored results."""
         self._kept.inc()
 
     def holds(self, size: int) -> None:

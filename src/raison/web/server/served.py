@@ -53,7 +53,7 @@ class ServedModels:
             worker.start()
 
     def stop(self) -> None:
-        """End; what waits is not answered."""
+        """Stop the workers; waiting requests are not answered."""
         for worker in self.workers.values():
             worker.stop()
 

@@ -61,9 +61,9 @@ class Turns:
         return True
 
     def take(self) -> list[Waiting]:
-        """The request whose turn it is, and those of other turns that can be answered with it: of equal settings.
+        """The request whose turn it is, and later ones with equal settings, which are answered together with it.
 
-        Of each client only the next request can join. Whoever joins has had a turn.
+        Only the next request of each client can join, and joining uses up that client's turn.
         """
         batch: list[Waiting] = []
         while first := next((w for w in self._next() if not batch or w.asked.joins(batch[0].asked)), None):

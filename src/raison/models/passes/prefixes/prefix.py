@@ -159,7 +159,7 @@ class PrefixStore:
             return self._found[key]
 
     def follow(self, other: "PrefixStore") -> None:
-        """Be closed whenever the other store is: the store of the model whose twin uses this one."""
+        """Close this store whenever `other` is closed. A twin's store follows that of the model it was made from."""
         self._doors.add(other)
 
     @contextmanager

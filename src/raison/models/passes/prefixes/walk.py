@@ -19,10 +19,10 @@ _Masks = dict[str, Tensor] | Tensor | None
 class Walk:
     """Last hidden states of sequences behind one prompt, pack by pack.
 
-    The keys and values of the last pass are kept. In the order of the alphabet a sequence begins like the one before it
-    further than like any other, so that every distinct beginning is run once, however many packs there are. Modules
-    whose forward function was replaced may give what is known without running, and keep no keys: then each pack goes
-    on from the prompt alone.
+    The keys and values of the last pass are kept. In sorted order, no earlier sequence shares a longer beginning with a
+    sequence than the one just before it. Every distinct beginning is therefore run once, however many packs there are.
+    Modules whose forward function was replaced may return stored results without running, and store no keys; each pack
+    then continues from the prompt alone.
     """
 
     def __init__(self, base: PreTrainedModel, prompt: Prefix | None, room: int) -> None:

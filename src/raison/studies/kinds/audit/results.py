@@ -181,7 +181,7 @@ class Audit(WrittenStudy):
 
     @property
     def unfit_for_auto(self) -> str:
-        """Why method="auto" does not follow the recommendation; empty where it does, or where it has no part in it."""
+        """Why method="auto" does not follow the recommendation; empty if it does, or does not explain such models."""
         if self.recommended is None or self.header.number == ANSWERED:
             return ""
         return unfit_for_auto(self.recommended, self.table)
