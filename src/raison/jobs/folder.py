@@ -42,6 +42,11 @@ class WorkKind:
     marker: str
     early: tuple[str, ...] = ()
 
+    @property
+    def noun(self) -> str:
+        """The first word of its name: "study" for "a study of trust"."""
+        return self.name.split()[1]
+
 
 TRAINING = "training.json"
 
@@ -87,6 +92,8 @@ def refuse_others(folder: Path, kind: WorkKind) -> None:
     existing = next((other for other in (kind, *KINDS) if other.marker in names and _is_of(folder, other)), None)
     if existing is not None and existing != kind:
         raise DataError(f"{folder} holds {existing.name}, not {kind.name}: choose another folder for --out.")
+    if existing is None and FILE in names:
+        raise DataError(f"{folder} holds a study of another kind, not {kind.name}: choose another folder for --out.")
     left = [name for name in names if not name.startswith(".") and not name.endswith(disk.PART)]
     left = [name for name in left if name not in kind.early]
     if existing is None and left:

@@ -220,12 +220,11 @@ def check_header(
     refuse_others(folder, kind)
     known = read_marker(folder, kind)
     if known is not None and IDENTITY in header:
-        what = "audit" if kind.name == "an audit" else "study"
-        check(folder, what, known, header[IDENTITY])
+        check(folder, kind.noun, known, header[IDENTITY])
         # As it would be read again: a tuple is a list there.
         written = json.loads(json.dumps(header))
         keys = (known.keys() & written.keys()) - set(UNCOMPARED)
-        refuse(folder, what, sorted(key for key in keys if known.get(key) != written.get(key)))
+        refuse(folder, kind.noun, sorted(key for key in keys if known.get(key) != written.get(key)))
     for name, part in (parts or {}).items():
         if (folder / name / HEADER).exists():
             check_same(folder / name, part)
