@@ -385,5 +385,5 @@ def test_an_interrupt_of_one_process_reaches_those_that_it_started(monkeypatch: 
         assert process.stdout is not None
         process.stdout.readline()
         began = time.monotonic()
-        workers._interrupted([process])
+        workers.interrupt([process])
     assert time.monotonic() - began < workers.PATIENCE / 2

@@ -118,15 +118,15 @@ def _joined(threads: list[threading.Thread], processes: "list[subprocess.Popen[b
         for thread in threads:
             thread.join()
     except BaseException:
-        _interrupted(processes)
+        interrupt(processes)
         raise
     finally:
         for process in processes:
             process.wait()
 
 
-def _interrupted(processes: "list[subprocess.Popen[bytes]]") -> None:
-    """A terminal interrupts all processes; a signal to this one alone is passed on. Whoever takes long is stopped."""
+def interrupt(processes: "list[subprocess.Popen[bytes]]") -> None:
+    """Pass an interrupt on, unless the terminal has interrupted all processes. Those that take long are stopped."""
     if not _all_ended(processes, PROMPT) and os.name == "posix":
         for process in processes:
             process.send_signal(signal.SIGINT)

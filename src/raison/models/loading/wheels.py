@@ -111,7 +111,7 @@ def _run_pip(wheel: Wheel, scratch: Path, wheels: Path, progress: bool) -> None:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
         try:
             while process.poll() is None:
-                bar.update(task, completed=min(wheel.size, _bytes_under(scratch)))
+                bar.update(task, completed=min(wheel.size, bytes_under(scratch)))
                 time.sleep(0.1)
         finally:
             process.kill()
@@ -120,7 +120,7 @@ def _run_pip(wheel: Wheel, scratch: Path, wheels: Path, progress: bool) -> None:
         raise NotHereError(_last_error(log))
 
 
-def _bytes_under(folder: Path) -> int:
+def bytes_under(folder: Path) -> int:
     """Size of the largest wheel below a folder, while pip makes and removes folders there: os.walk passes over them."""
     sizes = []
     for place, _, names in os.walk(folder):

@@ -81,7 +81,7 @@ class Transport:
                         f"{self.address.base} asks to wait {failed.pause:,.0f} seconds ({why}): try again then."
                     ) from None
                 if attempt + 1 < self._attempts:
-                    await asyncio.sleep(self._pause(attempt, failed.pause))
+                    await asyncio.sleep(self.pause(attempt, failed.pause))
         tried = "once" if self._attempts == 1 else f"{self._attempts} times"
         if set(statuses) == {CRASHED} and path in self._crashes:
             self._crashes[path] += 1
@@ -92,7 +92,7 @@ class Transport:
             "busy, raise the timeout or the attempts (raison.Served(timeout=, attempts=)) or lower concurrency=."
         )
 
-    def _pause(self, attempt: int, requested: float) -> float:
+    def pause(self, attempt: int, requested: float) -> float:
         """Twice as long after each failure, not the same for all requests, and at least what the server asks for."""
         backoff = FIRST_PAUSE * 2**attempt * self._draws.uniform(0.5, 1.0)
         return max(min(LONGEST_PAUSE, backoff), requested)
@@ -135,7 +135,7 @@ class Transport:
     def _understood(self, answer: "httpx2.Response", content: bytes) -> Any:
         status = answer.status_code
         if status in BUSY:
-            pause = _asked_pause(answer.headers.get("retry-after"))
+            pause = requested_pause(answer.headers.get("retry-after"))
             raise _FailedError(f"status {status}{self._said(content)}", pause, status)
         if status in (401, 403):
             raise RefusedError(
@@ -174,7 +174,7 @@ def _close(client: "httpx2.AsyncClient", loop: asyncio.AbstractEventLoop) -> Non
         asyncio.run_coroutine_threadsafe(client.aclose(), loop)
 
 
-def _asked_pause(header: str | None) -> float:
+def requested_pause(header: str | None) -> float:
     """Seconds from a Retry-After header, which holds them or a date; 0 for anything else."""
     if header is None:
         return 0.0

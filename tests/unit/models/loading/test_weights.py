@@ -203,7 +203,7 @@ def test_progress_is_measured_while_pip_removes_its_folders(tmp_path: Path, monk
         return measured(path)
 
     monkeypatch.setattr(wheels.os.path, "getsize", removing)
-    assert wheels._bytes_under(tmp_path) == 4
+    assert wheels.bytes_under(tmp_path) == 4
 
 
 @pytest.mark.parametrize("name", [*CONTENT, digests.FILE])

@@ -89,18 +89,18 @@ def test_one_that_drips_is_not_waited_for_either() -> None:
     [(None, 0.0), ("3", 3.0), (" 1.5 ", 1.5), ("-4", 0.0), ("nan", 0.0), ("soon", 0.0)],
 )
 def test_a_server_s_pause_is_read(header: str | None, seconds: float) -> None:
-    assert transport._asked_pause(header) == seconds
+    assert transport.requested_pause(header) == seconds
 
 
 def test_a_server_s_pause_may_be_a_date() -> None:
     tomorrow = format_datetime(datetime.now(UTC) + timedelta(days=1), usegmt=True)
-    assert transport._asked_pause(tomorrow) == pytest.approx(86_400, abs=60)
+    assert transport.requested_pause(tomorrow) == pytest.approx(86_400, abs=60)
 
 
 def test_a_pause_is_at_least_what_the_server_asks_for() -> None:
     sender = transport.Transport(Address("http://127.0.0.1:9/v1"), 1.0, 2, 1)
-    assert sender._pause(0, 300.0) == 300.0
-    assert sender._pause(30, 0.0) == transport.LONGEST_PAUSE
+    assert sender.pause(0, 300.0) == 300.0
+    assert sender.pause(30, 0.0) == transport.LONGEST_PAUSE
 
 
 def test_a_server_that_asks_for_an_hour_is_not_waited_for() -> None:
