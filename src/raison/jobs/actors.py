@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from raison.core.errors import BusyError, DataError, RaisonError
 from raison.jobs import shared
-from raison.jobs.engine import Job, Shard, Sharing
+from raison.jobs.engine import Job, Shard, Sharing, Work
 from raison.jobs.folder import WorkInterrupted
-from raison.jobs.runner import Work
 from raison.jobs.workers import packed
 from raison.progress import Advance, Report, progress_bar
 

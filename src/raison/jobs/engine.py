@@ -10,9 +10,11 @@ one of them does it when everything else is done.
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import Annotated, Literal, Protocol
 
 from raison.core.errors import InputError
 from raison.core.settings.fields import Setting, check
@@ -100,6 +102,21 @@ class Sharing:
 
 
 ALONE = Sharing()
+
+
+class Work(Protocol):
+    """Work in a folder. It is pickled to be sent to other processes, and opened there."""
+
+    @property
+    def folder(self) -> Path:
+        """Where its records go; every process must have access to it."""
+
+    def opened(self, shard: Shard) -> AbstractContextManager[Callable[[], Sequence[Job]]]:
+        """Inside, the folder, or a share of it, belongs to this process; the function lists all jobs in their current
+        state.
+
+        Raises DataError for a folder of other work, BusyError where another process has this share.
+        """
 
 
 def do(jobs: Sequence[Job], progress: bool | Advance = True) -> None:

@@ -6,29 +6,13 @@ whatever an engine has left, are done here at the end.
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from pathlib import Path
-from typing import Protocol
+from contextlib import ExitStack, contextmanager
 
 from raison.core.errors import BusyError
-from raison.jobs.engine import WHOLE, Job, Shard, Sharing, do, do_share, finish
+from raison.jobs.engine import WHOLE, Job, Sharing, Work, do, do_share, finish
 from raison.jobs.folder import PATIENCE, alone
+from raison.jobs.workers import in_processes
 from raison.progress import Advance
-
-
-class Work(Protocol):
-    """Work in a folder. It is pickled to be sent to other processes, and opened there."""
-
-    @property
-    def folder(self) -> Path:
-        """Where its records go; every process must have access to it."""
-
-    def opened(self, shard: Shard) -> AbstractContextManager[Callable[[], Sequence[Job]]]:
-        """Inside, the folder, or a share of it, belongs to this process; the function lists all jobs in their current
-        state.
-
-        Raises DataError for a folder of other work, BusyError where another process has this share.
-        """
 
 
 def perform(work: Work, sharing: Sharing, progress: bool | Advance = True) -> None:
@@ -52,9 +36,6 @@ def perform(work: Work, sharing: Sharing, progress: bool | Advance = True) -> No
 
         in_actors(work, shared, sharing, progress)
     elif not is_done:
-        # Only now: it needs what this module defines.
-        from raison.jobs.workers import in_processes
-
         in_processes(work, shared, sharing.workers, progress)
     with _opened_again(work) as jobs:
         do(jobs(), progress is True)

@@ -12,9 +12,8 @@ from contextlib import suppress
 
 from raison.core.errors import DataError, InputError, RaisonError
 from raison.jobs import shared
-from raison.jobs.engine import Job, Shard, do_share
+from raison.jobs.engine import Job, Shard, Work, do_share
 from raison.jobs.folder import WorkInterrupted
-from raison.jobs.runner import Work
 from raison.progress import Advance, Report, progress_bar
 
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")

@@ -38,7 +38,7 @@ from raison.studies.file import Study, StudyError
 from raison.studies.folder import header_of as study_header
 from raison.studies.folder import versions
 from raison.studies.kind import EstimateTable, Kind
-from raison.studies.kinds.audit.cost import cost_of
+from raison.studies.kinds.audit.cost import AuditCost, cost_of
 from raison.studies.kinds.audit.results import ANSWERED, SPENT, TRUST, Audit, read
 from raison.studies.kinds.audit.spec import Audited, AuditPlan, Suite, suite_of, tools
 from raison.studies.kinds.audit.subject import AuditSubject, subject_of
@@ -153,7 +153,7 @@ def estimate_audit(
     plan: AuditPlan | None = None,
     settings: Settings | None = None,
     template: SourceTemplate | str | Path | None = None,
-) -> Any:
+) -> AuditCost:
     """Count an audit's passes, time some of them and a few steps of its attacks. Runs the model for some seconds.
 
     Raises what `audit` raises before it begins.
