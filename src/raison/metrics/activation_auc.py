@@ -20,7 +20,7 @@ class ActivationAuc(Metric):
     With `curve` the records hold the curve as well, at shares of 0, 10, ..., 100 % of the units, interpolated linearly;
     a study draws its mean for each method.
 
-    Cost: n - 1 evaluations beside the full and the empty text.
+    Cost: n - 1 evaluations in addition to the full and the empty text.
     """
 
     removal: str = IN_PLACE

@@ -15,7 +15,7 @@ class AopcSufficiency(Metric):
     AOPC-S = 1/|B| sum_{k in B} Suff(k), as printed in the AML (A.5) and RPI (A.3) papers. ERASER's paper and the AML
     and RPI code divide by |B| + 1 (profiles "unirex" and "aml_code"). In -1..1, lower is better.
 
-    Cost: at most one evaluation per share beside the full text.
+    Cost: at most one evaluation per share in addition to the full text.
     """
 
     shares: tuple[float, ...] = SHARES

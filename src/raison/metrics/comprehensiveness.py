@@ -16,7 +16,7 @@ class Comprehensiveness(Metric):
     The units are deleted by default; `removal` "in_place" masks them instead. `share` is k as a fraction; `profile`
     says how k % of n units is rounded (see raison.numerics.measures.ranking.PROFILES).
 
-    Cost: 1 evaluation beside the full text.
+    Cost: 1 evaluation in addition to the full text.
     """
 
     share: float = 0.2

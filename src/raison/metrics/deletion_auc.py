@@ -17,7 +17,7 @@ class DeletionAuc(Metric):
     units are deleted and the text gets shorter, which is the only difference from `inverse_activation_auc`. The class
     is the explained one; RISE takes the predicted one.
 
-    Cost: n - 1 evaluations beside the full and the empty text.
+    Cost: n - 1 evaluations in addition to the full and the empty text.
     """
 
     removal: str = "delete"

@@ -28,7 +28,7 @@ class Infidelity(Metric):
     units of v, so compare explanations of one kind of value. With b = 0 it is E[d^2], the value of an explanation that
     is zero throughout.
 
-    Cost: up to `samples` evaluations beside the full text, shared by all methods.
+    Cost: up to `samples` evaluations in addition to the full text, shared by all methods.
     """
 
     samples: int = 64

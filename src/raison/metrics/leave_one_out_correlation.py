@@ -24,7 +24,7 @@ class LeaveOneOutCorrelation(Metric):
     scores are. Each unit is masked in place by default, by the explanation's own removal unless that deletes; the paper
     deletes it.
 
-    Cost: n evaluations beside the full text.
+    Cost: n evaluations in addition to the full text.
     """
 
     removal: str = IN_PLACE

@@ -20,7 +20,7 @@ class LogOdds(Metric):
     trained, and default to three dots; the papers use the unknown token: state removal="unk" for the run. `profile`
     says how k % of n units is rounded. Undefined where a probability is exactly 0.
 
-    Cost: 1 evaluation beside the full text.
+    Cost: 1 evaluation in addition to the full text.
     """
 
     share: float = 0.2

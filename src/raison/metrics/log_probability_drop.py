@@ -18,7 +18,7 @@ class LogProbabilityDrop(Metric):
     language model wrote, or the explained class. `top` counts units, all of them in a shorter text; by default they are
     deleted, as sources are in the paper. Unbounded, higher is better. Undefined where a probability is exactly 0.
 
-    Cost: 1 evaluation beside the full text.
+    Cost: 1 evaluation in addition to the full text.
     """
 
     top: int = 1

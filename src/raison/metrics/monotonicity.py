@@ -25,7 +25,7 @@ class Monotonicity(Metric):
     independently, it counts the units for the class in any order, and only the first unit makes a difference. Units are
     masked in place by default.
 
-    Cost: n - 1 evaluations beside the full text.
+    Cost: n - 1 evaluations in addition to the full text.
     """
 
     removal: str = IN_PLACE

@@ -17,7 +17,7 @@ class Sufficiency(Metric):
     `profile` says how k % of n units is rounded and what no unit at all scores (see
     raison.numerics.measures.ranking.PROFILES).
 
-    Cost: 1 evaluation beside the full text.
+    Cost: 1 evaluation in addition to the full text.
     """
 
     share: float = 0.2
