@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import torch
 
 from raison.core.errors import DataError, InputError
 from raison.jobs.engine import Job, Shard, Sharing
@@ -39,9 +40,12 @@ TRIED = 3
 
 @pytest.fixture(scope="module", autouse=True)
 def _kinds() -> Iterator[None]:
-    before = list(kinds.__path__)
+    before, threads = list(kinds.__path__), torch.get_num_threads()
     kinds.__path__.append(str(MORE))  # type: ignore[attr-defined]
+    # As many as a started process has: other numbers of threads may round differently.
+    torch.set_num_threads(1)
     yield
+    torch.set_num_threads(threads)
     kinds.__path__[:] = before  # type: ignore[index]
 
 
