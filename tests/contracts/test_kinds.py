@@ -233,8 +233,9 @@ def test_what_it_tells_is_a_page_papers_and_lines(whole: dict[str, Path], name: 
         assert f"Tiny {name}" in text, file
         assert "Traceback" not in text
     assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
-    kind = kind_of(whole[name])
-    assert list(shown(kind.sections.sections(kind.results.read(whole[name]))))
+    results = kind_of(whole[name]).results.read(whole[name])
+    assert list(shown(document_of(results)))
+    assert f"python {results.header.versions['python']}" in page.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -247,6 +248,23 @@ def test_a_page_says_what_is_missing_and_what_is_broken(whole: dict[str, Path], 
     told = " ".join(document_of(results.read(tmp_path / "cut")).warnings)
     assert "nfinished" in told
     assert "broken line" in told
+
+
+UNCOUNTED = ("explanations.jsonl", "substitutions.jsonl")
+"""Texts beside the records, which pages of single texts read. A training's own folder is not read either."""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_broken_line_of_any_record_is_counted(whole: dict[str, Path], name: str, tmp_path: Path) -> None:
+    results = kind_of(whole[name]).results
+    shutil.copytree(whole[name], tmp_path / "cut")
+    for path in (tmp_path / "cut").rglob("*.jsonl"):
+        known = path.read_bytes()
+        if path.name in UNCOUNTED or "trainings" in path.parts or not known:
+            continue
+        path.write_bytes(known + known.splitlines()[-1][:-20] + b"\n")
+        assert results.read(tmp_path / "cut").dropped == 1, path
+        path.write_bytes(known)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -119,6 +119,11 @@ class WrittenStudy(ABC):
         return self.header.digest
 
     @property
+    def versions(self) -> Mapping[str, str]:
+        """The versions of this library, Python and the packages that determine the numbers."""
+        return self.header.versions
+
+    @property
     def dropped(self) -> int:
         """Broken lines that were skipped; their work is repeated."""
         return 0

@@ -26,12 +26,21 @@ def write(folder: Path, out: Path | None = None, draw: bool = True) -> Path:
 
 
 def document_of(results: WrittenStudy, target: Path | None = None) -> Document:
-    """The kind's report on the results, and above it why they cover only a part of the work, if they do.
+    """The kind's report on the results: what it is of, and above it why it covers only a part of the work, if it does.
 
     Pages of single texts are written into the folder `target`, if given.
     """
     document = kind_of(results.folder).sections.sections(results, target)
-    return replace(document, warnings=(*_partial(results), *document.warnings))
+    versions = ", ".join(f"{name} {version}" for name, version in results.versions.items() if version)
+    return replace(
+        document,
+        title=results.title,
+        file=results.file,
+        text=results.text,
+        digest=results.digest,
+        warnings=(*_partial(results), *document.warnings),
+        facts={**document.facts, "Digest": results.digest, "Versions": versions},
+    )
 
 
 def _partial(results: WrittenStudy) -> Iterator[str]:

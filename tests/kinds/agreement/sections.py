@@ -19,5 +19,4 @@ def sections(results: Agreements, _target: Path | None = None) -> Document:
         cell = Cell(phrases.number(found.mean, 2), phrases.interval(found.low, found.high, 2)) if values else Cell("–")
         rows.append((f"{one} & {other}", (cell,)))
     table = Table("Agreement", ("methods", "rank correlation"), tuple(rows), "Mean over texts with its 95 % interval.")
-    parts = (Section("Agreement", (table,)), claims_section(results))
-    return Document(results.title, parts, text=results.text, digest=results.digest, file=results.file)
+    return Document((Section("Agreement", (table,)), claims_section(results)))

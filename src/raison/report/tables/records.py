@@ -217,12 +217,13 @@ class Section:
 class Document:
     """The report of a study. `file` is its parsed file, `text` the file itself ("" without one).
 
+    A kind of study gives what is its own; raison.studies.reports adds the title, the file, the digest and the versions.
     `pages` are documents beside it, by their files' names; `up` is the page that one of these belongs to. `links` lead
     to what else lies beside the page.
     """
 
-    title: str
     sections: tuple[Section, ...]
+    title: str = ""
     warnings: tuple[str, ...] = ()
     file: Mapping[str, Any] = field(default_factory=dict)
     facts: Mapping[str, object] = field(default_factory=dict)

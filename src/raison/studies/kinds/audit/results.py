@@ -156,6 +156,7 @@ class Audit(WrittenStudy):
     agreement: tuple[PairAgreement, ...] = ()
     spent: float = 0.0
     """In seconds, over all processes."""
+    dropped: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values: the advice, and every verdict with its evidence."""
@@ -199,11 +200,6 @@ class Audit(WrittenStudy):
         return self.header.digest if self.text else ""
 
     @property
-    def dropped(self) -> int:
-        """Broken lines of the randomised blocks and attacks."""
-        return self.trust.dropped
-
-    @property
     def progress(self) -> tuple[int, int]:
         """How many texts all methods have explained, with the records of trust, and how many there will be."""
         wanted = self.trust.wanted
@@ -223,7 +219,8 @@ def read(folder: Path) -> Audit:
     head, text = read_written(AuditHead, header, "the head of an audit", folder / HEADER), study_text(folder)
     run = read_run(folder / FAITHFULNESS)
     table = comparison(run)
-    changes = comparison(read_run(folder / CHANGES)) if (folder / CHANGES).is_dir() else None
+    changed = read_run(folder / CHANGES) if (folder / CHANGES).is_dir() else None
+    changes = None if changed is None else comparison(changed)
     trust = read_trust_run(folder, head.trust)
     judged = [
         _judged(
@@ -241,10 +238,11 @@ def read(folder: Path) -> Audit:
     chosen, reason = _advice(judged, table)
     order = {"green": 0, "amber": 1, "red": 2, "grey": 3}
     judged.sort(key=lambda one: (one.method != chosen, order[one.light], -one.score.mean))
-    spent = sum(line["seconds"] for line in RecordStore(folder / SPENT).read().records)
-    spent += sum(head.spent.values())
+    times = RecordStore(folder / SPENT).read()
+    spent = sum(line["seconds"] for line in times.records) + sum(head.spent.values())
+    dropped = run.dropped + trust.dropped + times.dropped + (0 if changed is None else changed.dropped)
     alike = agreement_of(run)
-    return Audit(folder, head, text, table, tuple(judged), chosen, reason, trust, changes, alike, spent)
+    return Audit(folder, head, text, table, tuple(judged), chosen, reason, trust, changes, alike, spent, dropped)
 
 
 def places(_results: Audit, _claim: Claim) -> list[str]:

@@ -141,7 +141,6 @@ def sections(results: Audit, target: Path | None = None) -> Document:
     """The audit, and, if a folder for pages is given, a page for every method."""
     pages = {} if target is None else _pages(results)
     return Document(
-        title=results.title,
         sections=(
             Section("", (_advice(results),), "advice"),
             Section("Which explanations can be trusted", (_verdicts(results, bool(pages)),), "verdicts"),
@@ -152,9 +151,6 @@ def sections(results: Audit, target: Path | None = None) -> Document:
             Section("About this audit", (Facts(_facts(results)),), "about"),
         ),
         warnings=tuple(warnings(results.table)),
-        file=results.file,
-        text=results.text,
-        digest=results.digest,
         pages=pages,
     )
 
@@ -242,7 +238,7 @@ def _facts(results: Audit) -> dict[str, object]:
         "Attacked": _asked(results.trust.header.attacks),
         "Time": phrases.seconds(results.spent),
         "Estimated before": phrases.seconds(header.estimate.seconds) if header.estimate else "",
-        "Versions": ", ".join(f"{name} {version}" for name, version in header.versions.items()),
+        "Versions": ", ".join(f"{name} {version}" for name, version in results.versions.items()),
     }
 
 

@@ -78,6 +78,11 @@ class StudyRuns(WrittenStudy):
         for name, run in self.runs.items():
             yield from (f"{name}: {sentence}" for sentence in _unfinished(run))
 
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """Those of the study; of this library, those of the runs."""
+        return {**self.header.versions, "raison": ", ".join(sorted({run.header.raison for run in self.runs.values()}))}
+
     def about(self, run: str) -> ModelHead:
         """Facts about a run's model."""
         return self.header.models.get(run.partition("--")[0], ModelHead())

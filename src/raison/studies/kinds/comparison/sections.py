@@ -84,24 +84,13 @@ def sections(results: StudyRuns, target: Path | None = None) -> Document:
     examples = asked_in(results.file)
     runs = [_told(name, run, target, examples) for name, run in results.runs.items()]
     files = _examples(results, runs, examples, target)
-    of_raison = ", ".join(sorted({one.run.header.raison for one in runs}))
-    versions = {**results.header.versions, "raison": of_raison}
     return Document(
-        title=results.title,
         sections=(
             claims_section(results),
             *(Section(one.title, tuple(_run(results, one, n)), f"run-{one.name}") for n, one in enumerate(runs)),
             Section("Across models", tuple(_across(results, runs)), "models"),
         ),
         warnings=() if target is None else tuple(_warnings(runs, examples is not None)),
-        file=results.file,
-        facts={
-            "Limit": None if results.header.limit is None else f"{results.header.limit} texts of each data set",
-            "Digest": results.digest,
-            "Versions": ", ".join(f"{name} {version}" for name, version in versions.items() if version),
-        },
-        text=results.text,
-        digest=results.digest,
         links=files,
     )
 

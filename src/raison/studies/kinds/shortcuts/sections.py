@@ -21,8 +21,7 @@ def sections(results: Findings, _target: Path | None = None) -> Document:
     """The study; it has no pages of single texts."""
     rows = tuple((row, _cells(row, list(draws.values()))) for row, draws in results.found.items() if draws)
     table = Table("Words found", ("row", "found", "place", "corrected p", "words", "accuracy"), rows, CAPTION)
-    parts = (Section("Words found", (table,)), claims_section(results))
-    return Document(results.title, parts, text=results.text, digest=results.digest, file=results.file)
+    return Document((Section("Words found", (table,)), claims_section(results)))
 
 
 def _cells(row: str, draws: list[Found]) -> tuple[Cell, ...]:

@@ -69,7 +69,6 @@ def sections(results: TrainingRuns, target: Path | None = None) -> Document:
     """
     header, links = results.header, _examples(results, target)
     return Document(
-        title=results.title,
         sections=(
             Section("Criteria", tuple(metric_tables(results))),
             Section("Accuracy", (accuracy_table(results),)),
@@ -83,15 +82,10 @@ def sections(results: TrainingRuns, target: Path | None = None) -> Document:
             Section("Time and texts", (Plots(tuple(seconds_figures(results)), _SECONDS),)),
         ),
         warnings=tuple(_lacking(results, target, links)),
-        file=results.file,
         facts={
             "Tasks": "; ".join(_task(task) for task in header.tasks),
             "Seeds": ", ".join(map(str, header.seeds)),
-            "Digest": results.digest,
-            "Versions": ", ".join(f"{name} {version}" for name, version in results.header.versions.items()),
         },
-        text=results.text,
-        digest=results.digest,
         links=links,
     )
 

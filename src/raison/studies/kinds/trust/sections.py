@@ -77,7 +77,6 @@ def sections(results: TrustRuns, _target: Path | None = None) -> Document:
     header = results.header
     tried = Tried(header.methods, tuple(results.runs.values()), header.models, axis_of(results.file) or "model")
     return Document(
-        title=results.title,
         sections=(
             claims_section(results),
             Section("Randomised blocks", (*_curves(tried), *area_tables(results))),
@@ -85,14 +84,7 @@ def sections(results: TrustRuns, _target: Path | None = None) -> Document:
             Section("Models", (model_table(results),), told=False),
             Section("Left out", (Reasons(tuple(left_out(results))),)),
         ),
-        file=results.file,
-        facts={
-            "Texts": "; ".join(dict.fromkeys(_texts(run.header) for run in results.runs.values())),
-            "Digest": results.digest,
-            "Versions": ", ".join(f"{name} {version}" for name, version in results.header.versions.items()),
-        },
-        text=results.text,
-        digest=results.digest,
+        facts={"Texts": "; ".join(dict.fromkeys(_texts(run.header) for run in results.runs.values()))},
     )
 
 
