@@ -20,7 +20,7 @@ CAPTION = (
 def sections(results: Findings, _target: Path | None = None) -> Document:
     """The study; it has no pages of single texts."""
     rows = tuple((row, _cells(row, list(draws.values()))) for row, draws in results.found.items() if draws)
-    table = Table("Words found", ("row", "found", "place", "corrected p", "words", "accuracy"), rows, CAPTION)
+    table = Table("Words found", ("row", "found", "mean rank", "corrected p", "words", "accuracy"), rows, CAPTION)
     return Document((Section("Words found", (table,)), claims_section(results)))
 
 
