@@ -33,7 +33,7 @@ class Aml(Method):
     - `checkpoint`: the explainer's folder. None takes the one beside the model's files (some demo models include one),
       or the one that was trained for the model's name.
     - `metric`: one of the metrics that the explainer was trained for; None takes the first.
-    - `steps`: 0 is pAML, the trained G as it is. More is fAML: a copy of G is fine-tuned on the text for so many steps,
+    - `steps`: 0 is pAML, the trained G as it is. More is fAML: a copy of G is fine-tuned on the text for `steps` steps,
       with fixed label embeddings. Without selection the last map is returned; a metric (`select=`) chooses the best of
       all `steps` + 1.
     - `learning_rate`: None is the rate that the explainer was trained with.

@@ -40,7 +40,7 @@ class AmortizedShap(Method):
     training have sums of tokens that were never learned as such.
 
     Differences from the papers: G may add low-rank matrices to its backbone instead of training all of it, starts from
-    the fine-tuned model's own encoder, and reads the model's probabilities; what it says is not normalised to add up.
+    the fine-tuned model's own encoder, and reads the model's probabilities; its output is not normalised to add up.
 
     Reference: yang2023efficient; jethani2022fastshap.
     """

@@ -28,8 +28,8 @@ class At2(Method):
     al. 2025, AT2, section 3). A source has the sum of its tokens. Returns (batch, tokens), signed, in shares of
     attention: the absolute values of theta sum to 1.
 
-    Of an output that is explained token by token (raison.explain), S is one token, and earlier tokens of the output get
-    their scores, too, where they are units.
+    When an output is explained token by token (raison.explain), S is one token. Earlier output tokens that are units
+    are scored, too.
 
     theta is trained once for a model (`raison train at2`): it maximises, over many questions, the mean correlation of
     the statement's log-odds under random removals of sources with the scores of the kept sources minus those of the
@@ -41,8 +41,8 @@ class At2(Method):
     1 forward pass over the prompt and its answer, for all statements of the answer. Memory: the attention of 16 rows at
     a time, never that of all tokens to all tokens.
 
-    Guarantees nothing about single answers: theta is as good as its training, and a score is no change of a
-    probability. Works on what causal language models write.
+    Guarantees nothing about single answers: theta is as good as its training, and a score is not a change of a
+    probability. Works on the answers of causal language models.
 
     Differences from the paper: theta is trained on whole sources where the published code removes single tokens, with
     all statements in each step in place of 512 drawn ones.

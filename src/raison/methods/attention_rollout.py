@@ -22,9 +22,9 @@ class AttentionRollout(AttentionReading):
     A_l the mean over heads of layer l's attention (query x key) and r the model's prediction rows. Returns (batch,
     tokens): shares that sum to 1 over all tokens, special ones included, never negative.
 
-    The layers of an encoder-decoder are the encoder's, and then by turns the decoder's own attention and that to the
-    encoder; positions of the other stack pass on what they have. A classifier's decoder reads the text again: a token's
-    score is the sum over its two positions.
+    The layers of an encoder-decoder are the encoder's, and then, alternating, the decoder's own attention and that to
+    the encoder; positions of the other stack pass on what they have. A classifier's decoder reads the text again: a
+    token's score is the sum over its two positions.
 
     1 forward pass. Finding the prediction rows can cost the model one more for the whole batch.
 

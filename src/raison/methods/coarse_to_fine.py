@@ -33,14 +33,15 @@ class CoarseToFine(Method):
     `samples` is the maximum number of evaluations per text, the full and the empty text included, four for each
     halving. With 4 n - 2 every unit is a part of its own.
 
-    Guarantees no sum, and no zero for a unit that changes nothing while it shares a part with others. Units that are
-    redundant, or need each other, have their effects in part at least: the two contexts see one of these each.
+    Guarantees no sum, and no zero for a unit that changes nothing while it shares a part with others. Redundant units,
+    and units that need each other, get at least a part of their effect: each of the two contexts shows one of these
+    cases.
 
     Unlike hierarchical_occlusion it needs no groups: it cuts a text wherever the effects are large, as far as the
-    passes reach, and every unit has a score. There groups are named, a few are opened, and the scores are exact.
+    passes reach, and every unit has a score. There, groups are named, a few are opened, and the scores are exact.
 
-    Differences from the papers: the parts and both contexts. benchmarks/results/few_passes.md has its faithfulness
-    beside kernel_shap with as many passes, by the length of the text.
+    Differences from the papers: the parts and both contexts. benchmarks/results/few_passes.md compares its faithfulness
+    with that of kernel_shap at equal passes, by the length of the text.
 
     Reference: li2016understanding, after zeiler2014visualizing.
     """

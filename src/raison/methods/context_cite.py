@@ -33,18 +33,18 @@ class ContextCite(Method):
     choice, the logit of the probability of the whole answer.
 
     - `ablations` is m; each keeps every unit with probability `keep`. At most `ablations` forward passes.
-    - `alpha` is the strength of the penalty. None: sd(v) / (T sqrt(m)), which is the larger, the fewer ablations there
-      are, and means the same on every scale of v.
+    - `alpha` is the strength of the penalty. None: sd(v) / (T sqrt(m)), which grows as ablations become fewer and is
+      relative to the scale of v.
     - `resamples` bootstraps of the ablations, without further passes, give 95 % intervals: the note `intervals` has two
       numbers for each unit, `group_intervals` for the sum of each run of units with the same name, such as the
       sentences of a source. 0: no intervals.
 
     The note `r_squared` has the fit on the ablations.
 
-    Guarantees no sum. Units of little effect score exactly 0, and the others are shrunk towards it. The fit says
-    little of texts with few removals: the whole text itself is in no sample.
+    Guarantees no sum. Units of little effect score exactly 0, and the others are shrunk towards it. The fit says little
+    about texts with few removals, which are rare among the samples.
 
-    Differences from the paper: none known, but for alpha=None. The random numbers are others than the public code's.
+    Differences from the paper: none known, except alpha=None. The random numbers differ from the public code's.
 
     Reference: cohenwang2024contextcite.
     """

@@ -26,7 +26,7 @@ class DeepLift(Method):
     (Shrikumar et al. 2017, equations 2 and 3, and the rescale rule of section 3.5). A prime marks the baseline's run:
         y = f(z), f of one number (GELU, SiLU, tanh, ...):   m_z = m_y (y - y') / (z - z')
         y = a b (attention's two products, gates):           m_a = m_y (b + b') / 2, m_b = m_y (a + a') / 2
-        s = softmax(z):   m_z = L m_s - w sum(L m_s), L the logarithmic mean of s and s', w the like of log sum exp
+        s = softmax(z):   m_z = L m_s - w sum(L m_s), L the logarithmic mean of s and s', w the factors of log sum exp
         layer and RMS norms: as their centring, square, mean, root and product, each by the rules above
     Products are summed over the embedding's features. Returns (batch, tokens), signed, in units of the target. Special
     tokens keep their embedding, so they score zero.

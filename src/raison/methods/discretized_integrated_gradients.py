@@ -37,8 +37,8 @@ class DiscretizedIntegratedGradients(Method):
     baseline. All tokens move at once. Returns (batch, tokens), signed, in units of the target. Special and prompt
     tokens keep their embedding and score zero.
 
-    `factor` halves all steps so many times. `rule` says where a step's gradient is taken: at its beginning ("left", as
-    in the paper) or in its middle, which is closer to the integral for the same passes. `baseline` is as for
+    All steps are halved `factor` times. `rule` says where a step's gradient is taken: at its beginning ("left", as in
+    the paper) or in its middle, which is closer to the integral for the same passes. `baseline` is as for
     integrated_gradients; the note `baseline` says which was used.
 
     2^factor (steps + 1) forward and as many backward passes. Neighbours and anchors are found once per model and word,

@@ -55,7 +55,7 @@ class Ensemble(Method):
     the members' notes.
 
     The passes are those of the members together; a removal that several of them evaluate counts once. A member that is
-    compared beside the ensemble is not computed again.
+    also compared on its own is not computed again.
 
     Signs are reliable only if all members are signed. Unsigned members (saliency, attention) say how much a unit
     matters, and so raise units that signed members find to speak against the target. Mix them for a ranking by

@@ -30,13 +30,14 @@ class HierarchicalOcclusion(Method):
 
     1 + groups + units of opened groups forward passes.
 
-    Guarantees no sum. A unit that matters is missed if its group does not, as when it repeats what another group says.
+    Guarantees no sum. A unit that matters is missed if its group does not matter, for example because another group
+    says the same.
 
     Unlike coarse_to_fine it has two levels, those of sources and their sentences: it is exact where it looks, and its
     passes grow with the groups. A text without named groups is one level, and this is `occlusion` for more passes.
 
-    Differences from the paper: what is opened is told by the drops too, not by a number alone; the target is any
-    scalar, and the paper's the answer's log-probability.
+    Differences from the paper: the drops also decide which groups are opened, not a number alone; the target is any
+    scalar, where the paper has the answer's log-probability.
 
     Reference: liu2025attribot; li2016understanding.
     """

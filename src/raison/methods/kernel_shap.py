@@ -50,8 +50,8 @@ class KernelShap(Method):
       (numerics/shapley/gaussian_process.py; the prior is fitted to the text's own values by marginal likelihood, MacKay
       1992). It passes through all evaluated values, but is no longer the paper's regression.
 
-    benchmarks/results/shapley_error.md has the errors of the three on 12 words at equal samples, beside other
-    libraries'.
+    benchmarks/results/shapley_error.md compares the errors of the three, and of other libraries, on 12 words at equal
+    samples.
 
     Guarantees the sum always, up to rounding; each single score only as the samples grow. A unit that changes nothing
     scores zero only if the result is exact, which it is with samples >= 2^n. The note `solution` says what was done:
@@ -59,7 +59,7 @@ class KernelShap(Method):
 
     The notes `intervals` and `group_intervals` (sums over runs of units with the same name, such as the sentences of a
     source) have 95 % intervals: how far least squares would vary with other drawn coalitions. An exact score is its own
-    interval. None with fewer pairs of coalitions than units, or of "gaussian_process".
+    interval. There are none with fewer pairs of coalitions than units, or with "gaussian_process".
 
     Differences from the paper: the damping; the sum is a constraint that is eliminated, not two rows of huge weight; no
     L1 selection of units; sampled levels are stratified by size, with equal weights instead of counted duplicates.

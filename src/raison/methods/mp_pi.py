@@ -50,7 +50,7 @@ class MpPi(Method):
 
     - `budget`: the maximum number of forward passes per text, the full and the removed text included. None is
       `budget_per_unit` times n (the paper's 2 n, which counts only masks). A repeated mask costs nothing: masks are
-      drawn until so many are different.
+      drawn until the budget is spent on different ones.
     - `sampling`: "optimal" masks lead to coalitions near the Shapley distribution in least squares; "shapley" masks are
       drawn from it (table 4). Texts of more than 50 units use the second. The note `sampling` says which was used.
     - `suffix` keeps all units after the last drawn one (section 3.2.4).

@@ -63,7 +63,7 @@ class PartitionShap(Method):
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         counts = problem.encoding.unit_counts
         splits = [self._splits(n) for n in counts]
-        # Where all clusters will be split their order is of no account: a whole depth is one round.
+        # Where all clusters will be split, their order does not matter: a whole depth is one round.
         whole = [self.cost(n).forwards >= tree_evaluations(n) for n in counts]
         most = [2**n if all_ else max(ROUND, k // ROUNDS) for n, k, all_ in zip(counts, splits, whole, strict=True)]
         ends = problem.values([torch.tensor([[False] * n, [True] * n]) for n in counts])

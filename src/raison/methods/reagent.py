@@ -132,7 +132,7 @@ def _logits(problem: Problem, fills: Fills, keeps: Keeps) -> Logits:
 
 
 def _probabilities(problem: Problem, logits: Logits) -> list[Float[Tensor, " _masks"]]:
-    """Of the target's class, between 0 and 1; half the difference of a pair's, so that no change exceeds 1."""
+    """The target class's probability; for a pair, half the difference of the two, so that no change exceeds 1."""
     target = replace(problem.target, of="probability")
     scale = 1.0 if target.against is None else 0.5
     return [scale * target.row(text, len(some)).scalar(some) for text, some in enumerate(logits)]

@@ -113,7 +113,7 @@ class SequentialIntegratedGradients(Method):
             else:
                 part_scores, _ = integrate(part, begin, end, *gauss_legendre(self.steps))
             charge(problem, texts, part)
-            # A token that stays has no way to go and scores zero, so that each sum has one term that is not.
+            # Tokens that do not move score zero, so each sum has only one term other than zero.
             scores[:, :width].index_add_(0, torch.as_tensor(texts), part_scores)
         return scores
 

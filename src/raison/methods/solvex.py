@@ -91,7 +91,7 @@ class Solvex(Method):
         return Cost(forwards=sum(min(limit, comb(units, size)) for size, limit in enumerate(sizes)))
 
     def _keeps(self, sets: Bool[np.ndarray, "beams units"] | None, units: int) -> Bool[Tensor, "_masks _units"]:
-        """What is asked for a text's sets: these kept, then these removed, as far as the objective has it."""
+        """The keeps that a text's sets need: each set kept, then each set removed, whichever the objective uses."""
         if sets is None:
             return torch.zeros(0, units, dtype=torch.bool)
         kept = torch.from_numpy(sets)

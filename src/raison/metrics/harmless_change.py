@@ -27,7 +27,7 @@ class HarmlessChange(Metric):
     is <-> it's), `synonym` (film <-> movie) and `neutral` (a sentence that says nothing about the topic is appended),
     each at one place that depends only on the text; see raison.text.edits. E holds the edits that the text allows and
     that are harmless to this model: they move the probability of the explained class by at most `tolerance`, and change
-    the model's input tokens (for an uncased model, another case is no change). A model's one number may move by that
+    the model's input tokens (for an uncased model, a change of case is none). A model's one number may move by that
     share of |f(x) - f(empty)|, how far the whole text moves it; two ranked documents also keep their order. Units that
     an edit joins or splits count with the sum of their scores; units that it creates do not count. The edited text is
     explained by the same method, seed, target, unit and removal. In a pair or a ranking, the first string that allows
@@ -38,7 +38,7 @@ class HarmlessChange(Metric):
     depend on the text also loses by its own noise: compare with more samples. A method that ignores the text's words is
     perfectly robust: read it together with faithfulness.
 
-    Of a statement that a language model wrote after sources, one of the sources is edited, or two change places with
+    For a statement that a language model wrote after sources, one of the sources is edited, or two change places with
     their labels (`order`); which ones depends only on the prompt. Units correspond by their source and their place in
     it. The statement's log-probability counts like a number, and scores as multiples of `tolerance` of the largest:
     smaller differences tie. NaN without sources. A prompt that becomes too long does not count.

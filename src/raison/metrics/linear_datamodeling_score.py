@@ -23,9 +23,9 @@ class LinearDatamodelingScore(Metric):
     LDS = rho({f(v_1), ..., f(v_m)}, {<s, v_1>, ..., <s, v_m>}), after Park et al. 2023, for contexts by Cohen-Wang et
     al. 2024 (their section 4.1): each of the m = `samples` vectors v keeps every unit with probability `keep`. The
     output is the statement that a language model wrote, or the explained class; ranks do not change between its
-    log-probability and its log-odds, which the paper has. The removals are held out: they depend on the text, its units
-    and this metric alone, never on what a method drew, and are the same for all methods. In -1..1, higher is better;
-    NaN where all sums or all outputs are equal. `removal` None is that of the explanation.
+    log-probability and its log-odds, which the paper uses. The removals are held out: they depend on the text, its
+    units and this metric alone, never on what a method drew, and are the same for all methods. In -1..1, higher is
+    better; NaN where all sums or all outputs are equal. `removal` None is that of the explanation.
 
     Cost: up to `samples` evaluations, shared by all methods.
     """
