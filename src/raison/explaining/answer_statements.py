@@ -1,4 +1,4 @@
-"""The answer to a question: given, or what the language model writes; with its statements."""
+"""The answer to a question, given or written by the language model, with its statements."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

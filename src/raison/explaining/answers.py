@@ -136,7 +136,7 @@ def _is_own(writer: Writer, answered: WrittenAnswer) -> bool:
     try:
         continuation = writer.continuation(answered.source.prompt, len(answered.output.ids))
     except InputError:
-        # It ends the text right after the prompt.
+        # The model ends the text right after the prompt.
         return False
     return same_answer(continuation.text, answered.output.text)
 

@@ -173,7 +173,7 @@ def run_candidates(batch: Batch, method: Method) -> list[list[Explanation]]:
 def shifted_scores(batch: Batch, method: Method, shift: Shift) -> list[np.ndarray]:
     """The method's scores of each text's units, with the same draws, on the model with shifted embeddings."""
     with batch.model.ask(WordEmbeddings).shifted(shift):
-        # What was computed before belongs to the model as it was.
+        # What was computed before belongs to the model without the shift.
         return scores_of(replace(batch, evaluations=Evaluations(), maps={}, attributed={}), method)
 
 
@@ -229,7 +229,7 @@ def _attributed(batch: Batch, method: Method) -> Maps:
 def _kept(problem: Problem, rngs: Rngs, method: Method) -> Tensor:
     scores = method.attribute(problem, rngs).detach().cpu()
     key = (label_of(method), problem.seed)
-    # A copy: what is counted from here on, such as the check of a lower precision, is no part of the method.
+    # A copy: what is counted from here on, such as the check of a lower precision, is not part of the method's cost.
     problem.attributed[key] = Attributed(scores, copy.deepcopy(problem.ledger), frozenset(problem.asked))
     return scores
 
@@ -249,9 +249,9 @@ def _computed(batch: Batch, method: Method, function: Callable[[Problem, Rngs], 
     check(batch.model, method)
     problem, started = _problem(batch), time.perf_counter()
     inside = looks_inside(batch.model, method)
-    # A caller's inference mode would leave no graph to go back along.
+    # A caller's inference mode would leave no graph for a backward pass.
     with naming_the_longest(batch.encoding), torch.inference_mode(False):
-        # A device has finished when its numbers have arrived.
+        # A device has finished once its numbers have arrived.
         if inside:
             scores = by_tokens(problem, method, function)
         else:
@@ -263,7 +263,7 @@ def _computed(batch: Batch, method: Method, function: Callable[[Problem, Rngs], 
 
 
 def _joined(parts: Sequence[Maps]) -> Maps:
-    """Several parts as one, with the cost of all. A note becomes the list of what the parts say, if they differ."""
+    """Several parts as one, with their total cost. If the parts' notes differ, a note becomes the list of them."""
     ledgers = [part.ledger for part in parts]
     notes: list[dict[str, object]] = []
     for of_parts in zip(*(ledger.notes for ledger in ledgers), strict=True):
@@ -358,7 +358,7 @@ def _without_scores(batch: Batch, method: Method, maps: Maps) -> list[Explanatio
 
 
 def _served(batch: Batch) -> list[dict[str, object]]:
-    """Notes on a server's answers to these texts, found out once for all methods."""
+    """Notes on a server's answers to these texts, made once for all methods."""
     if not batch.served:
         batch.served.extend(noise_notes(_problem(batch)))
     return batch.served
@@ -372,5 +372,5 @@ def _shares(batch: Batch) -> list[tuple[float, ...]]:
 
 
 def _target_name(classes: tuple[str, ...], index: int, answer: ExplainedAnswer | None) -> str:
-    """The class; an answer that is not the model's own goes by its text, for it is no class of the model."""
+    """The class; an answer that is not the model's own is named by its text, because it is no class of the model."""
     return answer.text if answer is not None and index == 0 and not answer.is_predicted else classes[index]

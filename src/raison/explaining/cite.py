@@ -113,7 +113,7 @@ def check_generative(writer: object) -> None:
 
 
 def method_of(method: str | Method, within: Within, draws: int) -> Method:
-    """The method by its name, once the level and the number of random texts are known to be right.
+    """The method by its name, after checking the level and the number of random texts.
 
     Raises InputError or UnknownNameError.
     """
@@ -174,14 +174,14 @@ def _explained(model: Statements, how: ScoringOptions, unit: Granularity) -> lis
 
 
 def _noise(explained: Sequence[Explanation]) -> dict[str, Any]:
-    """What is said of a server's answers: the noise is that of the statement with the most."""
+    """Notes on a server's answers: the noise is that of the statement with the most."""
     noted = [e.notes for e in explained if SERVED in e.notes]
     worst = max(noted, key=noise_in, default={})
     return {name: worst[name] for name in (SERVED, NOISE) if name in worst}
 
 
 def _intervals(explained: Sequence[Explanation]) -> tuple[tuple[tuple[float, float], ...], ...]:
-    """Those of the sources, where the method samples and says how certain it is."""
+    """The sources' intervals, if the method samples and gives intervals."""
     if not all("group_intervals" in e.notes for e in explained):
         return ()
     return tuple(tuple((low, high) for low, high in e.notes["group_intervals"]) for e in explained)
@@ -202,7 +202,7 @@ def _scores(
     if all("groups" in e.notes for e in explained):
         return tuple(tuple(e.notes["groups"]) for e in explained), tuple(within)
     if not how.adds_up:
-        # What removing a source does is no sum of what removing its sentences one by one does.
+        # The effect of removing a source is not the sum of the effects of removing its sentences one by one.
         whole = _explained(model, how, PART)
         return tuple(e.scores for e in whole), tuple(within)
     count = len(answered.source.sources)

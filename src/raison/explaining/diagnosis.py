@@ -101,7 +101,7 @@ def doctor(model: LanguageModel | Writer, text: str | None = None, tokens: int |
 
 
 def _of_served(model: Writer, text: str) -> Diagnosis:
-    """What holds of the reader of one token, after a prompt that a server reads."""
+    """Facts about the reader of one token after a prompt that a server reads."""
     prompt = model.prompt(text)
     written = model.continuation(prompt, 1)
     reader = model.reader(ContinuationEncoder(prompt, written, earlier=False), written.ids)
@@ -114,7 +114,7 @@ def _of_served(model: Writer, text: str) -> Diagnosis:
 
 
 def _of_writer(model: Generator, text: str, tokens: int | None) -> Diagnosis:
-    """What holds of the reader of one written token, which is what methods see of such a model."""
+    """Facts about the reader of one written token, which is what methods see of such a model."""
     prompt = model.prompt(text)
     written = model.continuation(prompt, 1)
     reader = model.reader(ContinuationEncoder(prompt, written, earlier=False), written.ids)
@@ -169,7 +169,7 @@ def _explained(model: LanguageModel) -> str:
 
 
 def _warnings(model: LanguageModel, encoding: Encoding) -> dict[str, object]:
-    """What makes scores less trustworthy, where there is anything."""
+    """What makes scores less trustworthy, if anything does."""
     warnings = list(dict.fromkeys(why for why in model.withheld.values() if why.startswith("quantised")))
     [unknown] = encoding.unknown(model.unknown_id)
     if unknown.units:
@@ -186,7 +186,7 @@ def _facts_of_classifier(model: Classifier) -> dict[str, object]:
 
 
 def _lengthy(model: Classifier, wanted: int | None) -> dict[str, object]:
-    """What one text of so many tokens takes, as facts."""
+    """The cost of one text of `wanted` tokens, as facts."""
     tokens = wanted or model.max_tokens or USUAL
     return {f"{tokens:,} tokens": _told(model, forecast(model, tokens))}
 
@@ -206,7 +206,8 @@ def _told(model: Classifier, cost: Forecast) -> list[str]:
 
 
 def _choices(model: LanguageModel, read: Callable[[int], Encoding]) -> dict[str, object]:
-    """What auto takes for texts of several lengths, as a fact; of lengths that the model does not read, nothing."""
+    """The methods that auto chooses for texts of several lengths, as a fact; lengths that the model cannot read are
+    left out."""
     choices = []
     for words in LENGTHS:
         try:
@@ -227,7 +228,7 @@ def _facts_of_function(model: BlackBox) -> dict[str, object]:
 
 
 def _shown(value: object) -> str:
-    """Names with commas between; of many the first ones."""
+    """Names separated by commas; if there are many, only the first ones."""
     if isinstance(value, list):
         names = ", ".join(map(str, value[:FEW]))
         return names if len(value) <= FEW else f"{names}, and {len(value) - FEW} others"

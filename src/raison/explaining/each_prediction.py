@@ -45,7 +45,7 @@ def threshold_of(model: LanguageModel, target: TargetSpec, given: float | None) 
 def batch_of_each(
     model: LanguageModel, texts: Sequence[Given], settings: Settings, threshold: float
 ) -> tuple[Batch | None, list[int]]:
-    """A row for every prediction that reaches the threshold, and the text of each row; None for a batch without any.
+    """A row for every prediction that reaches the threshold, and the text of each row; None if no prediction does.
 
     Labels come likeliest first, entities and masks in the text's order. Rows of one text have the same draws and masks,
     which a model evaluates once.

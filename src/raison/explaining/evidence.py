@@ -204,7 +204,8 @@ def _span(explanation: Explanation) -> One | None:
 def _predicted(
     model: LanguageModel, listed: Sequence[tuple[Given | None, One | None]], like: Batch, removal: str
 ) -> Batch:
-    """Wordings and their targets as a batch. One may be longer than its text: what was fitting must not fail now."""
+    """Wordings and their targets as a batch. A wording may be longer than its text: it is cut, because the text itself
+    fitted."""
     texts = [text for text, _ in listed if text is not None]
     spans = [span for _, span in listed if span is not None]
     target = spans if model.offers(OtherWordings) else None
@@ -254,7 +255,7 @@ def _wordings_like(wordings: Sequence[Wording], batch: Batch, rows: Sequence[int
 
 
 def _explain_wordings(wordings: Sequence[Wording], batch: Batch) -> None:
-    """Fill in what the method says of each row of the batch."""
+    """Fill in the method's scores of each row of the batch."""
     scores = scores_of(batch, _method_of(wordings[0].evidence.explanation))
     for wording, units, row in zip(wordings, batch.encoding.units, scores, strict=True):
         text_evidence = wording.evidence
@@ -270,8 +271,8 @@ def _counts(wording: Wording, after: BatchRow) -> bool:
 def is_harmless(before: BatchRow, after: BatchRow, target: Target, tolerance: float) -> bool:
     """Whether the model's input tokens change, and the explained class keeps about the same probability.
 
-    `target` is that of the one text. Of a number, and of the log-probability of a statement, `tolerance` is a share of
-    how far the text moves it.
+    `target` is that of the one text. For a number, and for the log-probability of a statement, `tolerance` is a share
+    of how far the text moves it.
     """
     if torch.equal(before.ids, after.ids):
         return False
@@ -285,7 +286,7 @@ def _is_selected(explanation: Explanation) -> bool:
 
 
 def _kind(explanation: Explanation) -> str:
-    """The same for explanations that one run of a method gives again."""
+    """A key that is equal for explanations that one run of a method can give again."""
     e = explanation
     return repr((e.method, e.config, e.seed, e.of, e.against is None, e.removal))
 

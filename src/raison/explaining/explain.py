@@ -100,7 +100,7 @@ class Options(EachOptions, total=False):
     earlier: bool
 
 
-# A string is itself a sequence of strings: the first signature that fits is the one that holds.
+# A string is itself a sequence of strings: the first signature that fits counts.
 @overload
 def explain(  # type: ignore[overload-overlap]
     model: LanguageModel,
@@ -227,7 +227,7 @@ def _explain(
         without_threshold(how.threshold)
         return _explain_rankings(model, *ranked, reading, how)
     given, unit, single = reading.any(texts)
-    # Asked also where it is refused.
+    # Called in any case, because it refuses what does not fit.
     threshold = threshold_of(model, how.settings.target, how.threshold)
     if how.settings.target == EACH:
         several = _explain_each(model, given, how.of(unit), threshold)
@@ -292,7 +292,7 @@ def _explained(batch: Batch, how: _ExplainOptions) -> list[Explanation]:
 
 
 def _prepared(model: LanguageModel, texts: Sequence[Given], settings: Settings, chooser: Metric | None) -> Batch:
-    """A metric that chooses measures, and only what the model says itself is measured."""
+    """A metric that chooses also measures, and only the model's own answers are measured."""
     return prepare(model, texts, settings) if chooser is not None else prepare_stated(model, texts, settings)
 
 
@@ -314,7 +314,7 @@ def _batches(texts: Sequence[Given]) -> list[list[int]]:
 
 
 def _check_all(model: LanguageModel, texts: Sequence[Given], settings: Settings) -> None:
-    """Refuse what is seen of all texts without a pass: blank ones, and a list of targets with a class that is none."""
+    """Refuse what can be found without a pass: blank texts, and a list of targets that names an unknown class."""
     for number, text in enumerate(texts):
         if not all(string.strip() for string in segments(plain(text))):
             raise InputError(f"{name_of_text(number, len(texts))} is empty or blank: there is nothing to explain.")
@@ -366,7 +366,7 @@ def _explain_all(model: LanguageModel, texts: Sequence[Given], how: _ExplainOpti
 
 
 def _placed(explanations: list[Explanation]) -> list[Explanation]:
-    """With a note of where each text's number stands among those of all texts of the call, of enough of them."""
+    """With a note of the rank of each text's number among those of all texts of the call, if there are enough."""
     values = [e.value_full for e in explanations]
     if len(values) < among.FEWEST:
         return explanations

@@ -37,7 +37,7 @@ class Noise:
 def noise_notes(problem: Problem) -> list[dict[str, object]]:
     """Notes of a problem's explanations about the server's answers; empty for other models.
 
-    A few of the masked texts that were evaluated are asked for again, in the opposite order.
+    A few of the masked texts that were evaluated are requested again, in the opposite order.
     """
     model = problem.model
     if not model.offers(AskedAgain):

@@ -65,7 +65,7 @@ class Predicted:
         return self.within(logits, ROOM)
 
     def undecided(self) -> Bool[Tensor, " rows"]:
-        """Where rounding errors would decide what counts as the same: at a tie of classes, or without any effect."""
+        """Whether rounding errors would decide what counts as the same: at a tie of classes, or without any effect."""
         if self.effect is None:
             return on_boundary(self.logits, self.multi_label)
         equal = self.logits[:, 0].abs() < LEAST

@@ -68,7 +68,7 @@ def _reasons_against(metric: AnyMetric) -> list[str]:
 
 
 def _offering() -> list[str]:
-    """Methods with several maps: random only where it is told to draw them."""
+    """Methods with several maps; random is one only with the setting `draws`."""
     names = [name for name in CATALOGUE.names if Property.CANDIDATES in CATALOGUE.get(name).properties]
     return [CONTROL.format(24) if name == "random" else name for name in names]
 
@@ -86,7 +86,7 @@ def _best(batch: Batch, maps: Offer, metric: Metric, table: Sequence[Sequence[fl
         best = goodness.index(max(goodness))
         explanation = maps[best][text]
         notes = {
-            # What speaks against the method's unselected map does not speak against this one.
+            # A caution about the method's unselected map does not apply to this one.
             **{name: note for name, note in explanation.notes.items() if name != "caution"},
             "selected_by": label_of(metric),
             "candidates": len(maps),

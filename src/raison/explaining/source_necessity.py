@@ -51,7 +51,7 @@ class RandomRemovals:
 
 
 def lit(answer: ForcedAnswer, statements: Sequence[range], removal: str, draws: RandomRemovals) -> Lit:
-    """Remove each source, all of them, and random text: `draws` runs of pieces for each source, of its length.
+    """Remove each source, all of them, and random text: for each source, `draws` runs of pieces of its length.
 
     Near-duplicates (raison.text.duplicates) are removed together: without one of them, the other still says it. Random
     text is a run of pieces of the other sources. One draw serves every source that it has nothing of, and whose length
@@ -91,7 +91,7 @@ def _removed(source: Sourced, draws: RandomRemovals) -> tuple[tuple[tuple[int, .
 
 
 def _random_keeps(owns: Keeps, draws: int, rng: np.random.Generator) -> Keeps:
-    """Runs of pieces, at random places, until every source has so many of its length among the others."""
+    """Runs of pieces, at random places, until `draws` of them serve every source."""
     keeps: list[np.ndarray] = []
     for source in owns:
         others = np.flatnonzero(~source)
@@ -130,7 +130,7 @@ def _light(drop: float, bar: float | None, largest: float) -> SourceLight:
 
 
 def _origin(checks: Sequence[Check], heard: Sequence[np.ndarray], whole: float) -> Origin:
-    """From the lights, and from what removing all sources does: their noise adds up like independent errors."""
+    """From the lights and the effect of removing all sources, with noise that adds up like independent errors."""
     lights = {check.light for check in checks}
     if "used" in lights:
         return "sources"
@@ -148,5 +148,5 @@ def _middle(noise: np.ndarray) -> float:
 
 
 def _spread(noise: np.ndarray) -> float:
-    """A standard deviation that a few draws that met a source in use do not change."""
+    """A robust standard deviation: a few draws that hit a used source do not change it."""
     return 1.4826 * float(np.median(np.abs(noise - np.median(noise))))

@@ -52,7 +52,7 @@ def asked(
         prompt, shift = writer.prompt(filled.text), 0
     else:
         prompt = writer.prompt(Chat(({"role": "user", "content": filled.text},)))
-        # Most templates take the white space around a message away.
+        # Most templates strip the white space around a message.
         shift = prompt.text.find(filled.text.strip()) - (len(filled.text) - len(filled.text.lstrip()))
     places = [_shifted(place, shift) for place in filled.places]
     return SourcedPrompt(question, sourced(prompt, places), chosen.name, chosen.before, chosen.stop)

@@ -51,7 +51,7 @@ class InputOptions:
         return (*self._settled([text if self._spans is None else with_parts(text, self._spans)]), True)
 
     def prompts(self, given: Any) -> tuple[list[Asks], Granularity, bool]:
-        """The same for prompts of a language model."""
+        """The same for a language model's prompts."""
         if self.units in SIDES:
             raise InputError(
                 f"units='{self.units}' applies to texts of several strings, and a prompt is a single string: leave it "
@@ -62,7 +62,7 @@ class InputOptions:
 
     @property
     def _spans(self) -> Any:
-        """What of `units` are spans."""
+        """The spans in `units`."""
         return None if isinstance(self.units, str) and self.units in SIDES else self.units
 
     def _settled(self, texts: list[Q]) -> tuple[list[Q], Granularity]:
@@ -122,8 +122,8 @@ def in_sentences(text: Asks, language: str) -> PartedText:
 def read_texts(given: Any, column: str | None = None, units: Any = None) -> list[Given]:
     """Any sequence of texts (see Texts) as a list; of rows, `column` is read.
 
-    With `units`, one entry of spans for each text, they become parted ones. Raises InputError, with the place of what
-    is no text, counted from 0.
+    With `units`, one entry of spans for each text, they become parted ones. Raises InputError, with the place of an
+    entry that is no text, counted from 0.
     """
     items = list(given.parted if isinstance(given, Dataset) and column is None else _items(given, column))
     texts = [text_of(item, f"texts[{place}]") for place, item in enumerate(items)]
@@ -197,9 +197,9 @@ def with_parts(text: Given, spans: Spans) -> PartedText:
 
 
 def is_one(given: object) -> bool:
-    """Whether this is a text and not several: a string, a parted text, or a tuple of two strings, which is a pair.
+    """Whether this is a single text: a string, a parted text, or a tuple of two strings, which is a pair.
 
-    What is no sequence at all counts as one, which is refused as a text.
+    Anything that is not a sequence counts as one, and is then refused as a text.
     """
     if isinstance(given, tuple):
         return len(given) == 2 and all(isinstance(part, str) for part in given)
@@ -209,7 +209,7 @@ def is_one(given: object) -> bool:
 def unit_of(unit: Granularity | None, texts: Sequence[Asks], units: object = None) -> Granularity:
     """What receives a score: by default the parts of texts that have them, otherwise words.
 
-    Raises InputError for texts some of which have parts and others not, and for `units` beside `unit`.
+    Raises InputError if only some of the texts have parts, and for `units` together with `unit`.
     """
     if unit not in (None, PART) and units is not None:
         raise InputError("units= and unit= exclude each other: leave unit out.")
@@ -232,7 +232,8 @@ def read_names(given: Any) -> list[Any]:
 
 
 def _items(given: Any, column: str | None, rows: bool = False) -> Iterable[Any]:
-    """What a sequence holds, or a column of it. InputError for rows of which no column is named, unless they may be."""
+    """The items of a sequence, or a column of it. InputError for rows without a named column, unless `rows` allows
+    them."""
     if isinstance(given, str | bytes | Set) or not isinstance(given, Iterable | Dataset):
         raise InputError(f"texts are {given!r:.60}, of type {type(given).__name__}: give a list of at least one text.")
     if column is not None:
@@ -253,7 +254,8 @@ def _items(given: Any, column: str | None, rows: bool = False) -> Iterable[Any]:
 
 
 def _is_table(given: Any) -> TypeGuard[Mapping[Any, Any]]:
-    """Whether it has named columns. pandas takes half a second to import; a DataFrame is there only if somebody did."""
+    """Whether it has named columns. pandas takes half a second to import, so a DataFrame is checked only if it is
+    imported."""
     pandas = sys.modules.get("pandas")
     return isinstance(given, Mapping) or (pandas is not None and isinstance(given, pandas.DataFrame))
 
@@ -287,7 +289,7 @@ def _column(given: Any, column: str) -> Iterable[Any]:
 def against(model: LanguageModel, target: object, contrast: Contrast) -> One:
     """The pair (this, not that) that a column's contrast makes of a target; None is the predicted class.
 
-    Digits are a class's number where no class is called so. Raises InputError.
+    Digits are a class's number unless a class has this name. Raises InputError.
     """
     if isinstance(contrast, tuple):
         raise InputError(

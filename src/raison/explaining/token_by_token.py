@@ -58,7 +58,7 @@ def _summed(parts: Sequence[tuple[TokenRows, Tensor]], texts: int, width: int, t
 
 
 def _noted(notes: Sequence[dict[str, object]]) -> dict[str, object]:
-    """What the method has to say of all tokens: gaps add up, the rest is what all of them say."""
+    """The method's notes on all tokens: gaps add up; other notes are kept if all tokens agree."""
     same = {name: value for name, value in notes[0].items() if all(one.get(name) == value for one in notes)}
     if all(GAP in one for one in notes):
         same[GAP] = sum(float(str(one[GAP])) for one in notes)

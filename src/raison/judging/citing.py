@@ -29,11 +29,11 @@ ADAPTIVE = ("coarse_to_fine", "partition_shap", "hierarchical_occlusion")
 
 @dataclass(frozen=True, slots=True)
 class CiteEstimate:
-    """Upper bounds of the cost of citing: prompts shared by several statements or the lights are run once.
+    """Upper bounds of the cost of citing: prompts that statements or lights share are run once.
 
     `passes` are masked prompts with the whole answer after them, of `tokens` tokens at most; `backwards` those with
     gradients. `seconds` includes the time that the model took to write its answer, which is not counted among passes.
-    Of a model behind a server the time is not estimated, and `requests`, their tokens and their cost are.
+    For a model behind a server, `requests`, their tokens and their cost are estimated, but not the time.
     """
 
     sources: int

@@ -104,7 +104,7 @@ def compare(
 
 
 def _of_labels(plan: Plan, given: float | None) -> Plan:
-    """With target="each", the plan for every prediction in a text: texts repeat, which are evaluated once."""
+    """With target="each", the plan for every prediction in a text: repeated texts are evaluated once."""
     threshold = threshold_of(plan.model, plan.settings.target, given)
     if plan.settings.target != EACH:
         return plan
@@ -204,7 +204,7 @@ def noted_header(plan: Plan) -> RunHead:
 
 
 def check_plan(plan: Plan, choosers: Sequence[AnyMetric] = ()) -> tuple[str, ...]:
-    """Refuse whatever is impossible, before hours of work and before a folder is touched.
+    """Refuse what is impossible, before hours of work and before a folder is touched.
 
     Returns what can be done but must be reported with the results.
     """

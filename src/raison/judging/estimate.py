@@ -153,7 +153,7 @@ def speed_of(plan: Plan, encoding: Encoding) -> Speed:
 
 
 def _prices(model: LanguageModel, encoding: Encoding, costs: Sequence[Cost]) -> list[Price]:
-    """What the texts take of a server; nothing for other models."""
+    """The texts' requests to a server and their cost; nothing for other models."""
     if not model.offers(AskedAgain):
         return []
     each = model.ask(AskedAgain).prices(encoding)
@@ -244,7 +244,7 @@ def _judging_cost(plan: Plan, units: tuple[Unit, ...]) -> Cost:
     """The cost of the metrics on one text, without the whole text and the removal of everything."""
     judges = plan.judges
     keeps, shifts = _keeps(judges, units), _shifts(judges, units)
-    # A group's texts are predicted and their hidden states are read anew.
+    # A group's texts are predicted again, and their hidden states read again.
     groups = 2 * sum(isinstance(metric, GroupMetric) for metric in plan.metrics)
     costs = [Cost(2)]
     for row in plan.rows:

@@ -123,7 +123,7 @@ def _given(model: LanguageModel | Writer, explanations: Explained) -> tuple[Lang
 
 
 def _listed(given: Explanation | Iterable[Explanation] | Iterable[Iterable[Explanation]]) -> list[Explanation]:
-    """All explanations one after the other; what is none stays as it is."""
+    """All explanations one after the other; anything else stays as it is."""
     if isinstance(given, Explanation):
         return [given]
     listed: list[Explanation] = []

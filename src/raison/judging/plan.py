@@ -118,7 +118,7 @@ def header_of(plan: Plan, cautions: Sequence[str] | None = None) -> RunHead:
 def texts_together(plan: Plan) -> int:
     """How many texts are explained, evaluated and written together: fewer if they are long, or have many passes.
 
-    At most 16, which fill batches. Of a function, whose cost is not known, 16.
+    At most 16, which fill batches. 16 for a function, whose cost is unknown.
     """
     backbone = backbone_of(plan.model)
     if backbone is None or not plan.texts:
@@ -151,7 +151,7 @@ def _digest_of_texts(plan: Plan) -> str:
 
 
 def _identity(plan: Plan) -> dict[str, str]:
-    """Of the model; of texts, marks and labels; of the rest, by the names that errors use."""
+    """Digests of the model, of texts with marks and labels, and of the rest, by the names that errors use."""
     target = plan.settings.target
     labels = target if isinstance(target, list) else None
     rows = [[row.label, label_of(row.method), row.seeds, row.chooser and label_of(row.chooser)] for row in plan.rows]

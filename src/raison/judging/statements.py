@@ -51,7 +51,7 @@ class RereadAnswer:
 def statements_of(writer: Writer, given: object) -> tuple[Statements, list[Explanation]]:
     """A model of the explained answers, and the explanations as those of its statements.
 
-    Of citations each statement is one, and the units are the sources; of an output it is the whole. Raises InputError.
+    Citations have one for each statement, whose units are the sources; an output is one as a whole. Raises InputError.
     """
     listed = [given] if isinstance(given, Citations | GenerationExplanation) else _listed(given)
     answers = [
@@ -112,7 +112,7 @@ def _of_output(writer: Writer, e: GenerationExplanation) -> RereadAnswer:
         what = "earlier output tokens are units" if e.earlier else "every token is contrasted with another one"
         raise InputError(f"only outputs after a prompt can be evaluated, and here {what}: explain without that.")
     prompts = writer.prompts_again(e.prompt)
-    # Of a chat only what its messages say are units, which the rendered text does not show.
+    # In a chat only the contents of messages are units, and the rendered text does not show where these are.
     candidates = [
         (Sourced(prompt, (), (), (), ()), e.unit)
         if prompt.sealed is None and e.unit != PART
@@ -128,7 +128,7 @@ def _of_output(writer: Writer, e: GenerationExplanation) -> RereadAnswer:
 
 
 def _statement(answered: WrittenAnswer, span: Span, log_probability: float) -> dict[str, Any]:
-    """What an explanation of a statement says of it."""
+    """What an explanation says about its statement."""
     share = math.exp(min(0.0, log_probability))
     return {
         "text": answered.texts,

@@ -36,7 +36,7 @@ def folder_of(out: str | Path, form: shards.Format) -> Folder:
 
 
 def until(hours: float | None) -> float | None:
-    """The clock time after which nothing more is started. Raises InputError."""
+    """The clock time after which nothing new is started. Raises InputError."""
     if hours is not None and hours <= 0:
         raise InputError(f"budget_hours is {hours}: give a number above 0.")
     return None if hours is None else time.time() + 3600 * hours

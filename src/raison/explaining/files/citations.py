@@ -51,7 +51,7 @@ class CitationRows(RowExplainer[Writer]):
         self._telling(question)
 
     def try_one(self, model: Writer, row: Row) -> None:
-        """Without lights: they cost the most, and no setting of theirs can be invalid."""
+        """Without lights: they cost the most, and none of their settings can be invalid."""
         replace(self, draws=0)._cited(model, row)
 
     def records(self, model: Writer, items: Sequence[Item]) -> list[FlatRecord]:

@@ -15,8 +15,8 @@ from raison.runs.files.flat_records import Explains, FlatRecord
 from raison.runs.files.folder import Rejected
 
 OF_A_ROW = (InputError, NonFiniteError, AnswerError, UnfitRequestError)
-"""Errors that are about a row, not about the model or the method. A server may give one text an answer that means
-nothing, such as other tokens at the seam; that it is down, or that a limit is reached, concerns all rows."""
+"""Errors that are about a row, not about the model or the method. A server may give one text a meaningless
+answer, such as other tokens at the seam; a server that is down, or a limit that is reached, concerns all rows."""
 
 M = TypeVar("M", bound=LanguageModel | Writer)
 
@@ -59,7 +59,7 @@ class RowResults:
 def explain_rows(model: M, items: Sequence[Item], how: RowExplainer[M]) -> RowResults:
     """Explain rows together, or one by one if that fails, so that one bad row does not block the others.
 
-    Raises RaisonError for what is no row's fault.
+    Raises RaisonError for errors that are not about a row.
     """
     readable, rejected = [], []
     for item in items:
@@ -87,7 +87,7 @@ def row_of(item: Item) -> Row:
 
 
 def _against(model: M, item: Item, how: RowExplainer[M]) -> str:
-    """Why a row cannot be explained, as far as it can be told beforehand."""
+    """Why a row cannot be explained, as far as this is known beforehand."""
     if isinstance(item.entry, BrokenLine):
         return item.entry.reason
     try:

@@ -148,7 +148,7 @@ def cite_file(
 
 
 def _check(model: LanguageModel, method: Method, target: TargetSpec, writing: Writing, chat: bool) -> None:
-    """Raise RaisonError for what cannot be asked of a model that predicts."""
+    """Raise RaisonError for arguments that a model that predicts cannot take."""
     check_model(model)
     check(model, method)
     check_unwritten(writing, chat)
@@ -157,7 +157,7 @@ def _check(model: LanguageModel, method: Method, target: TargetSpec, writing: Wr
 
 
 def _input(data: str | Path | Sequence[str | Path], reading: Reading, model: LanguageModel | Writer) -> Input:
-    """What is read for a model. Raises InputError for recorded outputs of one that predicts."""
+    """The input to read for a model. Raises InputError for recorded outputs if the model predicts."""
     if isinstance(model, Writer):
         return Input(_sources(data), reading, together=WRITTEN)
     if reading.output_column is not None:

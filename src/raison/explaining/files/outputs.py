@@ -52,7 +52,7 @@ class OutputRows(RowExplainer[Writer]):
         return [record_of_output(item, self._explained(model, row_of(item))) for item in items]
 
     def _contrast(self, row: Row) -> Contrast:
-        """That of the row, or of all. Raises InputError where there are both."""
+        """The row's contrast, or the one for all rows. Raises InputError if there are both."""
         if row.contrast is None:
             return self.writing.contrast
         if self.writing.contrast is not None:
@@ -60,7 +60,8 @@ class OutputRows(RowExplainer[Writer]):
         return list(row.contrast) if isinstance(row.contrast, tuple) else row.contrast
 
     def _output(self, row: Row) -> str | None:
-        """That of the row, or of all; None where the model writes it. Raises InputError where there are both."""
+        """The row's output, or the one for all rows; None if the model writes it. Raises InputError if there are
+        both."""
         if row.output is None:
             return self.writing.output
         if self.writing.output is not None:

@@ -99,7 +99,7 @@ class FileWork(Generic[M]):
         }
 
     def _jobs(self, model: M) -> list[Job]:
-        """A job for each shard, in the order of the rows, and one for what they come to."""
+        """A job for each shard, in the order of the rows, and one for the summary."""
         desk = _ProcessState(model, Cursor(self.survey))
         jobs = [
             Job(
@@ -137,7 +137,7 @@ class FileWork(Generic[M]):
         self._complete(number, store)
 
     def _is_done(self, number: int) -> bool:
-        """Whether a shard has its receipt, and the parts that it was made of are gone."""
+        """Whether a shard has its receipt, and its parts have been deleted."""
         return self.shards.receipt(number).exists() and not self.shards.work(number).exists()
 
     def _complete(self, number: int, store: RecordStore) -> None:
@@ -188,14 +188,14 @@ class _ShardCounts:
 
 
 def _places(store: RecordStore) -> dict[int, int]:
-    """Where the parts are that were written whole, by their first rows."""
+    """The places of completely written parts, by their first rows."""
     parts = ((line, line.parsed()) for line in store.lines())
     return {record["part"]: line.place for line, record in parts if record is not None}
 
 
 @dataclass
 class _ProcessState(Generic[M]):
-    """What a process works with, and what its rows have taken."""
+    """The model that a process uses, and the cost of its rows so far."""
 
     model: M
     cursor: Cursor
