@@ -7,7 +7,7 @@ from typing import ClassVar
 class Capability(ABC):
     """An object that an adapter may offer, and that a method asks for by its abstract class.
 
-    A subclass in core/capabilities says what can be asked of it. An adapter offers an implementation of that subclass.
+    A subclass in core/capabilities declares what it can do. An adapter offers an implementation of that subclass.
     """
 
     name: ClassVar[str]

@@ -55,9 +55,9 @@ class Need(StrEnum):
 class Rewording:
     """Another wording of a text. It counts only if the explained class's probability moves by at most `tolerance`.
 
-    Of a model of one number, if the number moves by at most this share of how far the whole text moves it; of a
-    statement that a language model wrote, its log-probability. The `text` of a statement is the text itself, and `edit`
-    names an edit that the model makes of it (OtherWordings).
+    For a model of one number, the number may move by at most this share of how far the whole text moves it; the same
+    holds for the log-probability of a statement that a language model wrote. The `text` of a statement is the text
+    itself, and `edit` names an edit that the model makes of it (OtherWordings).
     """
 
     text: Given
@@ -84,8 +84,8 @@ class Evidence(Protocol):
     def probabilities(self, keeps: KeepRows, removal: str) -> Float[np.ndarray, " masks"]:
         """Probability of the explained class under each keep.
 
-        Of a model of one number it is that number, and of a statement that a language model wrote its log-probability:
-        a statement's probability is too small for differences to say anything.
+        For a model of one number it is that number, and for a statement that a language model wrote, its
+        log-probability: differences of its tiny probability would say nothing.
 
         `removal` is one of the model's, or IN_PLACE. Whatever `Metric.keeps` announced has been computed in one go
         with all other texts and metrics; anything else is computed on the spot.
@@ -106,7 +106,7 @@ class Evidence(Protocol):
     def reworded(self, rewording: Rewording) -> Reworded | None:
         """Scores of the same method with the same seed for another wording of the text.
 
-        None where it does not count: the probability moves too far, or the model reads the very same tokens. Computed
+        None if it does not count: the probability moves too far, or the model reads exactly the same tokens. Computed
         in one go for all texts where `Metric.rewordings` announced it.
         """
 

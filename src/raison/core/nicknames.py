@@ -1,4 +1,4 @@
-"""Common names of methods and metrics elsewhere, and their names here: for suggestions only."""
+"""Other common names of methods and metrics, with their names here: for suggestions only."""
 
 from collections.abc import Mapping
 

@@ -108,7 +108,7 @@ def _parse(spec: str, kind: str) -> tuple[str, dict[str, Any]]:
     try:
         call = ast.parse(spec.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        # Not only what is no Python: halves of characters, and brackets without end.
+        # Also for lone surrogates and for brackets that nest too deeply.
         raise InputError(advice) from None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
         raise InputError(advice)

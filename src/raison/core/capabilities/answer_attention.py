@@ -21,7 +21,6 @@ class AnswerAttention(Capability):
     def answer_attention(self, encoding: Encoding) -> list[Float[Tensor, "layers heads _tokens"]]:
         """For each text, the mean attention of the rows that predict the statement's tokens to each token.
 
-        Where a text's next token is what it predicts, that is its last row. In double precision on the CPU; later
-        tokens of the answer get none. Each different answer takes one pass, and memory for a few rows of each layer's
-        attention.
+        If the prediction is a text's next token, this is its last row. In double precision on the CPU; later tokens of
+        the answer get none. Each different answer takes one pass, and memory for a few rows of each layer's attention.
         """

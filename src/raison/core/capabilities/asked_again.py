@@ -21,7 +21,7 @@ class Price:
     cost: float
 
     def times(self, count: int) -> "Price":
-        """Of so many evaluations."""
+        """The price of `count` evaluations."""
         return Price(self.requests * count, self.tokens * count, self.cost * count)
 
 

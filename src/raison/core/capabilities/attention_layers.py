@@ -19,7 +19,8 @@ from raison.core.inputs.encoding import Encoding
 class Positions:
     """Where states are: one position per token, or, in an encoder-decoder, the encoder's and then the decoder's.
 
-    Of texts that are read apart, those of the first read and then of the next ones, each as wide as the widest.
+    If a text is read in several passes, its positions are those of the first read, then of the next ones, each as wide
+    as the widest.
     """
 
     present: Bool[Tensor, "batch positions"]
@@ -40,7 +41,7 @@ class Positions:
         """A token's score is the sum over its positions."""
         width = int(self.tokens.max()) + 1
         summed = scores.new_zeros(len(scores), width + 1)
-        # What belongs to no token goes into the last column.
+        # Positions of no token go into the last column.
         return summed.scatter_add(1, self.tokens.to(scores.device) % (width + 1), scores)[:, :width]
 
 
@@ -58,7 +59,7 @@ class Block:
     reads: int = 1
 
     def placed(self, part: Float[Tensor, "batch *heads query key"], width: int) -> Tensor:
-        """What was made of the probabilities, as a part of a matrix over all positions; elsewhere zero."""
+        """A matrix made from the probabilities, in its place in a matrix over all positions that is zero elsewhere."""
         rows, columns = part.shape[-2:]
         whole = []
         for number, read in enumerate(part.chunk(self.reads)):

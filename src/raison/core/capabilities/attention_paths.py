@@ -20,5 +20,5 @@ class ReplaceableAttention(Capability):
     def attention_sites(self, encoding: Encoding, layers: Callable[[int], Sequence[int]]) -> list[AttentionSite]:
         """Where the attention to one text can be replaced, in the given layers; see AttentionSite.
 
-        `layers` says which of so many layers, counted from 0. Costs one forward pass.
+        `layers` is called with the number of layers and returns those to use, counted from 0. Costs one forward pass.
         """

@@ -23,8 +23,10 @@ class Anatomy(Capability):
 
     @abstractmethod
     def weights(self, layer: int) -> LayerWeights:
-        """The weights of a layer, counted from 0, made anew each time where the model holds them in another form."""
+        """The weights of a layer, counted from 0; converted again in each call if the model stores them in another
+        form."""
 
     @abstractmethod
     def head(self) -> HeadWeights:
-        """The part after the last layer. Raises UnsupportedError if the logits are no such chain."""
+        """The part after the last layer. Raises UnsupportedError if the logits are not computed by such a chain of
+        stages."""

@@ -18,5 +18,5 @@ class ReducedPrecision(Capability):
     def reduced(self) -> LanguageModel:
         """The same model with 16-bit weights, for `masked_logits`; itself if it already has these.
 
-        Raises UnsupportedError where its weights cannot be converted.
+        Raises UnsupportedError if its weights cannot be converted.
         """

@@ -28,6 +28,6 @@ class BackwardRules(Capability):
 
         Returns it per text (own tokens only, at least single precision, on the CPU), and the target's value at the
         embeddings; under `Difference` also at its starts. One forward and one backward pass per text; under
-        `Difference` one more forward pass. Under `Difference`, the target's value is a difference of two runs; under
-        `Relevance`, the target's own gradient is the ordinary one.
+        `Difference` one more forward pass, and the target's value is a difference of two runs; under `Relevance`, the
+        target's own gradient is the ordinary one.
         """

@@ -15,8 +15,8 @@ from raison.core.targets.target import Target
 class TokenRows:
     """The tokens of some predictions as predictions of their own, a row of `encoding` for each token.
 
-    `owners` are the numbers of the rows whose tokens they are. Rows have the units, and their tokens the places, that
-    these rows have. The log-probability of a prediction is the sum of those of its tokens.
+    `owners` are the numbers of the rows that the tokens belong to. Each token's row has the units of its owner, and its
+    tokens keep their places. The log-probability of a prediction is the sum of those of its tokens.
     """
 
     model: LanguageModel
@@ -26,7 +26,7 @@ class TokenRows:
 
 
 class TokenPredictions(Capability):
-    """Gives each prediction as those of its tokens, for methods that look inside a model, which reads one at a time."""
+    """Splits each prediction into single-token predictions, for methods that look inside a model."""
 
     name: ClassVar[str] = "token_predictions"
     absence: ClassVar[str] = "does not compose its predictions of single tokens"
@@ -34,7 +34,7 @@ class TokenPredictions(Capability):
     @property
     @abstractmethod
     def reader(self) -> LanguageModel:
-        """A model of single tokens, whose capabilities hold for all of them."""
+        """A model that predicts single tokens, with the capabilities that methods need."""
 
     @abstractmethod
     def token_rows(self, encoding: Encoding) -> Sequence[TokenRows]:

@@ -39,8 +39,9 @@ class Encoding:
     `unit_ids` maps each token to its unit in `units`; -1 marks what is never scored and never removed (special tokens,
     a prompt, padding, what lies outside the parts that the caller named). `truncated` holds, per text, the number of
     tokens that were cut off. Where the model answers with a part of the text, `spans` are the first and the last token
-    of the answer that is explained, and `answerable` are the tokens that may hold one where not all of them have units.
-    Where it predicts at places of the text, `spans` are the tokens where the explained prediction is read (`reading`).
+    of the answer that is explained, and `answerable` are the tokens where answers may be, if not all of these have
+    units. Where it predicts at places of the text, `spans` are the tokens where the explained prediction is read
+    (`reading`).
     """
 
     texts: tuple[Text, ...]
@@ -88,7 +89,7 @@ class Encoding:
         of_units = torch.zeros(len(self), max(self.unit_counts, default=0) + 1, dtype=torch.bool)
         for row, units in enumerate(self.units):
             of_units[row, : len(units)] = torch.tensor([unit.segment == 1 for unit in units], dtype=torch.bool)
-        # The last column answers for tokens of no unit (index -1).
+        # The last column is for tokens of no unit (index -1).
         return of_units.gather(1, self.unit_ids % of_units.shape[1])
 
     def unknown(self, token: int | None) -> list[Unknown]:

@@ -41,7 +41,7 @@ class AttentionSite(ABC):
     rows: Float[Tensor, " query"]
     """How much the prediction is made from each row's position, summing to 1; see ReadableAttention.prediction_rows.
 
-    A row of no share is replaced like the others, for what it does in higher layers, but nothing is read from it.
+    A row without a share is replaced like the others, for its effect in higher layers, but nothing is read from it.
     """
     input_rows: Float[Tensor, " query"]
     """1 for rows of tokens that belong to a unit, 0 for those of special tokens and of a prompt."""
@@ -53,8 +53,8 @@ class AttentionSite(ABC):
 
     @abstractmethod
     def slopes(self, path: AttentionPath, count: int, target: Target) -> Iterator[AttentionSlopes]:
-        """Values and gradients at the points 0 ... count - 1 of a path, a bounded number of them at a time.
+        """Values and gradients at the points 0 ... count - 1 of a path, in batches of bounded size.
 
-        `target` is that of the one text. Costs one forward and one backward pass per point, of the layers from this
-        one to the top. What is put in is taken as it is: rows need not sum to 1, nor entries be positive.
+        `target` is that of the one text. Costs one forward and one backward pass per point, of the layers from this one
+        to the top. The attention is used as given: rows need not sum to 1, and entries may be negative.
         """

@@ -24,7 +24,7 @@ class Among:
 
     @classmethod
     def of(cls, value: float, values: Sequence[float]) -> "Among":
-        """Of one of at least two values."""
+        """The rank of one of at least two values."""
         return cls(1 + sum(other > value for other in values), len(values), mean(values), stdev(values))
 
     @classmethod

@@ -47,7 +47,7 @@ class Check:
     """A statement and a source: the drop of the statement's log-probability when the source is removed, and a light.
 
     `alike` are the ids of the source's near-duplicates, which are removed together with it. The source counts as used
-    where the drop exceeds `bar`: what removing random text of the same length does. None where the other sources do not
+    if the drop exceeds `bar`, the effect of removing random text of the same length; None if the other sources do not
     have as much text.
     """
 
@@ -214,7 +214,7 @@ class Citations(ViewedResult):
 
 
 def _read_again(record: Fields, sources: int) -> dict[str, Any]:
-    """What the model is asked again by, where it was recorded."""
+    """The fields by which the model can be asked again, if they were recorded."""
     values: dict[str, Any] = {}
     if record.data.get("answer_ids"):
         values["answer_ids"] = tuple(_count(record, "answer_ids", one) for one in record.items("answer_ids", None))
@@ -276,7 +276,7 @@ def _tables(record: Fields, statements: int, sources: int, sentences: int) -> di
 
 
 def _rows(record: Fields, name: str, count: int) -> list[Fields]:
-    """The rows of a table, each a field "row" of its own; only scores and sentences have to be there."""
+    """The rows of a table, each as a field "row"; only scores and sentences are required."""
     rows = record.items(name, None if name in ("checks", "intervals", "supported") else count)
     if rows and len(rows) != count:
         record.refuse(name, f"a list of {count} rows, or empty")

@@ -203,7 +203,7 @@ def _strings(record: Fields) -> tuple[str, str] | tuple[str, str, str]:
 
 
 def _check_outputs(data: Mapping[str, Any]) -> None:
-    """DataError unless `outputs` is one that exists, with a probability of each class or none of a number."""
+    """DataError unless `outputs` is a known kind, with a probability for each class, or none for a number."""
     outputs, classes = data.get("outputs", "classes"), len(data["classes"])
     if outputs not in get_args(Outputs):
         raise DataError(f"not an explanation: outputs is {outputs!r:.40}; it must be one of {get_args(Outputs)}.")
@@ -215,7 +215,8 @@ def _check_outputs(data: Mapping[str, Any]) -> None:
 
 
 def _check_target(record: Fields) -> None:
-    """DataError unless the value is known, and the target one of the classes, where these are all that is explained."""
+    """DataError unless the explained quantity is known and the target is one of the classes, if only classes are
+    explained."""
     record.choice("of", get_args(Of))
     data = record.data
     if data.get("outputs", "classes") not in ("classes", "labels") or data.get("answer") or data.get("place"):
@@ -234,7 +235,7 @@ def check_sign(signed: object, scores: Iterable[float]) -> None:
 
 
 def _plain(record: Fields) -> dict[str, float]:
-    """The fields that are numbers with a fraction, once all fields that hold one value are known to be right."""
+    """The fields that are floats, after checking all fields with a single value."""
     for name in ("unit", "of", "removal"):
         record.string(name, NAME)
     for name in ("method", "model", "target"):

@@ -29,7 +29,7 @@ class OutputToken:
 
     `value_full` and `value_empty` are the target's value after the whole prompt and with every unit removed; `against`
     is the token that it is contrasted with. `evaluations` and `gradients` count the forward and backward passes of
-    single sequences that the method asked for on behalf of this token, `notes` what it had to say.
+    single sequences that the method asked for on behalf of this token, and `notes` are its notes.
     """
 
     text: str

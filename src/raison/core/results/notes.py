@@ -26,7 +26,7 @@ _LISTED = ("trained_for", "caution")
 
 
 def check_notes(data: Mapping[str, Any], what: str, units: int) -> None:
-    """DataError for the `notes` of `what`, an explanation of so many units, that are invalid."""
+    """DataError if the `notes` of `what`, an explanation of `units` units, are invalid."""
     Fields(data, what).mapping("notes")
     notes = Fields(data["notes"], f"{what}: the notes")
     if any(len(name) > NAME for name in notes.data):
@@ -59,7 +59,7 @@ def check_notes(data: Mapping[str, Any], what: str, units: int) -> None:
 
 
 def _check_values(notes: Fields) -> None:
-    """Of the maps that were chosen from, null where a value was not defined."""
+    """Checks the values of the candidate maps, null where a value was undefined."""
     if "candidate_values" in notes.data:
         values = [value for value in notes.items("candidate_values") if value is not None]
         Fields({"candidate_values": values}, notes.what).numbers("candidate_values", None)

@@ -11,7 +11,7 @@ from raison.core.errors import DataError
 from raison.core.inputs.unit import Unit
 
 NAME = 200
-"""Characters that a name may have: of a unit, a method, a quantity, a version."""
+"""Maximum length in characters of the name of a unit, a method, a quantity or a version."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 

@@ -25,9 +25,9 @@ _TABLES = "a list of tables, each under its own [[...]]"
 class TableReading:
     """How a field's table is read.
 
-    The entries of a `flat` record stand in the table around it. A mapping that takes the `rest` has every entry that no
-    other field has, one that takes the `whole` every entry, and a field that is the table's `key` its name among
-    several. `without` has the fields that are not to be given, with what is said of them.
+    The entries of a `flat` record are in the table around it. A mapping that takes the `rest` has every entry that no
+    other field has; one that takes the `whole` has every entry. A field that is the table's `key` has the table's name
+    among several. `without` maps the fields that must not be given to the message about each.
     """
 
     flat: bool = False
@@ -130,7 +130,7 @@ class _TableReader:
         return _emptied(kind, values)
 
     def entry(self, one: Field, how: TableReading, value: object, where: str, values: dict[str, object]) -> None:
-        """Put the value of a field, which is there, among the record's values."""
+        """Read the value of a field that is present, and add it to the record's values."""
         name, inner = one.name, _record_in(one.hint)
         blank = not self.written and (value is None or (isinstance(value, str) and not value.strip()))
         if (inner is None or value is None) and not blank and one.fits(value):

@@ -18,7 +18,7 @@ class ExplainedAnswer:
     """The explained answer, and the model's probabilities of its first and last token.
 
     The answer's probability is the product of the two. `predicted` is the answer that the model itself gives, which
-    is another one where the caller asked about a part of the context of his own choice.
+    differs if the caller asked about another part of the context.
     """
 
     start: int

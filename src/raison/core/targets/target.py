@@ -99,8 +99,8 @@ def resolve_target(
 ) -> Target:
     """The target of every text from the user's specification; `logits` are those of the unperturbed texts.
 
-    A margin without a second class is taken against the strongest other class of the unperturbed text, which
-    then stays fixed. A model of one number has nothing but this number to name.
+    A margin without a second class is taken against the strongest other class of the unperturbed text, which then stays
+    fixed. For a model of one number, the only target is this number.
     """
     scale = check_of(of, classes, multi_label)
     if isinstance(spec, tuple):
