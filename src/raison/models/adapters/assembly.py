@@ -1,4 +1,4 @@
-"""What a classifier is made of."""
+"""The parts of a classifier."""
 
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase

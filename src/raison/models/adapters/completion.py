@@ -29,7 +29,7 @@ Zhao et al. 2021 use "N/A", "[MASK]" and the empty string; texts cannot be empty
 
 @dataclass(frozen=True, slots=True)
 class PromptUse:
-    """How a language model classifies: by which prompt, what of it is explained, and whether it is calibrated."""
+    """How a language model classifies: its prompt, what is explained, and whether it is calibrated."""
 
     prompt: Prompt
     explained: Explained
@@ -61,7 +61,7 @@ def _prior(adapter: Classifier) -> torch.Tensor:
 
 
 def _check_output(adapter: Classifier) -> None:
-    """The output matrix alone gives the model's own logits: some families scale or cap them afterwards."""
+    """Check that the output matrix alone gives the model's own logits: some families scale or cap them afterwards."""
     core = adapter.core
     ids = adapter.encode(["fine"], "token").input_ids.to(adapter.device)
     with torch.no_grad(), adapter.quiet():

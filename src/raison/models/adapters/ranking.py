@@ -14,7 +14,7 @@ WANTED = "a query and two documents"
 def ranking(use: TaskSetup, pad_id: int) -> TaskSetup:
     """How a model of one number is used for texts (query, document, other document).
 
-    A model that reads a pair at a time reads the query with each document; an embedding model reads all three apart.
+    A model of pairs reads the query with each document; an embedding model reads all three separately.
     """
     inner: Encoder = use.encoder
     reads: tuple[Read, ...] = ((0, 1), (0, 2))

@@ -37,15 +37,15 @@ def mean_rows(
 ) -> Float[Tensor, "groups layers heads tokens"]:
     """Each head's attention to each token, averaged over the rows of each group; rows of a group follow each other.
 
-    One pass: the tokens before the first row are read without the tap, and then a few rows at a time behind their keys
-    and values, so that no attention but that of these rows is held.
+    One pass: the tokens before the first row are read without the tap, then a few rows at a time with their stored keys
+    and values, so that only the attention of these rows is held.
     """
     base: PreTrainedModel = model.base_model  # type: ignore[assignment]
     table = torch.tensor(ids, device=base.device)
     first, last = min(rows.start for rows in groups), max(rows.stop for rows in groups)
     means: Tensor | None = None
     with torch.no_grad(), evaluating(model):
-        # Before the first row of a prompt of one token stands nothing.
+        # A prompt of one token has nothing before its first row.
         cache = compute_prefix(base, table[:first]).cache(1) if first else DynamicCache()
         for start in range(first, last, TOGETHER):
             places = range(start, min(start + TOGETHER, last))
@@ -62,7 +62,7 @@ def mean_rows(
 def _rows(
     base: PreTrainedModel, table: Int[Tensor, " tokens"], places: range, cache: DynamicCache
 ) -> Float[Tensor, "layers heads query key"]:
-    """The attention of the tokens at these places, whose keys and values go into the cache."""
+    """The attention of the tokens at these places; their keys and values go into the cache."""
     position = torch.tensor([[*places]], device=base.device)
     with tap(base) as record:
         base(

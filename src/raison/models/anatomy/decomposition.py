@@ -1,8 +1,8 @@
 """A transformers model taken apart: what its layers computed for a text, and the matrices they computed it with.
 
-Where the parts are is said by the model's family. Nothing is patched: hooks and the attention tap record one pass and
+The model's family gives the places of the parts. Nothing is patched: hooks and the attention tap record one pass and
 are undone, and matrices are read from plain modules, or found by calling modules that wrap one (adapters, quantised
-weights). Whether layers made of these parts give what the model's own layers gave is compared once, on the first text.
+weights). The first text is used to compare layers rebuilt from these parts with the model's own.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,7 +41,7 @@ _WAY_OUT = "Use a method that needs no decomposition, such as attention_rollout 
 
 
 def can_take_apart(core: PreTrainedModel) -> bool:
-    """Whether the model's family says where the parts are, and its layers can be found."""
+    """Whether the model's family gives the places of the parts, and its layers can be found."""
     try:
         return family_of(core).parts is not None and len(layer_stack(core)) > 0
     except UnsupportedError:
@@ -123,7 +123,7 @@ class ModelAnatomy(Anatomy):
         )
 
     def _compare(self, trace: Trace, logits: Float[Tensor, " classes"]) -> None:
-        """Raises UnsupportedError where the parts are not all that the model's layers are made of."""
+        """Raises UnsupportedError if the parts do not account for all that the model's layers compute."""
         tolerance = _HALF_TOLERANCE if self._outlet.like.dtype.itemsize < 4 else _TOLERANCE
         wrong = []
         for number in range(self.layers):
@@ -139,7 +139,7 @@ class ModelAnatomy(Anatomy):
 
 
 class _Outlet:
-    """What follows the last layer."""
+    """The part after the last layer."""
 
     def __init__(self, core: PreTrainedModel, parts: Parts, readout: Readout | None, head: Head) -> None:
         self.parts = parts
@@ -152,7 +152,7 @@ class _Outlet:
     @property
     def like(self) -> Tensor:
         """A tensor with the model's device and dtype."""
-        # A quantised matrix may be whole numbers.
+        # A quantised matrix may have whole numbers.
         return next(p for p in self._core.parameters() if p.is_floating_point())
 
     def weights(self) -> HeadWeights:
@@ -235,7 +235,7 @@ def _value(layer: nn.Module, piece: ProjectionName, whole: Affine, heads: int) -
 
 def _piece(module: nn.Module, piece: ProjectionName, inputs: int, like: Tensor) -> Affine:
     """A module's matrix and bias, in at least single precision; `inputs` is how many numbers it takes."""
-    # A weight of a class of its own (packed in eight bits) may do nothing but be multiplied with.
+    # A weight of a special class (packed in eight bits) may support nothing but multiplication.
     packed = type(module._parameters.get("weight")) is not nn.Parameter
     if type(module) is nn.Linear and not packed:
         weight: Tensor = module.weight
@@ -252,7 +252,7 @@ def _piece(module: nn.Module, piece: ProjectionName, inputs: int, like: Tensor) 
 
 
 def _probed(function: Callable[[Tensor], Tensor], inputs: int, like: Tensor) -> Affine:
-    """The matrix and the bias of an affine function, from what it says of the unit vectors and of zero."""
+    """The matrix and the bias of an affine function, from its values at the unit vectors and at zero."""
     dtype = torch.promote_types(like.dtype, torch.float32)
     eye = torch.eye(inputs, dtype=like.dtype, device=like.device)
     bias = function(eye.new_zeros(1, inputs)).to(dtype)
@@ -266,7 +266,7 @@ def _affine_of_readout(readout: Readout, inputs: int, like: Tensor) -> Affine:
 
 
 def _head_size(core: PreTrainedModel, value: Affine, heads: int) -> int:
-    """Features of one head: a setting where it is not the hidden size divided by the heads."""
+    """Features of one head: from the config if they are not the hidden size divided by the number of heads."""
     config = core.config.to_dict()
     size: int = config.get("head_dim") or config.get("d_kv") or core.config.hidden_size // heads
     if len(value.weight) % size:
@@ -279,7 +279,7 @@ def _head_size(core: PreTrainedModel, value: Affine, heads: int) -> int:
 
 
 def _repeated(value: Affine, heads: int, features: int) -> Affine:
-    """The values of every head of the queries, where several share one head of keys and values."""
+    """The values for every query head, if several of these share one head of keys and values."""
     value_heads = len(value.weight) // features
     if value_heads == heads:
         return value
@@ -294,7 +294,7 @@ def _is_norm(module: nn.Module) -> bool:
 
 
 def _norm(module: nn.Module, like: Tensor) -> Norm | None:
-    """A layer norm or an RMS norm; None where there is none. Raises UnsupportedError for other modules."""
+    """A layer norm or an RMS norm; None if there is none. Raises UnsupportedError for other modules."""
     if isinstance(module, nn.Identity):
         return None
     if not _is_norm(module):
@@ -305,7 +305,7 @@ def _norm(module: nn.Module, like: Tensor) -> Norm | None:
     bias = None if parameter is None else parameter.detach().to(dtype)
     if isinstance(module, nn.LayerNorm):
         return Norm(gain, bias, module.eps, centred=True)
-    # A layer norm that is written out (DeBERTa) has a bias, and an RMS norm has none.
+    # A custom layer norm (DeBERTa) has a bias, and an RMS norm has none.
     return Norm(gain, bias, vars(module)["variance_epsilon"], centred=bias is not None)
 
 

@@ -1,4 +1,4 @@
-"""Attention and layers of texts that are read apart, such as the two whose similarity is explained."""
+"""Attention and layers of texts that are read separately, such as the two whose similarity is explained."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,7 +29,7 @@ class SeveralReads(AttentionLayers):
 
     def positions(self, encoding: Encoding) -> Positions:
         apart = self._reads.apart(self._passes.batch_of(encoding))
-        # Which rows predict is the same in every read.
+        # The rows that predict are the same in every read.
         rows = [self._attention.prediction_rows(apart.encoding(encoding, number)) for number in range(apart.count)]
         return Positions(apart.present, apart.tokens, torch.cat(rows, 1) / apart.count)
 

@@ -1,4 +1,4 @@
-"""Attention as matrices between positions: of one stack, or of an encoder and a decoder that reads it."""
+"""Attention as matrices between positions, in one stack or in an encoder and a decoder that reads it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,9 +31,9 @@ class OneStack(AttentionLayers):
 
 
 class TwoStacks(AttentionLayers):
-    """An encoder's positions, and behind them its decoder's.
+    """An encoder's positions, followed by its decoder's.
 
-    A classifier's decoder reads the text again, behind a start token: a token has two positions, one of each stack. A
+    A classifier's decoder reads the text again, after a start token: a token has two positions, one in each stack. A
     writer's rows already hold what each stack reads.
     """
 
@@ -59,7 +59,7 @@ class TwoStacks(AttentionLayers):
 
 
 def _blocks(encoder: Tap, decoder: Tap) -> list[Block]:
-    """The encoder's layers, and of each of the decoder's its own attention before that to the encoder."""
+    """The encoder's layers, and for each of the decoder's first its own attention, then that to the encoder."""
     blocks = [Block(encoder.probabilities[layer]) for layer in sorted(encoder.probabilities)]
     border = blocks[0].probabilities.shape[-1]
     for number in sorted(decoder.probabilities):

@@ -20,7 +20,7 @@ class TappedAttention(ReadableAttention):
     """Attention through the tap."""
 
     def __init__(self, passes: ForwardPasses, pooling: Pooling | None) -> None:
-        """`pooling` is None where it has to be found, from gradients, when it is first asked for."""
+        """`pooling` is None if it has to be found from gradients, when it is first needed."""
         self._passes = passes
         self._pooling = pooling
 
@@ -34,11 +34,11 @@ class TappedAttention(ReadableAttention):
             rows = torch.nn.functional.one_hot(encoding.spans, encoding.input_ids.shape[1]).float()
             return rows.mean(1) if encoding.reading is None else (rows * encoding.reading.weights[..., None]).sum(1)
         if self._pooling is None:
-            # Also where the caller wants no gradients of its own.
+            # Even inside a caller's no_grad or inference mode.
             with torch.inference_mode(False), torch.enable_grad():
                 self._pooling = find_pooling(self._passes.network.core, encoding.select([0]), self._grown_logits)
         return prediction_rows(self._pooling, encoding)
 
     def _grown_logits(self, encoding: Encoding) -> Logits:
-        """Logits with a graph behind them even where every parameter is frozen."""
+        """Logits with a graph, even if every parameter is frozen."""
         return self._passes.logits(encoding, self._passes.network.embed(encoding).requires_grad_())

@@ -30,7 +30,7 @@ STATE = "values.safetensors"
 class AmortizedCard:
     """The card of an attribution model that predicts Shapley values; see explainers.Card for what identifies a model.
 
-    `of` is the quantity whose Shapley values it learned, with absent units replaced by `removal`, each value being of
+    `of` is the quantity whose Shapley values it learned, with absent units replaced by `removal`; each value belongs to
     one `unit`. `scale` is the number that its output is multiplied by.
     """
 
@@ -131,7 +131,7 @@ def find(model: LanguageModel, checkpoint: str | None) -> Amortized:
     folder = explainers.usual_folder(model.name, KIND) if checkpoint is None else Path(checkpoint)
     card = read_card(folder, model.name)
     state = folder / STATE
-    # A missing or broken file is refused when it is read.
+    # Reading refuses a missing or broken file.
     written = state.stat().st_mtime_ns if state.exists() else 0
     key = (folder, written, explainers.version_of(model))
     known = _KNOWN.setdefault(model, {})

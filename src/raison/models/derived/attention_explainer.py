@@ -81,10 +81,10 @@ class HeadShape:
 
 @dataclass(frozen=True, slots=True)
 class Multiples:
-    """Coefficients as multiples of their start, rounded: what a training changed, whatever it started from.
+    """Coefficients as multiples of their initial values, rounded: what a training changed.
 
     `heads` has a list of heads for each layer, `layers` a number for each, and `features` the mean over a head's
-    features of queries and keys. The last two are empty where nothing weighs them.
+    features of queries and keys. The last two are empty if they have no coefficients.
     """
 
     heads: list[list[float]]
@@ -97,11 +97,11 @@ class InterpretableAttention(nn.Module):
 
     omega_Q and omega_K start at 1; the paper gives no starting values. With sparsemax, lambda and eta also start at 1:
     about a third of a sentence's tokens are then above zero, and a token at zero gets no gradient. A softmax from there
-    would be uniform to three digits, and its gradients would be lost beside those of the task. With softmax, lambda
-    therefore starts at the number of features, which brings the products of two distributions to about 1, and eta at
-    LAYER_START, which does the same for shares of a sentence's tokens. Both are held as start x weight with weights
-    that start at 1, so that one learning rate suits all coefficients. Coefficients that are not selected keep their
-    start.
+    would be uniform to three digits, and its gradients would be negligible compared with those of the task. With
+    softmax, lambda therefore starts at the number of features, which brings the products of two distributions to about
+    1, and eta at LAYER_START, which does the same for shares of a sentence's tokens. Both are stored as start x weight
+    with weights that start at 1, so that one learning rate suits all coefficients. Coefficients that are not selected
+    keep their start.
     """
 
     steps = ("query", "key")

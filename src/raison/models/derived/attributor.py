@@ -37,8 +37,8 @@ class Attributor(nn.Module):
     d -> d -> 1 network with tanh and sigmoid.
 
     `rank` None trains the whole backbone, a number adds low-rank matrices to its linear layers and freezes the rest.
-    `substitute` is a learned embedding for masked tokens, of the explained model's size, where one is asked for.
-    `stacks` says whether the tuned parameters of many texts can be stacked, so that each row has its own.
+    `substitute` is a learned embedding for masked tokens, of the explained model's size, if requested. `stacks` says
+    whether the tuned parameters of many texts can be stacked, so that each row has its own.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Attributor(nn.Module):
         return self.encoder.encode(texts, "token", truncate=True)
 
     def forward(self, encoding: Encoding, wanted: Float[Tensor, "batch classes"]) -> Float[Tensor, "batch tokens"]:
-        """The first of `values`, squeezed between 0 and 1. One pass per text."""
+        """The first of `values`, mapped to between 0 and 1 by a sigmoid. One pass per text."""
         return self.values(encoding, wanted)[..., 0].sigmoid()
 
     def values(
@@ -136,7 +136,7 @@ class Attributor(nn.Module):
             last = encoding.type_ids.gather(1, lengths[:, None] - 1)[:, 0]
             inputs["token_type_ids"] = self._with_place(encoding.type_ids, last, lengths).to(ids.device)
         if self._offset:
-            # Such a model counts positions by the ids that are not padding.
+            # Such a model counts positions over the ids that are not padding.
             positions = torch.arange(self._offset, self._offset + ids.shape[1], device=ids.device)
             inputs["position_ids"] = positions.expand(ids.shape)
         return inputs

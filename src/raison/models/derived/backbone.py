@@ -1,4 +1,4 @@
-"""The transformer inside a model, and how the same model is made over a twin of it."""
+"""The transformer inside a model, and how to make the same model over a twin of it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -28,7 +28,7 @@ class Backbone:
 
 
 def backbone_of(model: LanguageModel) -> Backbone | None:
-    """The transformer inside a model; None where nothing but answers are known."""
+    """The transformer inside a model; None if only answers are known."""
     if isinstance(model, Classifier):
         return Backbone(model.model, model.core, partial(_classifier, model))
     if isinstance(model, Statements) and isinstance(model.writer, Generator):
@@ -37,7 +37,7 @@ def backbone_of(model: LanguageModel) -> Backbone | None:
 
 
 def _classifier(adapter: Classifier, tree: nn.Module, twins: dict[int, nn.Module]) -> Classifier:
-    """The original encodes the texts. A calibrated prompt keeps its prior, as the head keeps its weights."""
+    """Texts are encoded by the original. A calibrated prompt keeps its prior, as the head keeps its weights."""
     readout = adapter.readout
     if isinstance(readout, WordReadout | HeadReadout):
         twin_readout = replace(readout, head=twins[id(readout.head)])
@@ -48,6 +48,6 @@ def _classifier(adapter: Classifier, tree: nn.Module, twins: dict[int, nn.Module
 
 
 def _statements(writer: Generator, statements: Statements, tree: nn.Module, _twins: dict[int, nn.Module]) -> Statements:
-    """The same answers, whatever the twin would say itself."""
+    """The same answers, whatever the twin itself would write."""
     twin = Generator(tree, writer.tokenizer, writer.name)
     return Statements(twin, [*statements.answers.values()])

@@ -1,4 +1,5 @@
-"""Cards of what was trained for a model: one file of JSON in its folder, which says what lies there and for whom."""
+"""Cards of what was trained for a model: a JSON file in its folder that describes the content and the model it is
+for."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -22,7 +23,7 @@ SCHEMA = 1
 
 
 def write_card(folder: Path, card: "DataclassInstance") -> None:
-    """Save a card. Written last, it marks what is finished."""
+    """Save a card. It is written last and marks a finished folder."""
     content = {"schema": SCHEMA, **asdict(card)}
     disk.write_whole(folder / FILE, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
@@ -30,7 +31,7 @@ def write_card(folder: Path, card: "DataclassInstance") -> None:
 def read_card(folder: Path, build: Callable[[dict[str, Any]], C], lacking: str, trained: str = "the explainer") -> C:
     """The card in a folder, which `build` makes from its content.
 
-    Raises LoadError with `lacking` where there is no card, or for a broken one with the advice to train again.
+    Raises LoadError with `lacking` if there is no card, or with the advice to train again if it is broken.
     """
     path = folder / FILE
     try:

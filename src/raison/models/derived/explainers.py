@@ -42,7 +42,7 @@ TOLERANCE = 0.05
 
 @runtime_checkable
 class OfModel(Protocol):
-    """What every card says of the model that its explainer was trained for."""
+    """The fields of every card about the model that its explainer was trained for."""
 
     @property
     def model(self) -> str: ...
@@ -111,7 +111,7 @@ def files_of(model: str, checkpoint: str | None, kind: str) -> tuple[Path, ...]:
 
 
 def check_whole_texts(model: LanguageModel, what: str) -> None:
-    """Raise UnsupportedError for a model with predictions at places of a text, of which each has another map."""
+    """Raise UnsupportedError for a model with predictions at places of a text, because each has its own map."""
     if model.choosing is not None:
         raise UnsupportedError(
             f"{what} cannot be used on {model.name}",

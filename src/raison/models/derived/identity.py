@@ -57,14 +57,15 @@ def identity_of(model: LanguageModel) -> dict[str, str]:
     calibration. A function is identified by its name, its classes, and its answers to fixed texts, to two digits; by
     the first two alone where these answers differ between equal calls. Not noticed is a function that was changed and
     gives the same answers to these texts. A model behind a server is identified by the server, its name there, and the
-    prompt. Any other model that is no transformers model is identified by its class, its labels, and its outputs on two
+    prompt. Any other model outside transformers is identified by its class, its labels, and its outputs on two
     sentences, to two decimals.
     """
     if isinstance(model, BlackBox):
         return _of_function(model)
     if model.offers(AskedAgain):
         return {CONFIGURATION: digest_of([type(model).__qualname__, model.classes, model.ask(AskedAgain).identity])}
-    # What is written depends on nothing but the weights and the tokenizer; which token is read is no fact of the model.
+    # The written text depends only on the weights and the tokenizer; the token that is read is not part of the model's
+    # identity.
     reading = model.reader if isinstance(model, Statements) else text_classifier(model)
     if not isinstance(reading, Classifier):
         shares = [[round(share, 2) for share in row] for row in explainers.said_by(model)]
@@ -73,7 +74,7 @@ def identity_of(model: LanguageModel) -> dict[str, str]:
     config: list[Any] = [_plain(reading.core.config), model.classes]
     readout = reading.readout
     if isinstance(readout, WordReadout):
-        # The prompt around a text, what of it is explained, the label words, and whether they are calibrated.
+        # The prompt around a text, what is explained, the label words, and whether they are calibrated.
         read = model.encode(["fine"], "token")
         config += [read.input_ids.tolist(), read.unit_ids.tolist(), readout.label_ids, readout.prior is not None]
     if reading.use.join is not None:
@@ -116,7 +117,7 @@ def files_identity(model: LanguageModel, used: Iterable[Method | GroupMetric | M
 
 
 def _content(path: Path) -> object:
-    """A file's content; of a card, only the keys that affect scores."""
+    """A file's content; for a card, only the keys that affect scores."""
     if path.suffix != ".json":
         return hashlib.sha256(path.read_bytes()).hexdigest()
     held = json.loads(path.read_text(encoding="utf-8"))
@@ -146,7 +147,7 @@ def _of_tensors(tensors: Iterable[tuple[str, Any]]) -> str:
 
 
 def _unpacked(entries: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Tensor]]:
-    """The tensors of a state; layers that torch quantised keep theirs in tuples, beside their settings."""
+    """The tensors of a state; layers that torch quantised keep theirs in tuples, together with their settings."""
     for name, value in entries:
         if isinstance(value, tuple | list):
             yield from _unpacked((f"{name}.{number}", part) for number, part in enumerate(value))
@@ -168,7 +169,7 @@ def _sampled(value: Tensor) -> bytes:
     """The sum of all bits, which no order changes, and some values as they are."""
     plain = value.to(torch.int8) if value.dtype == torch.bool else value
     bits = plain.contiguous().view(_BITS[plain.element_size()]).reshape(-1)
-    # An odd step no longer than a row meets every row, and all columns where their number is even.
+    # An odd step no longer than a row reaches every row, and all columns if their number is even.
     longest = value.shape[-1] if value.ndim else 1
     step = min(bits.numel() // SAMPLES, longest - 1) | 1 if longest > 2 else 1
     wide = bits if bits.numel() * bits.element_size() % 8 else _aligned(bits).view(torch.int64)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 def rowwise(
     features: Float[Tensor, "batch tokens _features"], weight: Float[Tensor, "*rows _out _features"]
 ) -> Float[Tensor, "batch tokens _out"]:
-    """features times a matrix, or row b of the batch times matrix b where there is one per row."""
+    """features times a matrix, or row b of the batch times matrix b if there is one per row."""
     return features @ weight.mT
 
 

@@ -21,7 +21,7 @@ _KNOWN: WeakKeyDictionary[LanguageModel, dict[str, FillIn]] = WeakKeyDictionary(
 def filler_of(model: LanguageModel, name: str) -> FillIn:
     """The masked language model `name`, checked against the model's tokenizer. Raises LoadError or InputError.
 
-    Raises UnsupportedError if the model is no classifier with a tokenizer of its own.
+    Raises UnsupportedError unless the model is a classifier with its own tokenizer.
     """
     reading = text_classifier(model)
     if reading is None:
@@ -45,7 +45,7 @@ def filled_logits(
 ) -> list[Float[Tensor, "_masks classes"]]:
     """Class logits in float64 of each text under each of its keeps, absent units replaced by `fills`.
 
-    One forward pass per keep: each is a text of its own, from which nothing is removed.
+    One forward pass per keep: each is a separate text, from which nothing is removed.
     """
     rows = [text for text, text_keeps in enumerate(keeps) for _ in text_keeps]
     counts = [len(text_keeps) for text_keeps in keeps]

@@ -25,7 +25,7 @@ STORED_BYTES = 512 << 20
 
 
 class RandomisedModels:
-    """Adapters over one model with some of its blocks randomised, one draw of values for each block.
+    """Adapters over one model with some of its blocks randomised; each block has one draw of values.
 
     Blocks are numbered from the last: 1 is the last, `count` the first. Embeddings, final norm, head and prompt are
     kept. A block's values depend only on `seed` and its place, not on which other blocks are randomised. Memory: a copy

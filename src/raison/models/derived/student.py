@@ -1,7 +1,7 @@
 """A student: a small model that learns to copy another model, with explanations as hints while it learns.
 
-The hint is given as in SMaT (Fernandes et al. 2022): the student has an attention explanation of its own, which is
-drawn towards the explanation it is shown. When it is asked later, it sees texts alone.
+The hint is given as in SMaT (Fernandes et al. 2022): the student has its own attention explanation, which is trained
+towards the explanation it is shown. When it is tested, it sees only texts.
 """
 
 import json
@@ -201,7 +201,7 @@ def _readable(student: Classifier, lessons: Sequence[Lesson]) -> tuple[Sequence[
 
 
 def answers_alike(student: Classifier, lessons: Sequence[Lesson]) -> list[bool]:
-    """Whether the student gives the answer of each lesson: its first and its last token. It sees only the texts.
+    """Whether the student predicts the first and the last token of each lesson's answer. It sees only the texts.
 
     It cannot give an answer outside the part of the context that it reads.
     """

@@ -30,7 +30,8 @@ class ProjectionName:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The places of a layer's parts, by dotted names inside it; those of what follows the layers, inside the model."""
+    """The places of a layer's parts, by dotted names inside the layer; parts that follow the layers are named inside
+    the model."""
 
     attention_norm: str
     value: ProjectionName
@@ -70,7 +71,7 @@ class Family:
     tokens_first: bool = False
     """Whether the first axis of its embeddings is the tokens, before the texts."""
     turned_inside: bool = False
-    """Whether its linear layers get tensors whose first axis is not the texts but tokens or distances."""
+    """Whether its linear layers get tensors whose first axis is tokens or distances instead of texts."""
     hidden_attention: str | None = None
     """Why its attention cannot be read, if known: a clause about "its attention"."""
 

@@ -21,7 +21,7 @@ FAMILY = Family(model_types=("albert",), pools="first", parts=PARTS)
 
 
 def configure(config: PreTrainedConfig) -> Family:
-    """Layers are dealt out evenly to the groups, as AlbertTransformer does."""
+    """Layers are divided evenly among the groups, as in AlbertTransformer."""
     inner, share = config.inner_group_num, config.num_hidden_layers / config.num_hidden_groups
     groups = [int(layer / share) for layer in range(config.num_hidden_layers)]
     order = tuple(group * inner + place for group in groups for place in range(inner))

@@ -1,8 +1,8 @@
 """BigBird: absolute positions; the head reads the first token ([CLS]).
 
 Texts up to a length (704 tokens as released) have full attention, and longer ones block-sparse attention. The latter
-fills texts up to whole blocks and gives the last block a place of its own, so that padding changes what a text is told.
-Here such models have full attention, for texts up to that length.
+pads texts to whole blocks and treats the last block differently, so padding changes the output. Here such models have
+full attention, for texts up to that length.
 """
 
 from dataclasses import replace
@@ -16,7 +16,7 @@ FAMILY = Family(model_types=("big_bird",), pools="first", parts=PARTS)
 
 
 def configure(config: PreTrainedConfig) -> Family:
-    """The head has the layers' own activation. The length is that of BigBirdModel.forward."""
+    """The head has the same activation as the layers. The length is that of BigBirdModel.forward."""
     parts = replace(PARTS, head=("classifier.dense", config.hidden_act, "classifier.out_proj"))
     sparse = config.attention_type == "block_sparse"
     longest = (5 + 2 * config.num_random_blocks) * config.block_size

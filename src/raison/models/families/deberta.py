@@ -21,7 +21,7 @@ FAMILY = Family(model_types=("deberta",), pools="first", turned_inside=True, par
 
 
 def configure(config: PreTrainedConfig) -> Family:
-    """The pooler's function is a setting. Talking heads mix what the heads found."""
+    """The pooler's function is a setting. Talking heads mix the heads' attention."""
     talking = config.to_dict().get("talking_head", False)
     head = ("pooler.dense", config.pooler_hidden_act, "classifier")
     return replace(FAMILY, parts=None if talking else replace(PARTS, head=head))

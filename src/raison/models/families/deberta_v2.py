@@ -20,7 +20,7 @@ FAMILY = Family(model_types=("deberta-v2",), pools="first", turned_inside=True, 
 
 
 def configure(config: PreTrainedConfig) -> Family:
-    """The pooler's function is a setting. With a convolution after the first layer, layers are no chain."""
+    """The pooler's function is a setting. With a convolution after the first layer, the layers do not form a chain."""
     convolved = config.to_dict().get("conv_kernel_size", 0) > 0
     head = ("pooler.dense", config.pooler_hidden_act, "classifier")
     return replace(FAMILY, parts=None if convolved else replace(PARTS, head=head))

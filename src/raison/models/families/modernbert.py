@@ -12,7 +12,7 @@ PARTS = Parts(
     value=ProjectionName("attn.Wqkv", 2, 3),
     output=ProjectionName("attn.Wo"),
     mlp_norm="mlp_norm",
-    # One matrix makes what is activated and what that is multiplied with.
+    # One matrix makes both the activated part and the gate that it is multiplied with.
     inner=ProjectionName("mlp.Wi", 1, 2),
     outer=ProjectionName("mlp.Wo"),
     activation="mlp.act",

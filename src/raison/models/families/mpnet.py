@@ -12,5 +12,5 @@ PARTS = Parts(
     activation="intermediate.intermediate_act_fn",
     head=("classifier.dense", "tanh", "classifier.out_proj"),
 )
-# It takes 1 for the padding's row of the position table, whatever its config says.
+# Row 1 of the position table is for padding, whatever the config says.
 FAMILY = Family(model_types=("mpnet",), pools="first", position_offset=2, parts=PARTS)

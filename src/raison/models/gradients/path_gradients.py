@@ -48,14 +48,14 @@ class RowGradients(PathGradients):
         lengths = encoding.lengths
         sums: list[Tensor | None] = [None] * len(encoding)
         values = torch.zeros(len(encoding), len(positions), dtype=torch.float64)
-        # Rows with as many targets go back together, so that none takes a backward pass for nothing.
+        # Rows with equally many targets share backward passes, so that none is wasted.
         for count, together in alike(encoding, partial(_digest, encoding, path, positions)).items():
             jobs = [(texts, point) for texts in together for point in range(len(positions))]
 
             def run(rows: list[int], jobs: list[_Job] = jobs) -> tuple[Tensor, Tensor]:
                 return self._gradients(encoding, [jobs[row] for row in rows], path, positions, target)
 
-            # A gradient for each target is held.
+            # The gradients of all targets are held in memory.
             sizes = [count * lengths[texts[0]] for texts, _ in jobs]
             for rows, (scalars, gradients) in run_grouped(self._budget, sizes, run):
                 for row, own_scalars, own_gradients in zip(rows, scalars, gradients, strict=True):
@@ -70,7 +70,7 @@ class RowGradients(PathGradients):
     def _gradients(
         self, encoding: Encoding, jobs: "list[_Job]", path: Path, positions: Points, target: Target
     ) -> tuple[Float[Tensor, "rows targets"], Float[Tensor, "rows targets tokens hidden"]]:
-        """One forward pass of the rows, and one backward pass for each of their targets, of which all have as many."""
+        """One forward pass of the rows, and one backward pass for each of their targets; all rows have equally many."""
         texts: Int[Tensor, "rows targets"] = torch.as_tensor([job_target for job_target, _ in jobs])
         firsts = texts[:, 0]
         lengths = encoding.attention_mask[firsts].sum(1)
@@ -87,7 +87,7 @@ class RowGradients(PathGradients):
         batch = read_at(TokenBatch(ids, types, lengths, encoding.prefix_length), encoding, texts)
         with torch.enable_grad():
             logits = self._forward(batch, embeds)
-            # One for each target already where they are read at places of their own.
+            # There is already one for each target if predictions are read at places of the text.
             every = logits if batch.reads is not None else logits.repeat_interleave(texts.shape[1], 0)
             scalars = target.rows(texts.flatten()).scalar(every).reshape(texts.shape)
             gradients = torch.stack(back(scalars, embeds), 1)
@@ -95,7 +95,7 @@ class RowGradients(PathGradients):
 
 
 def _digest(encoding: Encoding, path: Path, positions: Points, text: int) -> bytes:
-    """A digest of a path's embeddings at all points, of which few are held at a time."""
+    """A digest of a path's embeddings at all points, few of which are held at a time."""
     digest, length = blake2b(digest_size=16), encoding.lengths[text]
     for some in groups([length] * len(positions), DIGESTED):
         digest.update(raw(path(text, positions[some])[:, :length]))

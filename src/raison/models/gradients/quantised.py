@@ -10,18 +10,18 @@ _WRONG = 0.1
 
 
 def without_gradient(model: nn.Module) -> str | None:
-    """Why gradients of the model would be wrong: a kind of linear layer has none. None if all have one.
+    """Why gradients of the model would be wrong: a kind of linear layer has none. None if all layers have one.
 
-    torch's own linear layer over plain weights is not tried. Of every other kind (dynamic int8 layers, weights stored
-    as integers) one layer is tried: its gradient at one input has to predict the change to another. Costs two rows
-    through one layer per kind, and no pass of the model.
+    torch's own linear layer over plain weights is not tested. One layer of every other kind (dynamic int8 layers,
+    weights stored as integers) is tested: its gradient at one input has to predict the change to another. Costs two
+    rows through one layer per kind, and no pass of the model.
     """
     tried: dict[tuple[type, type], bool] = {}
     for module in model.modules():
         weight = module._parameters.get("weight")
         if not _is_linear(module) or (type(module) is nn.Linear and type(weight) is nn.Parameter):
             continue
-        # What wraps a layer (adapters) is as differentiable as that layer.
+        # A wrapper of a layer (an adapter) is as differentiable as that layer.
         if any(_is_linear(child) for child in module.children()):
             continue
         kind = type(module), type(weight)
@@ -34,25 +34,24 @@ def without_gradient(model: nn.Module) -> str | None:
 
 
 def _is_linear(module: nn.Module) -> bool:
-    """Any library's linear layer says how wide its input is."""
+    """Every library's linear layers have their input width as an attribute."""
     return isinstance(getattr(module, "in_features", None), int)
 
 
 @torch.inference_mode(False)
 @torch.enable_grad()
 def _follows(module: nn.Module, weight: Tensor | None) -> bool:
-    """Whether the gradient at one input, towards another, is the change between the two."""
+    """Whether the gradient at one input, towards another, predicts the change between the two."""
     dtype = weight.dtype if weight is not None and weight.is_floating_point() else torch.float32
     device = next((tensor.device for tensor in (*module.parameters(), *module.buffers())), "cpu")
     places = torch.arange(1, getattr(module, "in_features") + 1, dtype=torch.float64)  # noqa: B009
     rows = torch.stack([places.cos(), (1.7 * places).sin()]).to(device, dtype).requires_grad_()
     copied = _evaluated(module, rows.detach())
     try:
-        # Past the hooks: this is no pass of the model.
+        # Without the hooks, because this is no pass of the model.
         outputs = (module if copied is None else copied).forward(rows)
     except (RuntimeError, TypeError, ValueError):
-        # Where it could not be evaluated either, it wants to be called in another way, and is left to the checks of
-        # `raison doctor`.
+        # If it could not be evaluated either, it has another call signature: `raison doctor` checks it.
         return copied is None
     change = (outputs[1] - outputs[0]).detach().double()
     try:
@@ -66,9 +65,9 @@ def _follows(module: nn.Module, weight: Tensor | None) -> bool:
 
 @torch.no_grad()
 def _evaluated(module: nn.Module, rows: Tensor) -> nn.Module | None:
-    """A copy after its first evaluation; None where it allows none.
+    """A copy after its first evaluation; None if it cannot be copied or evaluated.
 
-    A layer of bitsandbytes packs its four bits anew when a processor first evaluates it, and has no gradient from then
+    A 4-bit layer of bitsandbytes packs its weights again when a CPU first evaluates it, and has no gradient from then
     on.
     """
     try:

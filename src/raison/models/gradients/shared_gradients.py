@@ -20,7 +20,7 @@ READS = 256
 
 
 class SharedGradients(PathGradients):
-    """Gradients of a language model that writes, shared among texts that are beginnings of one another.
+    """Gradients of a generative language model, shared among texts that are beginnings of one another.
 
     A decoder computes the states of a sequence's beginning on its way through the whole sequence, so one forward pass
     of the longest text serves all. Other texts are rows of their own.
@@ -66,7 +66,7 @@ class SharedGradients(PathGradients):
         return [total for total in sums if total is not None], values
 
     def _portions(self, points: int, width: int, reads: int) -> Iterator[list[int]]:
-        """Points that go together: few enough for the budget of tokens, and of predictions over the vocabulary."""
+        """Points in portions that fit the budget of tokens and of predictions over the vocabulary."""
         size = max(1, min(self._passes.budget.tokens // width, READS // reads))
         for start in range(0, points, size):
             yield list(range(start, min(start + size, points)))
@@ -88,9 +88,10 @@ class SharedGradients(PathGradients):
     def _backwards(
         self, hidden: Tensor, embeds: Tensor, slopes: Float[Tensor, "points reads hidden"], ends: Int[Tensor, " reads"]
     ) -> list[Float[Tensor, "points tokens hidden"]]:
-        """From the slope at each end back to the embeddings: together where that is small, one by one elsewhere.
+        """Backward passes from the slope at each end to the embeddings: together if they are small, otherwise one by
+        one.
 
-        A small pass waits for the weights, so that several at once cost little more than one.
+        A small pass mostly loads weights, so several at once cost little more than one.
         """
 
         def starts(reads: Sequence[int]) -> Tensor:
@@ -107,7 +108,7 @@ class SharedGradients(PathGradients):
             except torch.OutOfMemoryError:
                 raise
             except RuntimeError:
-                # Some operations of adapters and quantised weights know no batches of gradients.
+                # Some operations of adapters and quantised weights do not support batches of gradients.
                 self._batches = False
         return [
             torch.autograd.grad(hidden, embeds, starts([read])[0], retain_graph=read < every[-1])[0] for read in every

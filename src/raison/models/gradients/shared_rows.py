@@ -1,4 +1,4 @@
-"""Rows of equal tokens and embeddings, as several targets of a text make them: one forward pass serves them all."""
+"""Rows with equal tokens and embeddings, as for several targets of a text, share one forward pass."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -14,10 +14,10 @@ from raison.models.passes.batching import TokenBatch, placed
 
 
 def alike(encoding: Encoding, digest: Callable[[int], bytes]) -> dict[int, list[tuple[int, ...]]]:
-    """The texts, those together whose tokens are equal and whose digests are, by how many are together.
+    """Groups of texts with equal tokens and equal digests, by the size of the groups.
 
-    A text's digest is of everything else that its states are computed from, and is asked for where its tokens occur
-    twice only.
+    A text's digest covers everything else that its states are computed from. It is computed only for tokens that occur
+    at least twice.
     """
     groups: dict[tuple[tuple[int, ...], bytes], list[int]] = {}
     if encoding.spans is not None and encoding.reading is None:
@@ -40,7 +40,7 @@ def raw(values: Tensor) -> memoryview:
 
 
 def read_at(batch: TokenBatch, encoding: Encoding, texts: Int[Tensor, "rows targets"]) -> TokenBatch:
-    """The batch with where the predictions of each row's texts are read."""
+    """The batch with the places where the predictions of each row's texts are read."""
     rows, targets = texts.shape
     if encoding.reading is None or targets == 1:
         return placed(batch, encoding, texts[:, 0])

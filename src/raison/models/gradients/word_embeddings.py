@@ -15,7 +15,7 @@ from raison.models.passes.removal import Removals
 
 
 class TableEmbeddings(WordEmbeddings):
-    """Embeddings in place of those that a network's embedding table gives."""
+    """Given embeddings in place of those from a network's embedding table."""
 
     def __init__(self, passes: ForwardPasses, removals: Removals, gradients: PathGradients) -> None:
         self._passes = passes
@@ -41,7 +41,7 @@ class TableEmbeddings(WordEmbeddings):
     def shifted(self, shift: Shift) -> Iterator[None]:
         """An encoder-decoder reads the text with two tables of equal rows: both move. Contexts add up when nested.
 
-        Embeddings that are given to `logits` are taken as they are: `embed` has moved them already.
+        Embeddings that are given to `logits` are used unchanged, because `embed` has already moved them.
         """
         packed = self._network.packed
         stored = contextlib.nullcontext() if packed is None else packed.uncached()

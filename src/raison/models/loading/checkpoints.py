@@ -124,7 +124,7 @@ def _config(name: str) -> PreTrainedConfig:
         if os.path.isdir(name):
             raise LoadError(f"the folder '{name}' holds no model: {reason}") from None
         known = ", ".join(zoo.names())
-        # If the Hub gave no answer, the message already says so.
+        # If the Hub did not answer, the message already says so.
         hub = str(error).partition("': ")[2].rstrip(".") if "the Hub (" in str(error) else f"the Hub answered: {reason}"
         raise LoadError(f"no model '{name:.80}': not a demo model ({known}), not a folder, and {hub:.300}") from None
 

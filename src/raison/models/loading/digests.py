@@ -36,7 +36,7 @@ def record(folder: Path) -> None:
 
 
 def changed(folder: Path, pinned: Mapping[str, str]) -> str:
-    """What is wrong with the folder's files, in words; "" if all match the record.
+    """A description of files that do not match the record; "" if all match.
 
     `pinned` has the sha256 that files must have whatever was recorded. A file with an unchanged identity is not read
     again, so a second check is cheap. A folder without a record, copied there by hand, gets one now. Whoever can write

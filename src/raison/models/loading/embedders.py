@@ -1,4 +1,4 @@
-"""Embedding models: sentence-transformers' folders, its models in hand, and models without a head."""
+"""Embedding models: folders and objects of sentence-transformers, and models without a head."""
 
 import json
 import os
@@ -74,7 +74,7 @@ def is_embedder(folder: Path) -> bool:
 def read_embedder(
     folder: Path, placing: dict[str, object]
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, Compared]:
-    """The model, the tokenizer and the vectors of a folder. Raises LoadError for what raison does not know."""
+    """The model, the tokenizer and the vectors of a folder. Raises LoadError for what raison does not support."""
     entries = _read(folder / MODULES)
     first, *others = entries
     if _kind(first) != "Transformer":
@@ -92,14 +92,14 @@ def read_embedder(
 
 
 def read_headless(source: str | Path, placing: dict[str, object]) -> PreTrainedModel:
-    """A model without a head, of an encoder-decoder the encoder. Raises LoadError."""
+    """A model without a head; for an encoder-decoder, its encoder. Raises LoadError."""
     only = type(read_config(source)) in MODEL_FOR_TEXT_ENCODING_MAPPING
     kind = AutoModelForTextEncoding if only else AutoModel
     return read_whole(kind, source, **placing)
 
 
 def vectors_of(modules: Sequence[Module]) -> TextVectors:
-    """What follows the transformer. Raises LoadError for a module or a setting that raison does not know."""
+    """The steps after the transformer. Raises LoadError for a module or a setting that raison does not support."""
     pooling, *others = modules
     if pooling.kind != "Pooling":
         raise LoadError(f"the second module is a {pooling.kind}, and raison supports only Pooling there.")

@@ -1,4 +1,4 @@
-"""From the address of a server to a model: connect, find out what it can do, tokenize the label words as it does."""
+"""From a server's address to a model: connect, find out what the server can do, tokenize the label words as it does."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -79,7 +79,7 @@ class _Frame:
 
 
 def _labels(prompt: Prompt, powers: Powers) -> list[LabelTokens]:
-    """The label words, with their tokens behind the prompt where the server tells tokens."""
+    """The label words, with their tokens after the prompt if the server returns tokens."""
     words: list[tuple[str, str]] = list(prompt.labels.items())
     if powers.tokens is None:
         return [LabelTokens(name, word, None) for name, word in words]
@@ -91,7 +91,7 @@ def _labels(prompt: Prompt, powers: Powers) -> list[LabelTokens]:
 
 
 def _alone(name: str, word: str, pieces: Pieces) -> LabelTokens:
-    """A label word at the beginning of an answer, whose first token comes back and is checked."""
+    """A label word at the beginning of an answer; its first token is requested and checked."""
     return LabelTokens(name, word, pieces.ids if len(pieces.ids) == 1 else None)
 
 
@@ -106,7 +106,7 @@ def _label(prompt: Prompt, name: str, word: str, ids: Ids, tokens: ServerTokeniz
 
 
 def _count(prompt: Prompt, word: str, tokens: ServerTokenizer) -> int:
-    """Of how many tokens a label word consists behind the prompt."""
+    """The number of tokens of a label word after the prompt."""
     before = prompt.render(None).around("...")
     return len(run_in_background(tokens.of(before + word)).ids) - len(run_in_background(tokens.of(before)).ids)
 
@@ -119,7 +119,7 @@ def _speller(tokens: ServerTokenizer) -> Speller:
 
 
 def check_labels(reader: LabelReader, prompt: Prompt) -> None:
-    """LoadError for label words that the server's answers cannot distinguish. Asks for one text."""
+    """LoadError for label words that the server's answers cannot distinguish. Takes one text."""
     if reader.tier == "top-k" and any(label.ids is not None and len(label.ids) > 1 for label in reader.labels):
         raise LoadError(
             f"label words of the prompt '{prompt.name}' have several tokens, and {reader.server.address.base} gives "

@@ -1,4 +1,4 @@
-"""From a demo name, a Hub id, a folder or a model in hand to the adapter that fits."""
+"""From a demo name, a Hub id, a folder or a model object to the adapter that fits."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -187,7 +187,7 @@ def as_classifier(model: LanguageModel | Writer) -> LanguageModel:
 
 
 def _compared(similarity: Measure | None, pooling: Pooled | None) -> Compared | None:
-    """What is explained of a model without a head; None where the caller names nothing. Raises InputError."""
+    """What is explained of a model without a head; None if the caller names nothing. Raises InputError."""
     if similarity is None:
         if pooling is not None:
             raise InputError("pooling= needs similarity=: also give similarity='cosine'.")
@@ -293,7 +293,7 @@ def _check_here(agreed: Agreement, served: str | Served | None) -> None:
 
 
 def _check_own(tokenizer: Tokenizer | None) -> None:
-    """InputError for a tokenizer beside a name."""
+    """InputError for a tokenizer together with a name."""
     if tokenizer is not None:
         raise InputError(
             "a model loaded by name has its own tokenizer: leave tokenizer out, or give the loaded model, load(model, "

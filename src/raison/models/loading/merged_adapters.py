@@ -20,7 +20,7 @@ _KNOWN: WeakKeyDictionary[nn.Module, _AdapterFiles] = WeakKeyDictionary()
 
 
 def remember(model: nn.Module, folders: tuple[Path, ...]) -> None:
-    """Record that the model was just built from the safetensors in these folders, the base's first."""
+    """Record that the model was built from the safetensors in these folders, the base's first."""
     files = tuple(path for folder in folders for path in sorted(folder.glob("*.safetensors")))
     _KNOWN[model] = _AdapterFiles(files, _samples(model))
 

@@ -39,7 +39,7 @@ class Size:
 
 
 def scratch_tokenizer(architecture: str, texts: Sequence[Text], size: Size) -> PreTrainedTokenizerFast:
-    """A tokenizer of the architecture's own kind, with at most `size.vocabulary` tokens; the same texts give the same.
+    """A tokenizer of the architecture's own kind, with at most `size.vocabulary` tokens; the same for the same texts.
 
     WordPiece in lower case for "bert", bytes (BPE) for "roberta" and "gpt2", Unigram for "t5_encoder". All have a mask
     token, so that a removed word is replaced in the same way in each. Costs a pass over the texts.

@@ -1,4 +1,4 @@
-"""Models of sentence-transformers in hand."""
+"""Model objects of sentence-transformers."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,7 +22,7 @@ from raison.models.passes.outputs.vectors import CLASSES
 
 
 def from_sentence_transformers(model: object, agreed: Agreement, adapt: Adapt) -> LanguageModel:
-    """A cross-encoder as a classifier of pairs, or a number for each; of an embedding model, the similarity of pairs.
+    """A cross-encoder as a classifier or scorer of pairs; an embedding model as the similarity of pairs.
 
     Raises LoadError for other models.
     """
@@ -46,7 +46,7 @@ def _cross_encoder(model: CrossEncoder, agreed: Agreement, adapt: Adapt) -> Lang
         raise LoadError("this CrossEncoder has no transformers model: give a function of pairs, model.predict.")
     adapted = checked(lambda: adapt(inner, model.tokenizer), model.predict, PAIR_PROBES)
     if isinstance(adapted, str):
-        # The number goes through a function of the object's own at the end: a sigmoid, unless it says otherwise.
+        # The number finally goes through the object's activation function, a sigmoid by default.
         last = type(model.activation_fn).__name__
         adapted = checked(lambda: _through(adapt(inner, model.tokenizer), last), model.predict, PAIR_PROBES)
     if isinstance(adapted, LanguageModel):
@@ -72,7 +72,7 @@ def _through(model: LanguageModel | Generator, activation: str) -> LanguageModel
 
 
 def _embedder(model: SentenceTransformer, agreed: Agreement) -> LanguageModel:
-    """By its transformers model where that gives the same similarities, elsewhere as a function of pairs."""
+    """The adapter of its transformers model if that gives the same similarities, otherwise a function of pairs."""
     modules: list[Any] = list(model.children())
     inner, tokenizer = getattr(modules[0], "auto_model", None), model.tokenizer
     own_name = inner.config.name_or_path if isinstance(inner, PreTrainedModel) else None

@@ -79,7 +79,7 @@ def _layers(config: BertConfig) -> dict[str, Any]:
 
 
 def _unused(config: BertConfig) -> int:
-    """Rows of RoBERTa's position table that no token uses: it counts positions from the padding's number on."""
+    """Rows of RoBERTa's position table that no token uses: it counts positions from the padding id on."""
     return int(config.pad_token_id or 0) + 1
 
 

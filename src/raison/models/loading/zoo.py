@@ -41,8 +41,8 @@ CARD = "card.json"
 class DemoModel:
     """A ready-made model: the folder of its base, the folder of its adapter, and the card of its training.
 
-    A card without `labels` is of the base itself. With `similarity` that is an embedding model, else a language model,
-    which classifies by the card's `prompt` if it has one, and writes with an adapter if there is one.
+    A card without `labels` describes the base itself. With `similarity` that is an embedding model, otherwise a
+    language model, which classifies by the card's `prompt` if it has one, and writes with an adapter if there is one.
     """
 
     base_folder: Path
@@ -185,8 +185,8 @@ def fresh_classifier(
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """A base model with a new, random head for the given classes; `seed` decides the head. Safetensors only.
 
-    `t5_encoder` takes the encoder of a T5 alone (raison.models.loading.t5_encoder); `layers` only the lowest so many.
-    Raises LoadError.
+    `t5_encoder` takes the encoder of a T5 alone (raison.models.loading.t5_encoder); `layers` is the number of lowest
+    layers to take. Raises LoadError.
     """
     kind = T5EncoderForSequenceClassification if t5_encoder else AutoModelForSequenceClassification
     numbered = dict(enumerate(labels))
@@ -218,13 +218,15 @@ def fresh_span_model(base_folder: Path, seed: int = 0) -> tuple[PreTrainedModel,
     with drawing(seed):
         model = read_with_new_head(AutoModelForQuestionAnswering, base_folder, **settings)
     if "key_mapping" in settings:
-        # Otherwise it would be saved under the names that it was read from, which nothing reads as a model of answers.
+        # Otherwise the weights would be saved under the names they were read from, which a question answering model
+        # cannot read.
         model.__dict__.pop("_weight_conversions", None)
     return model.eval(), read_tokenizer(base_folder)
 
 
 def _names_of_weights(config: PreTrainedConfig) -> dict[str, Any]:
-    """What from_pretrained needs where a family's class for answers names its body as no other class of it does."""
+    """Settings for from_pretrained if a family's question answering class has another name for its body than its other
+    classes."""
     kinds = (mapping.get(type(config), None) for mapping in (MODEL_MAPPING, MODEL_FOR_QUESTION_ANSWERING_MAPPING))
     before, now = (getattr(kind, "base_model_prefix", "") for kind in kinds)
     # Llama's and Qwen3's is called "transformer" there, and "model" in the files of a language model.

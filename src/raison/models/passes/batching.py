@@ -46,7 +46,7 @@ def default_budget(device: torch.device) -> int:
 
 @dataclass(frozen=True, slots=True)
 class TokenBatch:
-    """Sequences to run together. `mask` is None if nothing is padded, so that attention needs no mask.
+    """Sequences to run together. `mask` is None without padding, so that attention needs no mask.
 
     The first `prefix` tokens are the same in all rows and constant: a causal model may take them from its cache.
     `context` (see Encoding.context) and `spans` are for models that answer with a span of the text; None for others.
@@ -95,7 +95,7 @@ class TokenBatch:
 
 
 def placed(batch: TokenBatch, encoding: Encoding, texts: Sequence[int] | Tensor) -> TokenBatch:
-    """The batch with where predictions are read in the texts of its rows."""
+    """The batch with the places where predictions are read in the texts of its rows."""
     if encoding.spans is None:
         return batch
     if encoding.reading is not None:
@@ -141,10 +141,10 @@ def masked_logits(
     remover: Remover,
     evaluated: Callable[[TokenBatch], Float[Tensor, "rows classes"]],
 ) -> list[Float[Tensor, "_masks classes"]]:
-    """Logits of every text under every keep; `evaluated` gives those of rows of any number.
+    """Logits of every text under every keep; `evaluated` gives those of any number of rows.
 
-    A text's rows share its context and its span; with these, tokens are replaced and never deleted. Where a text is
-    named several times, its equal rows are run once.
+    A text's rows share its context and its span; with these, tokens are replaced and never deleted. If a text is named
+    several times, its equal rows are run once.
     """
     results: list[list[Tensor]] = [[] for _ in keeps]
     apart = encoding.spans is None or encoding.reading is not None
@@ -271,7 +271,8 @@ def _pad(rows: Sequence[tuple[Tensor, Tensor, Tensor]]) -> TokenBatch:
 
 
 def _once(table: TokenBatch, evaluated: Callable[[TokenBatch], Tensor]) -> Tensor:
-    """The same with equal rows run once, in the order in which they first appear; each is read wherever one asks."""
+    """The same with equal rows run once, in the order in which they first appear; each result is copied to all equal
+    rows."""
     whole = torch.cat([table.ids, table.type_ids, table.lengths[:, None]], 1)
     _, kinds = whole.unique(dim=0, return_inverse=True)
     rows = torch.arange(len(kinds))
@@ -285,7 +286,7 @@ def _once(table: TokenBatch, evaluated: Callable[[TokenBatch], Tensor]) -> Tenso
 
 
 def run_table(table: TokenBatch, budget: TokenBudget, forward: Callable[[TokenBatch], Tensor]) -> Tensor:
-    """What `forward` gives of every row, in groups under the budget."""
+    """The result of `forward` for every row, in groups under the budget."""
     lengths = table.lengths
 
     def run(rows: list[int]) -> Tensor:

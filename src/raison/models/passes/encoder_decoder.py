@@ -1,4 +1,4 @@
-"""The two stacks of an encoder-decoder that writes, over rows that hold a text and, behind it, what is written."""
+"""The two stacks of an encoder-decoder that writes, over rows that hold a text followed by the written tokens."""
 
 import contextlib
 from contextlib import AbstractContextManager
@@ -16,7 +16,7 @@ from raison.models.stack.transformer import embedding_tables
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
-    """What the decoder reads of texts: the encoder's states, and which of them are tokens; None: all of them."""
+    """The encoder's states of texts, which the decoder reads, and which of them are tokens; None: all of them."""
 
     states: Float[Tensor, "rows tokens hidden"]
     mask: Bool[Tensor, "rows tokens"] | None
@@ -27,7 +27,7 @@ class Source:
 
 
 class EncoderDecoder:
-    """Rows of tokens, of which the encoder reads the first `border` and the decoder the others, start token first."""
+    """Rows of tokens: the encoder reads the first `border`, the decoder the others, beginning with the start token."""
 
     def __init__(self, core: PreTrainedModel, border: int) -> None:
         self.border = border
@@ -56,7 +56,7 @@ class EncoderDecoder:
         mask: Bool[Tensor, "rows tokens"] | None = None,
         embeds: Embeddings | None = None,
     ) -> Source:
-        """What the encoder says of texts."""
+        """The encoder's states of texts."""
         device_mask = None if mask is None else mask.to(ids.device)
         with _given(self._tables[0], embeds):
             states: Tensor = self._encoder(input_ids=ids, attention_mask=device_mask)[0]
@@ -99,6 +99,6 @@ class OutputLayer(nn.Module):
 
 
 def _scales(settings: dict[str, object]) -> bool:
-    """Whether a model's states are scaled before its output matrix; UMT5's settings do not say it by T5's name."""
+    """Whether a model's states are scaled before its output matrix; UMT5 has no setting of T5's name for this."""
     tied = settings["model_type"] == "umt5" and settings["tie_word_embeddings"]
     return bool(settings.get("scale_decoder_outputs", tied))

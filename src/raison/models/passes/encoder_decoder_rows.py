@@ -27,7 +27,7 @@ class _RowInput:
 
 
 class EncoderDecoderRows:
-    """Predictions after texts x keeps, whose rows hold a text and what was written after it.
+    """Predictions after texts x keeps, whose rows hold a text and the tokens written after it.
 
     The rows of one output's tokens are beginnings of one another, and so are, mostly, their masked versions: the
     decoder runs the longest ones, and predictions after their beginnings are read on the way (teacher forcing).
@@ -67,7 +67,7 @@ class EncoderDecoderRows:
         return logits
 
     def _predictions(self, sources: list[Ids], written: list[list[Ids]]) -> dict[_RowInput, Tensor]:
-        """Class logits after each of what was written for some texts, which are encoded together."""
+        """Class logits after each written sequence of some texts, which are encoded together."""
         encoded = self._encoded(sources)
         hosts = [(row, host, reads) for row, outputs in enumerate(written) for host, reads in _hosts(outputs).items()]
         predictions: dict[_RowInput, Tensor] = {}
@@ -114,9 +114,9 @@ def _masked(
 
 
 def _hosts(written: list[Ids]) -> dict[Ids, list[Ids]]:
-    """Sequences that are no beginnings of others, each with those among the given that it begins with.
+    """The sequences that are not beginnings of others, each with the given sequences that it begins with.
 
-    In alphabetical order a sequence stands right before those that begin with it.
+    In alphabetical order a sequence comes right before those that begin with it.
     """
     hosts: dict[Ids, list[Ids]] = {}
     host: Ids = ()

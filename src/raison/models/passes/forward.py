@@ -26,7 +26,7 @@ class ForwardPasses(Passes):
     def __init__(
         self, network: Network, head: Head, budget: TokenBudget, name: str, reads: Reads | None = None
     ) -> None:
-        """`name` is the model's name in errors. `reads`: rows consist of several texts that are read apart."""
+        """`name` is the model's name in errors. `reads`: rows consist of several texts that are read separately."""
         self.network = network
         self.head = head
         self.budget = budget
@@ -36,7 +36,7 @@ class ForwardPasses(Passes):
 
     @property
     def single(self) -> "ForwardPasses":
-        """The same passes over one read, for texts that are read apart."""
+        """The same passes over one read, for texts that are read separately."""
         if self.reads is None:
             return self
         return ForwardPasses(self.network, self.head, self.budget, self._name)
@@ -112,7 +112,8 @@ class ForwardPasses(Passes):
         return read(batch, embeds) if self.reads is None else self.reads.logits(batch, embeds, read)
 
     def _evaluated(self, table: TokenBatch) -> Logits:
-        """Logits of rows of any number, on the CPU, without gradients. What is read apart is read once."""
+        """Logits of any number of rows, on the CPU, without gradients. Equal texts that are read separately are read
+        once."""
         if self.reads is None:
             return batching.run_table(table, self.budget, lambda batch: self.brief(batch).cpu())
 

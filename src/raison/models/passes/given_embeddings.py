@@ -16,8 +16,8 @@ def given_embeddings(tables: Sequence[nn.Module], embeds: Embeddings, tokens_fir
     """The first look-up returns `embeds`; in an encoder-decoder, the second table's first one, one position later.
 
     An encoder-decoder classifier reads the text twice; in its decoder it follows a start token. Padding that the model
-    itself adds (Longformer, to whole windows) keeps its embeddings. `tokens_first` says that the tokens are the first
-    axis where the model looks them up (XLNet).
+    itself adds (Longformer, to whole windows) keeps its embeddings. `tokens_first` says that tokens are the first axis
+    in the model's look-up (XLNet).
     """
 
     def padded(plain: Tensor) -> Tensor:
@@ -40,7 +40,8 @@ def given_embeddings(tables: Sequence[nn.Module], embeds: Embeddings, tokens_fir
 
 @contextmanager
 def causal_embeddings(table: nn.Module, embeds: Embeddings, lengths: Int[Tensor, " rows"]) -> Iterator[None]:
-    """Look-ups return `embeds` for each row's own first `lengths` tokens; what follows them keeps its own."""
+    """Look-ups return `embeds` for each row's first `lengths` tokens; the tokens after them keep their own
+    embeddings."""
 
     def replace(_module: nn.Module, _args: object, output: Tensor) -> Tensor:
         longer = output.shape[1] - embeds.shape[1]

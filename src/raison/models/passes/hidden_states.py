@@ -32,7 +32,7 @@ class LayerMeans(HiddenStates):
             return hidden_states(encoding, self._budget, self.layers)
 
     def layers(self, batch: TokenBatch) -> Layers:
-        """The output of each layer for a batch; of an encoder-decoder, the encoder's layers."""
+        """The output of each layer for a batch; in an encoder-decoder, of the encoder's layers."""
         core = self._network.core
         reader = core.get_encoder() if core.config.is_encoder_decoder else core.base_model
         return layer_outputs(core, reader, self._network.inputs(batch))
@@ -82,7 +82,7 @@ def layer_outputs(model: nn.Module, reader: nn.Module, inputs: dict[str, Any]) -
 def watched_layers(model: nn.Module) -> Iterator[list[Tensor]]:
     """The output of each layer in the next pass inside the context, in order, in the graph. Undone on leaving.
 
-    Raises UnsupportedError where the layers are not one list of modules.
+    Raises UnsupportedError if the layers are not one list of modules.
     """
     layers: list[Tensor] = []
 

@@ -2,11 +2,11 @@
 
 A classification head reads the first token. In the last layer the others are needed as keys and values only: their
 output projection and feed-forward network, three quarters of the layer, go unread. So the layer is called three times:
-on all tokens as far as its attention, of which the first token's row is kept; on that token alone, with that row in
-place of its own attention; and by the model itself, on the token alone, whose output gives way to the second call's.
+on all tokens up to its attention, of which the first token's row is kept; on that token alone, with that row in place
+of its own attention; and by the model itself on the token alone, whose output is replaced by that of the second call.
 
-Whether this gives what a whole pass gives, whatever the last layer says of the other tokens, is tried on the first
-batch; where it does not, passes stay whole.
+The first batch is used to check that this gives the same result as a whole pass, whatever the last layer gives for the
+other tokens; otherwise passes stay whole.
 """
 
 from collections.abc import Callable, Iterator
@@ -36,9 +36,9 @@ _FAILURES = (RuntimeError, ValueError, TypeError, KeyError, AttributeError, Inde
 
 
 class LastRow:
-    """Passes over an encoder whose head reads the first token, and gradients back along them; whole ones elsewhere.
+    """Passes over an encoder whose head reads the first token, with gradients; whole passes elsewhere.
 
-    What was found on the first batch of more than one token is kept for good.
+    The result of the check, on the first batch of more than one token, is kept.
     """
 
     def __init__(self, core: PreTrainedModel) -> None:
@@ -50,7 +50,7 @@ class LastRow:
             self._layer = None
 
     def predict(self, run: Predict, batch: TokenBatch, embeds: Embeddings | None = None) -> Logits:
-        """The results of `run` for the batch, through the narrowed last layer where it is right.
+        """The results of `run` for the batch, through the narrowed last layer if that is exact.
 
         Two sequences of the first batch are run three more times, to check the shortcut.
         """
@@ -98,7 +98,7 @@ def _others_changed(layer: nn.Module) -> Iterator[None]:
 def _narrowed(layer: nn.Module) -> Iterator["_Narrowing"]:
     """The layer is narrowed in the passes that this thread makes inside the context."""
     narrowing = _Narrowing()
-    # Around hooks that others have set, which then see each call once.
+    # Around other hooks, which then see each call once.
     with hooked([layer], first=narrowing.before, after=narrowing.after):
         yield narrowing
 

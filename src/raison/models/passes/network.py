@@ -29,7 +29,7 @@ _AT_PLACES = ("ForTokenClassification", "ForMaskedLM", "ForQuestionAnswering")
 
 
 class Network:
-    """A model, read by its own head, or by a readout of a decoder's hidden states.
+    """A model with its own head, or with a readout of a decoder's hidden states.
 
     A causal model's prediction is taken from the last token that is not padding, found here from the attention mask:
     the models' own search for the pad id fails on embeddings and on texts that contain it.
@@ -57,7 +57,7 @@ class Network:
         accepted = inspect.signature(self.core.forward).parameters
         self.takes_types = "token_type_ids" in tokenizer.model_input_names and "token_type_ids" in accepted
         self._by_length = reads_padding(self.core.config)
-        # Without a head, nothing reads it.
+        # Without a head, nothing reads the padding.
         elsewhere = self.core.base_model is self.core or is_a(core, *_AT_PLACES)
         self._reads_padding = self._by_length and not elsewhere
         self._offset = family_of(self.core).position_offset if "position_ids" in accepted else 0
@@ -90,7 +90,7 @@ class Network:
         return embeddings
 
     def run(self, batch: TokenBatch, embeds: Embeddings | None = None) -> Outputs:
-        """What the model returns; the readout's class logits where it has one."""
+        """The model's output, or the readout's class logits if there is one."""
         if self.readout is not None:
             states = [self._states(batch, branch, embeds) for branch in self.readout.branches]
             return (self.readout.logits(states),)
@@ -126,7 +126,7 @@ class Network:
     def _states(
         self, batch: TokenBatch, branch: tuple[int, ...], embeds: Embeddings | None
     ) -> Float[Tensor, "rows reads hidden"]:
-        """Last hidden states at each row's last token and at those of the branch put after it."""
+        """Last hidden states at each row's last token and at the tokens of the branch after it."""
         if self.stacks is not None:
             return self._read(self.hidden(batch.ids.to(self.device), embeds), batch.lengths, branch)
         inputs, skipped = self.inputs(extended(batch, branch)), 0

@@ -52,9 +52,9 @@ class OwnReadout(Readout):
 class ReducedModel(Generic[Adapter]):
     """Makes the twin of a model on first use, and again after the model has changed.
 
-    The twin takes half the memory of a model in single precision, for as long as this object lives; the model itself
-    is only read. What is neither a layer nor an embedding table of the transformer (a classification head) stays in
-    the model's own precision: it costs next to nothing, and shares the model's own tensors.
+    The twin takes half the memory of a model in single precision, for as long as this object lives; the model itself is
+    only read. Parts that are neither layers nor embedding tables of the transformer, such as a classification head,
+    stay in the model's own precision: they cost next to nothing, and share the model's tensors.
     """
 
     def __init__(self, model: nn.Module, core: PreTrainedModel) -> None:
@@ -70,7 +70,7 @@ class ReducedModel(Generic[Adapter]):
         return ReducedModel(copy.deepcopy(self._model, memo), copy.deepcopy(self._core, memo))
 
     def get(self, owner: Adapter, make: Callable[[nn.Module], Adapter]) -> Adapter:
-        """What `make` builds around the twin for an owner; only the last owner's is kept.
+        """The result of `make` with the twin for an owner; only the last owner's is kept.
 
         Raises UnsupportedError for weights that are quantised or offloaded.
         """
@@ -120,7 +120,7 @@ def rank_agreement(problem: Problem) -> list[dict[str, object]] | None:
 
     A fiftieth of the keeps that were evaluated, at least five, drawn by the seed and the text alone, are evaluated
     again; the ledger counts them. The correlation is Spearman's, None where it is undefined (fewer than two different
-    values). None instead of a list where nothing was evaluated in 16 bits.
+    values). None instead of a list if nothing was evaluated in 16 bits.
     """
     masks = [
         np.array([np.frombuffer(bits, bool) for bits in sorted(problem.reduced_keeps(text))])

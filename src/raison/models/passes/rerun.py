@@ -1,12 +1,13 @@
 """Replace a layer's attention on one text at many points, and re-run only the layers above.
 
-One plain pass leaves behind what each layer was called with. A batch of points then starts at its layer: the layer is
-called with that input, expanded to the batch, and with other attention; the layers above follow; the model itself does
-what comes after its last layer, on a pass over a shortest input whose last layer's output is replaced. Where the head
-reads a single position, the last layer is computed for that row alone: of the others only keys and values are needed.
+One plain pass records the input of each layer. A batch of points then starts at its layer: the layer is called with
+that input, expanded to the batch, and with other attention; the layers above follow. The model itself computes what
+comes after its last layer, in a pass over a shortest input whose last layer's output is replaced. If the head reads a
+single position, the last layer is computed for that row alone, because only the keys and values of the others are
+needed.
 
-Whether this gives what whole passes give is tried on two points, for every layer that is used; where it does not, the
-whole model is run on every point.
+For every layer that is used, two points are compared with whole passes; if they differ, the whole model is run on every
+point.
 """
 
 from abc import ABC, abstractmethod
@@ -268,7 +269,7 @@ class UpperRunner(Runner):
             return self._base.calls[self._last].of_row(row).expanded(count).run(self._stack[self._last], states)
 
     def _head(self, hidden: Float[Tensor, "points tokens hidden"]) -> Logits:
-        """What follows the last layer, computed by the model itself."""
+        """The part after the last layer, computed by the model itself."""
         batch, width = self._base.batch, hidden.shape[1]
         first = 0 if width > 1 else self._row or 0
         span = slice(first, first + width)
@@ -278,7 +279,7 @@ class UpperRunner(Runner):
 
 
 def _agree(upper: UpperRunner, whole: WholeRunner, probabilities: Float[Tensor, "heads query key"]) -> bool:
-    """Whether both give the same logits for the model's own attention, and for an arbitrary other one."""
+    """Whether both give the same logits for the model's own attention and for arbitrary other attention."""
     other = probabilities.roll(1, -1) - 0.5 * probabilities.flip(0)
     points = torch.stack([probabilities, other])
     try:

@@ -1,1 +1,1 @@
-"""Language models that are reached through a server with OpenAI's interface: asking, remembering, understanding."""
+"""Language models behind a server with OpenAI's interface: requests, stored answers and their parsing."""

@@ -1,4 +1,4 @@
-"""Where a server is, and the key that it may be sent. A key is read when it is sent, and kept nowhere."""
+"""A server's address, and the key that it may be sent. A key is read when it is sent, and never stored."""
 
 import os
 from dataclasses import dataclass
@@ -49,12 +49,12 @@ class Address:
         return self.base.removesuffix("/v1")
 
     def headers(self) -> dict[str, str]:
-        """What goes with every request; made for each, so that no object holds the key."""
+        """The headers of a request; made for each, so that no object holds the key."""
         key = self._key()
         return {"Authorization": f"Bearer {key}"} if key else {}
 
     def redacted(self, text: str) -> str:
-        """A text of the server without the key, which some repeat in their errors."""
+        """A server's text without the key, which some servers repeat in their errors."""
         for name in KEYS:
             key = os.environ.get(name, "").strip()
             text = text.replace(key, "***") if key else text

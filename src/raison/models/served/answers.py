@@ -1,4 +1,4 @@
-"""What servers answer, understood by its shape: tokens with their log-probabilities, and texts.
+"""Parses servers' answers by their shape: tokens with their log-probabilities, and texts.
 
 Three shapes occur. OpenAI's chat and llama.cpp have `logprobs.content`, a list with an object for each token. OpenAI's
 first completions, vLLM and SGLang have `logprobs.tokens` with parallel lists. vLLM's `prompt_logprobs` has an object of
@@ -18,7 +18,7 @@ _ROUNDING = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token as the server writes it; `id` is None where the server does not say it."""
+    """A token as the server writes it; `id` is None if the server does not return it."""
 
     text: str
     id: int | None
@@ -27,7 +27,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class TokenStep:
-    """A token that was written, or read, and the likeliest ones in its place."""
+    """A token that was written or read, and the likeliest tokens in its place."""
 
     chosen: Token
     top: tuple[Token, ...]
@@ -36,7 +36,7 @@ class TokenStep:
 
 
 def choices_of(answer: Answer) -> list[Answer]:
-    """The answer's choices. Raises AnswerError where there is none."""
+    """The answer's choices. Raises AnswerError if there are none."""
     choices = answer.get("choices")
     if not isinstance(choices, list) or not choices or not all(isinstance(one, dict) for one in choices):
         raise AnswerError(f"the server's answer has no choices ({str(answer)!r:.120}).")
@@ -44,7 +44,7 @@ def choices_of(answer: Answer) -> list[Answer]:
 
 
 def text_of(choice: Answer) -> str:
-    """What was written."""
+    """The written text."""
     message = choice.get("message")
     text = message.get("content") if isinstance(message, dict) else choice.get("text")
     if not isinstance(text, str):
@@ -53,7 +53,7 @@ def text_of(choice: Answer) -> str:
 
 
 def steps_of(choice: Answer) -> tuple[TokenStep, ...]:
-    """The tokens with log-probabilities; () where the server gives none. Raises AnswerError for impossible ones."""
+    """The tokens with log-probabilities; () if the server gives none. Raises AnswerError for impossible ones."""
     logprobs = choice.get("logprobs")
     if not isinstance(logprobs, dict):
         return ()

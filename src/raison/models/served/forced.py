@@ -1,4 +1,4 @@
-"""The log-probabilities of a given continuation, in the ways in which servers can be made to tell them."""
+"""The log-probabilities of a given continuation, by the ways in which servers can return them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -15,14 +15,14 @@ BIAS = 100
 
 @dataclass(frozen=True, slots=True)
 class Continuation:
-    """A continuation of a prompt: its text, and its tokens where they are known."""
+    """A continuation of a prompt: its text, and its tokens if they are known."""
 
     text: str
     ids: tuple[int, ...] | None = None
 
 
 class Forced(ABC):
-    """One way of asking. `name` is what results say of it; `longest` is how many tokens it can take, None for any."""
+    """One kind of request. `name` is its name in results; `longest` is its maximum number of tokens, None for any."""
 
     name: ClassVar[str]
     longest: ClassVar[int | None] = None
@@ -33,7 +33,7 @@ class Forced(ABC):
         self.server = server
 
     def takes(self, wanted: Continuation) -> bool:
-        """Whether this continuation can be asked for."""
+        """Whether this continuation can be requested."""
         if wanted.ids is None:
             return not self.by_id and self.longest is None
         return self.longest is None or len(wanted.ids) <= self.longest
@@ -42,13 +42,13 @@ class Forced(ABC):
     async def steps(self, frame: Answer, prompt: str, wanted: Continuation, repeat: int = 0) -> tuple[TokenStep, ...]:
         """The continuation's tokens with their log-probabilities, each after those before it.
 
-        `frame` is the part of the request that holds the prompt. Raises AnswerError where other tokens come back.
+        `frame` is the part of the request that holds the prompt. Raises AnswerError if other tokens come back.
         """
 
 
 @final
 class Echoed(Forced):
-    """`echo` with `logprobs`, which returns the tokens of what was sent (vLLM, SGLang)."""
+    """`echo` with `logprobs`, which returns the tokens of the sent text (vLLM, SGLang)."""
 
     name = "echo"
     by_id = False
@@ -97,7 +97,7 @@ class Constrained(Forced):
 
 @final
 class Biased(Forced):
-    """`logit_bias`, where the log-probability that comes back is that before the bias."""
+    """`logit_bias`, on servers whose log-probabilities are those before the bias."""
 
     name = "logit_bias"
     longest = 1
@@ -124,7 +124,7 @@ def _exactly(steps: tuple[TokenStep, ...], wanted: Continuation) -> tuple[TokenS
 
 
 def _at_end(steps: tuple[TokenStep, ...], wanted: Continuation) -> tuple[TokenStep, ...]:
-    """The last steps that make up the continuation. Raises AnswerError where none begins at the seam."""
+    """The last steps that make up the continuation. Raises AnswerError if no token begins at the end of the prompt."""
     if wanted.ids is not None and steps and steps[-1].chosen.id is not None:
         last = steps[len(steps) - len(wanted.ids) :]
         if _are(last, wanted):

@@ -1,4 +1,4 @@
-"""Label words behind a prompt, as probabilities: by a given continuation, among the likeliest tokens, or by samples."""
+"""Probabilities of label words after a prompt: from a given continuation, the likeliest tokens, or samples."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ _SHORT = 3
 
 @dataclass(frozen=True, slots=True)
 class LabelTokens:
-    """A class's word as it follows the prompt, and its tokens there; None where the server does not tell them."""
+    """A class's word as it follows the prompt, and its tokens there; None if the server does not return them."""
 
     name: str
     word: str
@@ -32,7 +32,7 @@ class LabelTokens:
 
 @dataclass(frozen=True, slots=True)
 class LabelReading:
-    """Probabilities of the labels among themselves, and by how much the tier alone lets any of them be wrong."""
+    """Probabilities of the labels relative to each other, and the maximum error of any of them due to the tier."""
 
     shares: tuple[float, ...]
     bound: float = 0.0
@@ -40,7 +40,7 @@ class LabelReading:
 
 @final
 class LabelReader:
-    """Reads the labels behind prompts. `frame` makes of a text the part of a request that holds it, and its string."""
+    """Reads the labels after prompts. `frame` turns a text into the part of a request that holds it, and its string."""
 
     def __init__(
         self, server: Server, powers: Powers, labels: Sequence[LabelTokens], frame: Callable[[str], tuple[Answer, str]]
@@ -49,7 +49,7 @@ class LabelReader:
 
     @property
     def tier(self) -> Tier:
-        """What the probabilities are made from."""
+        """What the probabilities are computed from."""
         if self._whole or (self._single and self.powers.top and self._forcible):
             return "scored"
         return "top-k" if self.powers.top else "text"
@@ -66,7 +66,7 @@ class LabelReader:
 
     @property
     def requests(self) -> int:
-        """How many requests a text takes at most."""
+        """The maximum number of requests for a text."""
         if self._whole:
             return len(self.labels)
         if self.tier == "text":
@@ -75,11 +75,11 @@ class LabelReader:
 
     @property
     def new_tokens(self) -> int:
-        """How many tokens the server writes for one text at the least."""
+        """The minimum number of tokens that the server writes for one text."""
         return self.server.settings.samples * self._longest if self.tier == "text" else 1
 
     async def read(self, text: str, repeat: int = 0) -> LabelReading:
-        """The labels behind one text. Raises AnswerError where the answer names none or other tokens come back."""
+        """The labels after one text. Raises AnswerError if the answer names none or other tokens come back."""
         frame, prompt = self.frame(text)
         if self._whole:
             scores = [await self._forced(frame, prompt, label, repeat) for label in self.labels]
@@ -117,7 +117,7 @@ class LabelReader:
 
     @property
     def _whole(self) -> bool:
-        """Whether each label word is asked for by itself."""
+        """Whether each label word is requested separately."""
         return self._forcible and not (self._single and self.powers.top)
 
     @property
@@ -131,8 +131,9 @@ class LabelReader:
         return sum(step.chosen.logprob for step in steps)
 
     async def _next(self, step: TokenStep, frame: Answer, prompt: str, repeat: int) -> LabelReading:
-        """From the likeliest tokens; a label that is none of them is asked for, or bounded by the last of them."""
-        # A token that cannot follow is as good as absent.
+        """Scores from the likeliest tokens; a label that is not among them is requested, or bounded by the last of
+        them."""
+        # A token that cannot follow counts as absent.
         top = [token for token in step.top if token.logprob > IMPOSSIBLE]
         logprobs = [self._among(label, top) for label in self.labels]
         missing = [number for number, value in enumerate(logprobs) if value is None]
@@ -151,9 +152,9 @@ class LabelReader:
         return LabelReading(high, max(abs(a - b) for a, b in zip(high, low, strict=True)))
 
     def _among(self, label: LabelTokens, top: Sequence[Token]) -> float | None:
-        """The log-probability of a label's token among the likeliest; None where it is none of them.
+        """The log-probability of a label's token among the likeliest; None if it is not among them.
 
-        Where the label's tokens are not known, all those count that begin its word and no other label's.
+        If the label's tokens are not known, all tokens count that begin its word and no other label's.
         """
         if label.ids is not None:
             exact = label.first if label.first is not None else label.word
@@ -186,14 +187,14 @@ class LabelReader:
         return LabelReading(shares, max(_half_width(share, len(named)) for share in shares))
 
     def _named(self, text: str) -> int | None:
-        """The label whose word an answer begins with, white space apart; the longest, where several do."""
+        """The label whose word an answer begins with, ignoring white space; the longest if several match."""
         words = [label.word.strip() for label in self.labels]
         fitting = [number for number, word in enumerate(words) if text.strip().startswith(word)]
         return max(fitting, key=lambda number: len(words[number]), default=None)
 
 
 def _shares(scores: Sequence[float]) -> tuple[float, ...]:
-    """Softmax. Raises AnswerError where nothing is possible."""
+    """Softmax. Raises AnswerError if no label is possible."""
     highest = max(scores)
     if highest <= IMPOSSIBLE:
         raise AnswerError(
@@ -212,7 +213,7 @@ def _below(top: Sequence[Token]) -> float:
 
 
 def _half_width(share: float, count: int) -> float:
-    """The farther end of Wilson's interval of 95 %, from a share of so many."""
+    """The distance from a share of `count` samples to the farther end of its 95 % Wilson interval."""
     square = NORMAL**2
     middle = (share + square / (2 * count)) / (1 + square / count)
     spread = NORMAL * math.sqrt(share * (1 - share) / count + square / (4 * count**2)) / (1 + square / count)

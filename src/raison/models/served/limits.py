@@ -67,9 +67,9 @@ class TokenUsage:
 
 @dataclass(slots=True)
 class Meter:
-    """What was spent, under the caller's limits. A request is counted in advance, and corrected by its answer.
+    """What was spent, under the caller's limits. A request is counted in advance and corrected by its answer.
 
-    `tally` counts what all processes of a run spend together, which is what the limits are about.
+    `tally` counts what all processes of a run spend together, to which the limits apply.
     """
 
     limits: Served
@@ -86,11 +86,11 @@ class Meter:
 
     @property
     def cost(self) -> float:
-        """In the currency of the prices."""
+        """The cost in the currency of the prices."""
         return self._price(self.tokens_in, self.tokens_out)
 
     def reserve(self, characters: int, new_tokens: int) -> TokenUsage:
-        """Count a request with a prompt of so many characters: its expected tokens. Raises SpentError."""
+        """Count the expected tokens of a request with a prompt of `characters` characters. Raises SpentError."""
         with self._lock, self._of_all() as spent:
             expected = self.expected(characters)
             self._check(spent, RequestCount(1, expected, new_tokens))
@@ -107,16 +107,18 @@ class Meter:
                 self._known = True
 
     def foresee(self, characters: Sequence[int], written: int) -> None:
-        """Raises SpentError, before anything is sent, if these prompts, and so many new tokens, go beyond a limit."""
+        """Raises SpentError, before anything is sent, if these prompts and `written` new tokens would exceed a
+        limit."""
         with self._lock, self._of_all() as spent:
             self._check(spent, RequestCount(len(characters), sum(map(self.expected, characters)), written))
 
     def expected(self, characters: int) -> int:
-        """About how many tokens a prompt of so many characters has."""
+        """The approximate number of tokens of a prompt of `characters` characters."""
         return max(1, round(self.rate * characters))
 
     def price(self, characters: int, requests: int, new_tokens: int) -> tuple[int, float]:
-        """Tokens and cost of so many requests with a prompt of so many characters, and so many new tokens in each."""
+        """Tokens and cost of `requests` requests, each with a prompt of `characters` characters and `new_tokens` new
+        tokens."""
         read, written = requests * self.expected(characters), requests * new_tokens
         return read + written, self._price(read, written)
 

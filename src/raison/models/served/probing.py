@@ -1,4 +1,4 @@
-"""What a server can do, found out by its answers: options that it does not know are silently ignored."""
+"""Finds out from its answers what a server can do, because servers silently ignore options that they do not know."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -21,7 +21,8 @@ TOLERANCE = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Powers:
-    """How a server is asked: `top` tokens at most, in which way for a given continuation, and its tokens."""
+    """How to send requests to a server: at most `top` tokens, the way to score a given continuation, and its
+    tokenizer."""
 
     chat: bool
     top: int
@@ -41,7 +42,7 @@ def next_body(frame: Answer, top: int) -> Answer:
 
 
 async def probed(server: Server, chat: bool) -> Powers:
-    """Asks half a dozen short requests. Raises ServerError if the server does not complete anything."""
+    """Sends about six short requests. Raises ServerError if the server does not complete anything."""
     server_tokens = ServerTokenizer(server)
     tokens = server_tokens if await server_tokens.works() else None
     frame = frame_of(BEGUN, chat)
@@ -53,7 +54,7 @@ async def probed(server: Server, chat: bool) -> Powers:
 
 
 async def _next(server: Server, frame: Answer) -> TokenStep | None:
-    """The next token with as many of the likeliest as the server gives; None where it gives text alone."""
+    """The next token with as many of the likeliest as the server gives; None if it gives only text."""
     refusal: ServerError | None = None
     for top in TOPS:
         try:
@@ -77,7 +78,7 @@ async def _next(server: Server, frame: Answer) -> TokenStep | None:
 
 
 async def _forced(server: Server, frame: Answer, step: TokenStep, tokens: ServerTokenizer | None) -> Forced | None:
-    """The first way in which the server tells what it is known to say of a token that is not the likeliest."""
+    """The first way in which the server returns the known log-probability of a token that is not the likeliest."""
     second = next((token for token in step.top if token.text != step.chosen.text and token.text.strip()), None)
     if second is None:
         return None

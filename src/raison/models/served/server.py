@@ -1,4 +1,4 @@
-"""One server and one of its models: what is asked is remembered, counted and limited."""
+"""One server and one of its models: requests are stored, counted and limited."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,13 +21,13 @@ Answer = dict[str, Any]
 
 
 def store_path() -> Path:
-    """Where answers are kept."""
+    """The file in which answers are stored."""
     return cache_folder() / "served" / "answers.sqlite"
 
 
 @final
 class Server:
-    """Asks for JSON. All calls are made in one event loop (models/adapters/blackbox/background.py)."""
+    """Sends requests for JSON. All calls are made in one event loop (models/adapters/blackbox/background.py)."""
 
     def __init__(self, address: Address, settings: Served, concurrency: int) -> None:
         self.address, self.settings, self.concurrency = address, settings, concurrency
@@ -41,7 +41,7 @@ class Server:
 
     @property
     def name(self) -> str:
-        """The model and where it is; of a file, its last part."""
+        """The model and its server; for a file, the last part of its path."""
         return f"{self.model.rsplit('/', 1)[-1] if self.model.startswith('/') else self.model} at {self.address.base}"
 
     async def connect(self) -> None:
@@ -52,11 +52,11 @@ class Server:
                 raise AnswerError(f"{self.address.base}/models lists no model: name one (served='NAME').")
             self.model = str(listed[0]["id"])
         self._slots = await self._counted_slots()
-        # Whatever the server says of the model's file, so that another one of the same name is asked anew.
+        # Includes the server's facts about the model's file, so that another file of the same name gets new requests.
         self._facts = [entry.get("meta") for entry in listed if entry.get("id") == self.model]
 
     async def _counted_slots(self) -> int | None:
-        """llama.cpp's slots, each of which has a cache of its own; None for other servers."""
+        """The number of llama.cpp's slots, each of which has its own cache; None for other servers."""
         try:
             properties = await self._transport.send(f"{self.address.root}/props", None)
         except RefusedError:
@@ -65,13 +65,14 @@ class Server:
         return slots if type(slots) is int and slots > 0 else None
 
     def lanes(self, prompts: Sequence[str]) -> int:
-        """How many of these prompts, in order, are best asked for at the same time.
+        """The best number of simultaneous requests for these prompts, in order.
 
-        Where each slot has its own cache, each lane reads the common beginning anew: this may cost FILLING of the rest.
+        If each slot has its own cache, each lane reads the common beginning again, which may cost the share FILLING of
+        the rest.
         """
         if self._slots is None or not prompts:
             return self.concurrency
-        # In order, the first and the last have no longer beginning in common than any others.
+        # In sorted order, the beginning that the first and the last share is shared by all.
         pairs = enumerate(zip(prompts[0], prompts[-1], strict=False))
         shared = next((place for place, (one, other) in pairs if one != other), len(prompts[0]))
         rest = sum(len(prompt) - shared for prompt in prompts)
@@ -91,10 +92,10 @@ class Server:
         return entries
 
     async def complete(self, body: Answer, prompt: str, repeat: int = 0) -> Answer:
-        """An answer of /completions, or of /chat/completions for a body with messages.
+        """The answer of /completions, or of /chat/completions for a body with messages.
 
-        `prompt` is what the server reads, for the count of tokens. An equal request is answered from disk; another
-        `repeat` asks again. Raises SpentError, RefusedError, ServerError, AnswerError.
+        `prompt` is the text that the server reads, for the count of tokens. An equal request is answered from disk;
+        another `repeat` sends it again. Raises SpentError, RefusedError, ServerError, AnswerError.
         """
         path = f"{self.address.base}/{'chat/completions' if 'messages' in body else 'completions'}"
         key = self.key(body, repeat)
@@ -121,11 +122,12 @@ class Server:
         return key_of(self.address.base, self.model, self._facts, body, repeat)
 
     def known(self, key: str) -> Answer | None:
-        """The answer on disk; None where it was never asked."""
+        """The answer on disk; None if there is none."""
         return None if self._store is None else self._store.find(key)
 
     async def other(self, path: str, body: Answer) -> Answer | None:
-        """A path that is not OpenAI's, such as /tokenize; None where the server has none. It is not counted."""
+        """The answer of a path that is not OpenAI's, such as /tokenize; None if the server lacks it. It is not
+        counted."""
         try:
             answer = await self._transport.send(f"{self.address.root}{path}", {"model": self.model, **body})
         except RefusedError:
@@ -134,7 +136,7 @@ class Server:
 
 
 def _usage(answer: Answer) -> TokenUsage | None:
-    """How many tokens the server says that it read and wrote."""
+    """The numbers of tokens read and written, according to the server."""
     usage = answer.get("usage")
     if not isinstance(usage, dict):
         return None

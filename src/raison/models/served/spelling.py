@@ -1,4 +1,4 @@
-"""A continuation as the server's tokens: their numbers, and the characters that each of them writes."""
+"""A continuation as the server's tokens: their ids, and the characters of each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from raison.text.segment import Span
 
 @dataclass(frozen=True, slots=True)
 class Spelled:
-    """A continuation, and the characters of each of its tokens in it; `warning` where the boundary is ambiguous."""
+    """A continuation, and the characters of each of its tokens in it; `warning` if the boundary is ambiguous."""
 
     wanted: Continuation
     spans: tuple[Span, ...]
@@ -23,20 +23,20 @@ class Spelled:
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """A number for each token: its own, or one made from its text where the server does not tell it."""
+        """A number for each token: its id, or one made from its text if the server does not return ids."""
         if self.wanted.ids is not None:
             return self.wanted.ids
         return tuple(_number(self.wanted.text[start:end]) for start, end in self.spans)
 
 
 async def written(server: Server, prompt: str, new_tokens: int) -> str:
-    """What the model writes after a prompt, by the likeliest token at each step."""
+    """The model's continuation of a prompt, with the likeliest token at each step."""
     body: Answer = {**frame_of(prompt, chat=False), "max_tokens": new_tokens, "temperature": 0}
     return text_of(choices_of(await server.complete(body, prompt))[0])
 
 
 async def written_tokens(server: Server, prompt: str, new_tokens: int) -> Spelled | None:
-    """The same with its tokens, where the server tells all of them with their numbers."""
+    """The same with its tokens, if the server returns all of them with their ids."""
     body: Answer = {**frame_of(prompt, chat=False), "max_tokens": new_tokens, "temperature": 0, "logprobs": 1}
     choice = choices_of(await server.complete(body, prompt))[0]
     text = text_of(choice)
@@ -54,7 +54,7 @@ async def written_tokens(server: Server, prompt: str, new_tokens: int) -> Spelle
 
 
 async def spelled(way: Forced, tokens: ServerTokenizer | None, prompt: str, text: str) -> Spelled:
-    """The tokens of a given continuation. Raises AnswerError where the server does not tell them."""
+    """The tokens of a given continuation. Raises AnswerError if the server does not return them."""
     if not way.by_id:
         steps = await way.steps(frame_of(prompt, chat=False), prompt, Continuation(text))
         return Spelled(Continuation(text), _spans([step.chosen.text for step in steps]))

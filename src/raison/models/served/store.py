@@ -1,4 +1,4 @@
-"""Answers of servers on disk, by what was asked: nothing is asked twice."""
+"""Servers' answers on disk, by request, so that no request is sent twice."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ _TABLE = "CREATE TABLE IF NOT EXISTS answers (asked TEXT PRIMARY KEY, answer TEX
 
 
 class Store:
-    """One file of SQLite, which several processes may share. Prompts are in it as digests, answers as they came."""
+    """An SQLite file, which several processes may share. It holds prompts as digests, and answers as received."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -32,18 +32,18 @@ class Store:
             ) from None
 
     def find(self, key: str) -> dict[str, Any] | None:
-        """The answer to what the key stands for; None where it was not asked."""
+        """The answer to the request of a key; None if it was never sent."""
         with self._lock:
             row = self._file.execute("SELECT answer FROM answers WHERE asked = ?", (key,)).fetchone()
         return None if row is None else json.loads(row[0])
 
     def keep(self, key: str, answer: dict[str, Any]) -> None:
-        """Keep an answer; the first one stays where two processes asked the same."""
+        """Store an answer; if two processes sent the same request, the first answer stays."""
         with self._lock:
             self._file.execute("INSERT OR IGNORE INTO answers VALUES (?, ?)", (key, json.dumps(answer)))
 
 
 def key_of(*parts: object) -> str:
-    """A digest of what was asked."""
+    """A digest of a request."""
     serialized = json.dumps(parts, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(serialized.encode()).hexdigest()

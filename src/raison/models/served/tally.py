@@ -33,7 +33,7 @@ class RequestCount:
 
 
 class Tally:
-    """A count in a file of SQLite, under a name; whoever opens the same folder and name counts together."""
+    """A count in an SQLite file, under a name; all processes that open the same folder and name share it."""
 
     def __init__(self, folder: Path, *name: object) -> None:
         self._name = key_of(*name)
@@ -43,15 +43,15 @@ class Tally:
                 folder / "tally.sqlite", timeout=60, isolation_level=None, check_same_thread=False
             )
             weakref.finalize(self, self._file.close)
-            # It need not outlast the machine.
+            # The file need not survive a restart of the machine.
             self._file.execute("PRAGMA synchronous=OFF")
             self._file.execute(_TABLE)
 
     @contextmanager
     def held(self) -> Iterator[RequestCount]:
-        """The count so far, for one process at a time. What it is at the end is stored, unless an error occurs.
+        """The count so far, for one process at a time. Its value on leaving is stored, unless an error occurs.
 
-        Raises DataError where the file cannot be read or written.
+        Raises DataError if the file cannot be read or written.
         """
         with self._said():
             self._file.execute("BEGIN IMMEDIATE")
@@ -70,7 +70,7 @@ class Tally:
 
     @contextmanager
     def _said(self) -> Iterator[None]:
-        """Inside, what SQLite refuses is a DataError."""
+        """Inside, SQLite's errors become DataErrors."""
         try:
             yield
         except sqlite3.Error as error:

@@ -1,4 +1,4 @@
-"""Requests at the same time, as many as allowed, begun in their order."""
+"""Simultaneous requests, as many as allowed, started in order."""
 
 import asyncio
 from collections.abc import Coroutine, Sequence
@@ -8,7 +8,7 @@ Result = TypeVar("Result")
 
 
 async def gathered(works: Sequence[Coroutine[Any, Any, Result]], limit: int) -> list[Result]:
-    """The results in order. The first error cancels what is left."""
+    """The results in order. The first error cancels the remaining requests."""
     gate = asyncio.Semaphore(limit)
 
     async def one(work: Coroutine[Any, Any, Result]) -> Result:

@@ -1,4 +1,4 @@
-"""Tokens as the server makes them, where it has a /tokenize."""
+"""The server's own tokens, if it has a /tokenize."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +9,7 @@ from raison.models.served.server import Answer, Server
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """A string's tokens, and the text of each where the server says it."""
+    """A string's tokens, and the text of each if the server returns it."""
 
     ids: tuple[int, ...]
     texts: tuple[str, ...] | None
@@ -30,7 +30,7 @@ class ServerTokenizer:
             return False
 
     async def of(self, text: str, special: bool = False) -> Pieces:
-        """The tokens of a string; `special`: with those that the server adds at its beginning."""
+        """The tokens of a string; `special`: including those that the server adds at its beginning."""
         if (text, special) not in self._known:
             body = {
                 "content": text,

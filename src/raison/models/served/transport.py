@@ -1,4 +1,4 @@
-"""Requests to one server: repeated where it is busy, given up where it refuses, never sent on to another host."""
+"""Requests to one server: repeated if it is busy, given up if it refuses, never redirected to another host."""
 
 import asyncio
 import math
@@ -16,7 +16,7 @@ from raison.models.served.address import KEYS, Address
 try:
     import httpx2
 except ImportError:
-    # What huggingface_hub depends on is httpx2 from its version 2 on, and httpx before, of the same interface.
+    # From its version 2 on, huggingface_hub depends on httpx2, and before on httpx, which has the same interface.
     import httpx as httpx2  # type: ignore[no-redef]
 
 LARGEST = 1 << 25
@@ -33,7 +33,7 @@ FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 60.0
 """In seconds, unless the server asks for a longer one."""
 LONGEST_ASKED = 600.0
-"""The longest pause that a server may ask for; for more than that, nothing waits."""
+"""The longest pause that a server may ask for; a longer one is an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Transport:
         """By path, requests since the last answer that crashed the server; empty before the first answer."""
 
     async def send(self, path: str, body: dict[str, Any] | None, before: Any = None) -> Any:
-        """What the server answers to a POST of `body`, or a GET without one. `before` is called for every attempt.
+        """The server's answer to a POST of `body`, or to a GET without one. `before` is called for every attempt.
 
         Raises RefusedError for a status that no repetition changes, AnswerError for a request at which the server
         crashes every time while it answers others, ServerError when all attempts failed for another reason.
@@ -93,7 +93,8 @@ class Transport:
         )
 
     def pause(self, attempt: int, requested: float) -> float:
-        """Twice as long after each failure, not the same for all requests, and at least what the server asks for."""
+        """The pause before a retry: doubled after each failure, randomised, and at least as long as the server asks
+        for."""
         backoff = FIRST_PAUSE * 2**attempt * self._draws.uniform(0.5, 1.0)
         return max(min(LONGEST_PAUSE, backoff), requested)
 
@@ -102,13 +103,13 @@ class Transport:
         method = "GET" if body is None else "POST"
         try:
             async with client.stream(method, path, json=body, headers=self.address.headers()) as answer:
-                # httpx's own limit starts anew with every byte. Waiting for a free connection does not count here.
+                # httpx's own limit restarts with every byte. Waiting for a free connection does not count here.
                 async with asyncio.timeout(self._seconds):
                     content = await self._read(answer)
         except TimeoutError:
             raise _FailedError(f"no complete answer within {self._seconds:g} seconds") from None
         except httpx2.HTTPError as error:
-            # The original holds the request with its headers.
+            # The original exception holds the request with its headers.
             raise _FailedError(f"{type(error).__name__} {error}".strip()) from None
         return self._understood(answer, content)
 
@@ -154,7 +155,7 @@ class Transport:
             raise _FailedError("an answer that is not JSON") from None
 
     def _said(self, content: bytes) -> str:
-        """The server's own words on what is wrong."""
+        """The server's own error message."""
         try:
             body: Any = json_value(content)
             error = body.get("error", body) if isinstance(body, dict) else body

@@ -1,4 +1,4 @@
-"""Whether the matrices of eager attention fit into memory, told before the first of them is made.
+"""Whether the matrices of eager attention fit into memory, checked before the first of them is made.
 
 Fused attention needs memory in proportion to a text's length. Whoever reads or replaces attention, or follows it with
 backward rules, needs all of its entries: the square of the length, in every head and layer.
@@ -12,7 +12,7 @@ from torch import Tensor
 from raison.core.errors import OutOfMemoryError
 
 SMALL = 1 << 28
-"""Bytes that are not worth asking for."""
+"""Below this number of bytes, free memory is not checked."""
 
 
 class AttentionMemoryError(torch.OutOfMemoryError):
@@ -23,7 +23,7 @@ def check_attention_memory(states: Tensor, shape: Sequence[int], layers: int) ->
     """Raise an error of memory unless the attention of one pass fits.
 
     `states` is a tensor that enters a layer's attention; its rows belong to texts. `shape` is (texts, heads, queries,
-    keys). With gradients every layer keeps two matrices until the way back, and without them one. Raises
+    keys). With gradients every layer keeps two matrices until the backward pass, and without gradients one. Raises
     AttentionMemoryError for several texts, and OutOfMemoryError for a single one.
     """
     texts, heads, queries, keys = shape
@@ -42,7 +42,7 @@ def check_attention_memory(states: Tensor, shape: Sequence[int], layers: int) ->
 
 
 def free_bytes(device: torch.device) -> int | None:
-    """Memory that is free on a device; None where nobody tells."""
+    """Free memory of a device; None if it is unknown."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
     if device.type != "cpu":

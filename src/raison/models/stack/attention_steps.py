@@ -1,7 +1,7 @@
-"""The steps of one call of an attention, as its torch calls tell them.
+"""The steps of one call of an attention module, recognised by its torch calls.
 
 Every eager attention of transformers computes matmul(query, key), softmax, dropout and matmul(probabilities, value), in
-this order. Other calls come between them, which are left alone.
+this order. Other calls between them are left alone.
 """
 
 import inspect
@@ -36,7 +36,7 @@ class Steps(TorchFunctionMode):
     """Visits the steps of one call; a mode for code that calls nothing else meanwhile."""
 
     def __init__(self, visit: Visit, watched: frozenset[Step], heads: int | None) -> None:
-        """Only `watched` steps are visited. `heads` says how many there are where batch and heads are one axis."""
+        """Only `watched` steps are visited. `heads` is the number of heads if batch and heads are one axis."""
         super().__init__()
         self._visit = visit
         self._watched = watched
@@ -57,7 +57,7 @@ class Steps(TorchFunctionMode):
         return output if self._left else self._seen("output", output)
 
     def check(self, module: nn.Module) -> None:
-        """Raises UnsupportedError if the call did not take the steps that every known one takes."""
+        """Raises UnsupportedError if the call did not make exactly these steps."""
         if self._left:
             raise UnsupportedError(
                 f"cannot read the attention of {type(module).__name__}",
@@ -66,7 +66,7 @@ class Steps(TorchFunctionMode):
             )
 
     def _arguments(self, first: Tensor, second: Any = None) -> tuple[Any, ...]:
-        """What enters the call that was just taken off the list."""
+        """The arguments of the call that was just taken off the list."""
         left = len(self._left)
         if left == 3:
             return self._seen("query", first), self._turned("key", second)
@@ -76,7 +76,7 @@ class Steps(TorchFunctionMode):
         return (visited,) if second is None else (visited, second)
 
     def _turned(self, step: Step, tensor: Tensor) -> Tensor:
-        """A step whose last two axes are the other way round."""
+        """A step with its last two axes swapped."""
         if step not in self._watched:
             return tensor
         return self._seen(step, tensor.transpose(-1, -2)).transpose(-1, -2)

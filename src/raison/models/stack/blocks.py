@@ -26,11 +26,11 @@ Values = dict[int, nn.Parameter]
 
 
 def find_stacks(core: PreTrainedModel) -> list[list[nn.Module]]:
-    """The blocks in the order of computation; of an encoder-decoder, the encoder's and then the decoder's.
+    """The blocks in the order of computation; in an encoder-decoder, the encoder's and then the decoder's.
 
     The blocks of a reader are its outermost list of modules of one type that holds more than half of the parameters
-    outside its embedding tables: no attention needs to be known. Raises UnsupportedError where there is no such list,
-    and where blocks share parameters with each other, so that none can be changed alone.
+    outside its embedding tables, so nothing needs to be known about its attention. Raises UnsupportedError if there is
+    no such list, or if blocks share parameters, so that none can be changed alone.
     """
     readers = [core.get_encoder(), core.get_decoder()] if core.config.is_encoder_decoder else [core.base_model]
     stacks = [_stack(reader) for reader in readers]
@@ -57,17 +57,17 @@ def find_blocks(core: PreTrainedModel) -> list[nn.Module]:
 
 
 def twin(module: nn.Module, twins: dict[int, nn.Module]) -> nn.Module:
-    """The same module tree again: modules and configs of its own, every parameter and buffer the very same object.
+    """A copy of a module tree: new modules and configs, but the same parameters and buffers.
 
-    `twins` collects each module's twin by the module's id. Takes no memory for tensors. What is changed in the twin
-    (modes, hooks, settings, which parameter stands where) does not reach the module. Raises UnsupportedError for a
-    module whose forward was replaced by a function that knows the module itself, as device_map does.
+    `twins` collects each module's twin by the module's id. Takes no memory for tensors. Changes in the twin (modes,
+    hooks, settings, replaced parameters) do not affect the module. Raises UnsupportedError for a module whose forward
+    was replaced by a function that knows the module itself, as device_map does.
     """
     return _twin(module, twins, {})
 
 
 def put(tree: nn.Module, values: Mapping[int, nn.Parameter]) -> None:
-    """Put other parameters into a twin in place of those that they are meant for."""
+    """Replace parameters of a twin by others."""
     for module in tree.modules():
         for name, parameter in module._parameters.items():
             if parameter is not None:
@@ -75,13 +75,13 @@ def put(tree: nn.Module, values: Mapping[int, nn.Parameter]) -> None:
 
 
 def drawn_values(core: PreTrainedModel, block: nn.Module, how: str, seed: tuple[int, ...]) -> Values:
-    """Random values for all parameters of one block, from the seed alone; the process's random state stays.
+    """Random values for all parameters of one block, from the seed alone; the process's random state is unchanged.
 
-    "initial" is the model's own initialisation before training (`_init_weights`), drawn in single precision on the
-    CPU whatever the model's dtype and device, so that the draw is the same everywhere. "permuted" shuffles the values
-    of each parameter, which keeps their distribution; a parameter of equal values stays as it is.
-    Memory: one copy of the block. Raises UnsupportedError for parameters that are no plain floating point tensors,
-    and for those that the initialisation does not know.
+    "initial" is the model's own initialisation before training (`_init_weights`), drawn in single precision on the CPU
+    whatever the model's dtype and device, so that the draw is the same everywhere. "permuted" shuffles the values of
+    each parameter, which keeps their distribution; a parameter of equal values stays as it is. Memory: one copy of the
+    block. Raises UnsupportedError for parameters that are not plain floating point tensors, and for those that the
+    initialisation does not set.
     """
     check_how(how)
     named = dict(block.named_parameters())
@@ -110,7 +110,7 @@ def check_how(how: str) -> None:
 
 
 def _stack(reader: nn.Module) -> list[nn.Module]:
-    """The reader's blocks; none where no list of modules holds most of it."""
+    """The reader's blocks; none if no list of modules holds most of its parameters."""
     tables = {id(p) for m in reader.modules() if isinstance(m, nn.Embedding) for p in m.parameters(recurse=False)}
     lists = _outermost(reader)
     sizes = [_size(module_list, tables) for module_list in lists]
@@ -151,7 +151,7 @@ def _initialised(core: PreTrainedModel, block: nn.Module, seed: int) -> dict[int
     for module in initialised.modules():
         for name, parameter in module._parameters.items():
             if parameter is not None:
-                # Not a number until it is drawn; new, so that transformers' flag of a loaded parameter is gone.
+                # NaN until it is drawn; a new parameter, without transformers' flag of a loaded one.
                 blank = torch.full(parameter.shape, torch.nan)
                 module._parameters[name] = fresh.setdefault(id(parameter), nn.Parameter(blank, requires_grad=False))
         # The initialisation writes some buffers, too (rotary frequencies): never those of the model.
@@ -195,7 +195,8 @@ def _twin(module: nn.Module, twins: dict[int, nn.Module], configs: dict[int, Pre
 
 
 def _attribute(value: Any, configs: dict[int, PreTrainedConfig]) -> Any:
-    """A setting for the twin: containers are copied, not what they hold; configs once, for a tap writes to them."""
+    """A setting for the twin: containers are copied, not their contents; configs are copied once, because a tap writes
+    to them."""
     if isinstance(value, PreTrainedConfig):
         if id(value) not in configs:
             configs[id(value)] = untapped_copy(value)

@@ -1,4 +1,4 @@
-"""How a transformer is handed the keys and values of tokens that it has read before."""
+"""How a transformer is given the stored keys and values of tokens that it has read before."""
 
 import inspect
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from transformers import Cache
 
 
 def given_cache(base: nn.Module, stored: Cache | None) -> dict[str, Any]:
-    """The argument of `base` that hands it stored keys and values, under the name that its version of it has."""
+    """The argument with which `base` gets stored keys and values, under the name that its version uses."""
     return {_name(type(base).forward): stored}
 
 

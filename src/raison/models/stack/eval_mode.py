@@ -1,4 +1,4 @@
-"""Models and transformers for the duration of a task: in evaluation mode, and without chatter.
+"""Contexts for the duration of a task: models in evaluation mode, and transformers without messages.
 
 Modes and settings belong to all threads. The first thread that needs one sets it, the last one puts it back.
 """
@@ -19,7 +19,7 @@ _RANDOM = RLock()
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Inside, no word of transformers about a new head (it is meant to be new), and no progress bar of its own."""
+    """Inside, transformers prints no warning about a new head, which is intended, and no progress bar."""
     with _LOCK:
         if _HUSHED.users == 0:
             _HUSHED.settings.enter_context(_hushed())
@@ -48,10 +48,10 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def drawing(seed: int | None = None, devices: Iterable[int] = ()) -> Iterator[None]:
-    """Torch's random numbers of the CPU, from `seed` on or from where they are; afterwards they are as before.
+    """Torch's random numbers of the CPU, starting from `seed` or from the current state, which is restored afterwards.
 
-    Those of the named CUDA devices are as before, too.
-    For one thread at a time, since all draw from one generator: others wait where they enter.
+    The state of the named CUDA devices is restored, too. For one thread at a time, since all draw from one generator:
+    others wait on entry.
     """
     with _RANDOM, torch.random.fork_rng(devices=list(devices)):
         if seed is not None:
@@ -62,7 +62,7 @@ def drawing(seed: int | None = None, devices: Iterable[int] = ()) -> Iterator[No
 
 @dataclass(slots=True)
 class _Hushed:
-    """How many contexts are quiet, and what undoes it."""
+    """How many contexts are quiet, and how to undo it."""
 
     settings: ExitStack
     users: int = 0
@@ -74,7 +74,7 @@ _TRAINING: dict[nn.Module, int] = {}
 
 
 def _hold(model: nn.Module) -> Sequence[nn.Module]:
-    """Modules that train, or would but for other contexts; in evaluation mode from here on."""
+    """Modules in training mode, or that would be without other contexts; put into evaluation mode here."""
     if _TRAINING:
         held = [module for module in model.modules() if module.training or module in _TRAINING]
     else:

@@ -1,10 +1,9 @@
-"""What one thread does around the calls of modules that all threads share.
+"""Actions of one thread around the calls of modules that all threads share.
 
-A hook of torch belongs to its module: it is called in the passes of every thread, and a pass meets the hooks that are
-there when it comes by. Here a hook is set once, by the first thread that needs the module, and taken away by the last.
-It does nothing but look up what the calling thread has open: a context variable, which other threads do not share. So
-a thread finds its own actions in all of its passes, for its own hook is there before the first and after the last, and
-passes of other threads, the caller's own among them, go on as if there were none.
+A hook of torch belongs to its module: it is called in the passes of every thread. Here a hook is set once, by the first
+thread that needs the module, and removed by the last. It only looks up the actions that the calling thread has open, in
+a context variable that other threads do not share. So a thread finds its own actions in all of its passes, and passes
+of other threads, including the caller's, run as if there were none.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -38,8 +37,8 @@ def hooked(
     """Act on the calls of these modules that this thread makes inside the context.
 
     In order: `first`, pre-hooks that others have set, `before`, the module's forward, `inner`, hooks that others have
-    set, `after`. Of nested contexts `first` and `inner` run the innermost first, `before` and `after` the outermost
-    first, as torch's own hooks that are put in front or appended. Copies of a module are left alone.
+    set, `after`. In nested contexts, `first` and `inner` run innermost first, `before` and `after` outermost first,
+    like torch's own hooks that are prepended or appended. Copies of a module are left alone.
     """
     given: dict[HookPlace, Before | After | None] = {
         "first": first,
@@ -56,13 +55,13 @@ def hooked(
     try:
         yield
     finally:
-        # A generator may be left in another order than it was entered, and in another context.
+        # Generators may be left in another order than they were entered, and in another context.
         _OPEN.set(tuple(other for other in _OPEN.get() if other is not opened))
         _remove(keys)
 
 
 def following(module: nn.Module) -> After:
-    """A hook for a copy of a module: what this thread has open after the module's calls acts on the copy's, too."""
+    """A hook for a copy of a module: this thread's actions after the module's calls also act on the copy's calls."""
 
     def follow(_copy: nn.Module, args: Args, output: Any) -> Any:
         opened = _OPEN.get()
@@ -81,13 +80,13 @@ def acting_on(modules: Iterable[nn.Module]) -> bool:
 
 
 def without_own(hooks: Mapping[int, Callable[..., Any]]) -> list[int]:
-    """The ids of the hooks that others have set, of a module's table of hooks."""
-    # As one list at once: other threads may set and take away hooks meanwhile.
+    """The ids of other hooks in a module's table of hooks."""
+    # Copied at once, because other threads may set and remove hooks meanwhile.
     return [number for number, hook in list(hooks.items()) if hook not in _OWN]
 
 
 def forget_own(module: nn.Module) -> None:
-    """Take this file's hooks off a copy of a module, which was made while they were on the module itself."""
+    """Remove this file's hooks from a copy of a module that was made while the module had them."""
     for hooks in (module._forward_pre_hooks, module._forward_hooks):
         for number in {*hooks} - {*without_own(hooks)}:
             del hooks[number]
@@ -96,7 +95,7 @@ def forget_own(module: nn.Module) -> None:
 
 @contextmanager
 def held_still() -> Iterator[None]:
-    """Inside, no hook is set or taken away: while modules are copied with all that they hold."""
+    """Inside, no hook is set or removed, so that modules can be copied with their hooks."""
     with _LOCK:
         yield
 
@@ -144,7 +143,7 @@ def _remove(keys: Iterable[tuple[HookPlace, int]]) -> None:
 def _changed_call(
     place: HookPlace, opened: Iterable[_HookActions], module: nn.Module, args: Args, kwargs: Keywords | None
 ) -> tuple[Args, Keywords] | None:
-    # Another thread, in between a hook and the note that it takes keywords, calls it without: it has no action here.
+    # Another thread may call the hook before torch notes that it takes keywords: that thread has no action here.
     if kwargs is None:
         return None
     changed = None
@@ -167,7 +166,7 @@ def _changed_output(
     return output
 
 
-# Plain functions, the same for all modules: a copy of a module that was made meanwhile holds nothing of a thread's.
+# Plain functions, the same for all modules: a copy made meanwhile refers to no thread's actions.
 def _first(module: nn.Module, args: Args, kwargs: Keywords | None = None) -> tuple[Args, Keywords] | None:
     opened = _OPEN.get()
     return _changed_call("first", reversed(opened), module, args, kwargs) if opened else None

@@ -18,7 +18,7 @@ Change = Callable[[Tensor], Tensor]
 class ReachedError(BaseException):
     """Leaves a layer once its attention is known.
 
-    No Exception: at one of these torch looks through the layer's hooks, which come and go with other threads.
+    A BaseException: for an Exception, torch looks through the layer's hooks, which other threads set and remove.
     """
 
     def __init__(self, output: Tensor) -> None:
@@ -54,21 +54,21 @@ class LayerCall:
 
         def cut(tensor: Tensor) -> Tensor:
             if tensor.dim() == 4:
-                # A mask (batch, heads, query, key): a position that is alone sees itself.
+                # A mask (batch, heads, query, key): a single position sees itself.
                 return tensor[..., row : row + 1, row : row + 1]
             if self._tells_distances(tensor):
                 return tensor[:, row : row + 1, row : row + 1]
             if tensor.dim() > 1 and tensor.shape[1] == tokens and tensor.shape[0] in (1, texts):
-                # With gaps a linear layer would multiply row by row.
+                # Contiguous: otherwise a linear layer would multiply row by row.
                 return tensor[:, row : row + 1].contiguous()
-            # One number per text, where there are as many texts as tokens, is none per token.
+            # If there are as many texts as tokens, one number per text must not be mistaken for one per token.
             per_token = tuple(tensor.shape) == (tokens,) and len(self.hidden) != tokens
             return tensor[row : row + 1] if per_token else tensor
 
         return self._mapped(cut)
 
     def run(self, layer: nn.Module, hidden: Float[Tensor, "batch tokens hidden"]) -> Tensor:
-        """The layer's new hidden states for others than those that it was called with."""
+        """The layer's output for other hidden states than those that it was called with."""
         args, kwargs = (hidden, *self.args[1:]), dict(self.kwargs)
         if not self.args:
             args, kwargs = (), kwargs | {"hidden_states": hidden}
@@ -77,7 +77,7 @@ class LayerCall:
         return states
 
     def _tells_distances(self, tensor: Tensor) -> bool:
-        """Whether it says how far tokens are apart, (1, query, key): the same for every text."""
+        """Whether it holds distances between tokens, (1, query, key), the same for every text."""
         tokens = self.hidden.shape[1]
         return not tensor.is_floating_point() and tuple(tensor.shape) == (1, tokens, tokens)
 
@@ -89,8 +89,8 @@ class LayerCall:
 def layer_stack(model: nn.Module) -> list[nn.Module]:
     """The layers of a model, one for each of its attention modules, in the order of computation.
 
-    A module that is run several times stands there as often. Raises UnsupportedError where they are not one list of
-    modules with one attention module in each.
+    A module that is run several times is listed as often. Raises UnsupportedError unless they are one list of modules
+    with one attention module in each.
     """
     passes = [id(module) for module in attention_modules(model)]
     attention = list(dict.fromkeys(passes))
@@ -108,9 +108,9 @@ def layer_stack(model: nn.Module) -> list[nn.Module]:
 
 @contextmanager
 def kept_calls(stack: Sequence[nn.Module], lowest: int = 0) -> Iterator[dict[int, LayerCall]]:
-    """What the layers of a stack are called with inside the context, the latest call of each, by their numbers.
+    """The latest call of each layer of a stack inside the context, by the layers' numbers.
 
-    Of layers below the lowest one nothing is kept. A model runs a module as often as it stands in the stack.
+    Calls of layers below `lowest` are not kept. A model runs a module as often as the stack lists it.
     """
     calls: dict[int, LayerCall] = {}
     numbers: dict[nn.Module, list[int]] = {}
@@ -130,7 +130,7 @@ def kept_calls(stack: Sequence[nn.Module], lowest: int = 0) -> Iterator[dict[int
 
 
 def replaced_output(hidden: Tensor) -> Callable[[nn.Module, Any, Any], Any]:
-    """An action after a layer's call that puts other hidden states in place of its own."""
+    """An action after a layer's call that replaces its output by other hidden states."""
 
     def replace(_module: nn.Module, _args: Any, output: Any) -> Any:
         return (hidden, *output[1:]) if isinstance(output, tuple) else hidden

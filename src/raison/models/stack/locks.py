@@ -1,11 +1,11 @@
-"""A lock that goes along when what holds it is copied: the copy gets one of its own."""
+"""A lock that can be copied with the object that holds it: the copy gets its own lock."""
 
 from threading import Lock
 from types import TracebackType
 
 
 class OwnLock:
-    """As threading.Lock in a with statement, in objects that are deep-copied with their model."""
+    """Like threading.Lock in a with statement, in objects that are deep-copied with their model."""
 
     def __init__(self) -> None:
         self._lock = Lock()

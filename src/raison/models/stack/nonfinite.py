@@ -1,4 +1,4 @@
-"""Where in a model do numbers stop being finite?"""
+"""The place in a model where numbers stop being finite."""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -10,7 +10,7 @@ from raison.models.stack.hooks import hooked
 
 
 def way_out(dtype: torch.dtype) -> str:
-    """What helps a model whose numbers are not finite."""
+    """Advice for a model whose numbers are not finite."""
     if dtype is torch.float16:
         return (
             "float16 holds no number above 65,504: load the model in bfloat16 or float32 "
@@ -41,7 +41,7 @@ def first_nonfinite(model: nn.Module, run: Callable[[], object]) -> str | None:
 
 
 def nonfinite_logits(name: str, text: str, model: nn.Module, run: Callable[[], object]) -> NonFiniteError:
-    """What is said of logits that are not finite; `run` makes the pass that gave them once more."""
+    """The error message for logits that are not finite; `run` repeats the pass that gave them."""
     module = first_nonfinite(model, run)
     dtype = next(model.parameters()).dtype
     where = f" They arise first in {module}." if module else ""

@@ -1,7 +1,7 @@
 """Eager attention for some queries at a time, so that memory does not grow with the square of a text's length.
 
-Each query's output depends on its own row of attention alone. The rows of a block are computed again on the way back,
-one block after the other, and the gradients of keys and values add up. No block keeps what it computed.
+Each query's output depends only on its own row of attention. The rows of a block are computed again in the backward
+pass, one block after the other, and the gradients of keys and values add up. No block keeps its results.
 """
 
 from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ _WANTED: ContextVar[Again | None] = ContextVar("raison_query_blocks", default=No
 def query_blocks(again: Again) -> Iterator[None]:
     """Inside, attention that is tapped and neither recorded nor edited is computed in blocks by this thread.
 
-    `again` opens what a block is computed in on the way back, where no mode of torch is open.
+    `again` opens the context for recomputing a block in the backward pass, where no torch mode is active.
     """
     token = _WANTED.set(again)
     try:
@@ -42,7 +42,8 @@ def query_blocks(again: Again) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Heads:
-    """What a layer's heads attend with: (texts, heads, tokens, features). Several queries may share a key and value."""
+    """The queries, keys and values of a layer's heads: (texts, heads, tokens, features). Several queries may share a
+    key and value."""
 
     query: Tensor
     key: Tensor
@@ -50,9 +51,9 @@ class Heads:
 
 
 def in_blocks(eager: Eager, heads: Heads, mask: Tensor | None, kwargs: dict[str, Any]) -> Tensor | None:
-    """The output of an eager attention function, of which gradients reach queries, keys and values.
+    """The output of an eager attention function; gradients reach queries, keys and values.
 
-    None where nobody wants blocks or one is enough, or where another argument may have an entry for each query.
+    None if no blocks are wanted or one is enough, or if another argument may have an entry for each query.
     """
     again, rows = _WANTED.get(), rows_of(heads.query)
     others = (value for name, value in kwargs.items() if name not in _IGNORED)
@@ -82,19 +83,19 @@ def rows_of(query: HeadStates) -> int:
 def _reach(mask: Tensor | None, place: slice) -> int | None:
     """The number of keys up to the last one that a query of the block sees; None: all of them.
 
-    A causal mask hides what is behind a block, whose attention is then smaller by that.
+    A causal mask hides the keys after a block, which makes its attention smaller.
     """
     if mask is None or mask.dtype == torch.bool:
         return None
     block_mask = mask[..., place, :]
     seen = (block_mask > torch.finfo(block_mask.dtype).min).flatten(0, -2)
-    # A query that sees nothing attends to all keys alike.
+    # A query that sees no key attends to all keys equally.
     return int(seen.any(0).nonzero()[-1]) + 1 if bool(seen.any(1).all()) else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Blocked:
-    """How a block is computed, in what again on the way back, and how many queries it has."""
+    """How a block is computed, the context for recomputing it, and its number of queries."""
 
     part: _Part
     again: Again
@@ -109,7 +110,7 @@ class _BlockedAttention(torch.autograd.Function):
     def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, how: _Blocked) -> Tensor:
         ctx.save_for_backward(query, key, value)
         ctx.how = how
-        # Detached, so that whoever watches the calls sees no gradients here.
+        # Detached, so that rules that watch the calls see no gradients here.
         query, key, value = query.detach(), key.detach(), value.detach()
         return torch.cat([how.part(query[:, :, block], key, value, block) for block in how.places(query)], dim=1)
 

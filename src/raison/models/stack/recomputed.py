@@ -1,7 +1,7 @@
-"""A pass that keeps only the states between a model's layers, and computes each layer again on the way back.
+"""A pass that keeps only the states between a model's layers, and computes each layer again in the backward pass.
 
-What a layer keeps for its backward pass is there for one layer at a time. Everything happens in the calling thread, in
-which the hooks, the tap and the rules of the pass are open.
+Only one layer at a time keeps its intermediate results. Everything happens in the calling thread, in which the hooks,
+the tap and the rules of the pass are open.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,9 +20,9 @@ from raison.models.stack.layers import LayerCall, layer_stack, replaced_output
 
 
 class NotInARowError(BaseException):
-    """A layer does not get just what the layer before it gave.
+    """A layer's input is not exactly the output of the layer before it.
 
-    No Exception, for the reason that `layers.ReachedError` has.
+    A BaseException, for the same reason as `layers.ReachedError`.
     """
 
 
@@ -36,7 +36,8 @@ class Recomputed:
     """The input of the first layer, with its graph, and the output of each layer, without one."""
 
     def gradients(self, scalar: Tensor, embeds: Embeddings) -> Embeddings:
-        """Of a scalar that was computed from the last layer's states, with respect to what the pass was given."""
+        """The gradient of a scalar computed from the last layer's states, with respect to the embeddings given to the
+        pass."""
         slopes, direct = torch.autograd.grad(scalar, (self.states[-1], embeds), allow_unused=True)
         while self.calls:
             call, layer = self.calls.pop(), self.layers[len(self.calls)]
@@ -61,7 +62,7 @@ class Recomputed:
         self.calls.append(call)
 
     def leave(self, layer: nn.Module, args: Args, output: Any) -> Any:
-        """A layer has run: behind the last one, the graph starts anew."""
+        """A layer has run: after the last one, a new graph starts."""
         hidden: Tensor = output[0] if isinstance(output, tuple) else output
         self.states[1:] = [hidden]
         if len(self.calls) < len(self.layers):
@@ -73,9 +74,9 @@ class Recomputed:
 
 @contextmanager
 def recomputed(layers: Sequence[nn.Module]) -> Iterator[Recomputed]:
-    """Inside, one pass through the layers keeps no graph of them; `Recomputed.gradients` goes back in it.
+    """Inside, one pass through the layers keeps no graph of them; `Recomputed.gradients` makes its backward pass.
 
-    The pass raises NotInARowError where the layers are not one chain.
+    The pass raises NotInARowError if the layers do not form one chain.
     """
     states = Recomputed(layers)
     with torch.enable_grad(), hooked(dict.fromkeys(layers), before=states.enter, after=states.leave):
@@ -83,7 +84,7 @@ def recomputed(layers: Sequence[nn.Module]) -> Iterator[Recomputed]:
 
 
 def stack_of(core: nn.Module) -> list[nn.Module]:
-    """The layers of a model; none where they are not one list, in which every module is run once."""
+    """The layers of a model; none unless they are one list, in which every module is run once."""
     try:
         layers = layer_stack(core)
     except UnsupportedError:

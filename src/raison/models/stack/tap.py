@@ -2,9 +2,8 @@
 
 Inside the context the model computes with its family's own eager attention function, called as it is: nothing is
 rewritten, so outputs equal eager attention exactly, in every dtype. The function's few torch calls
-(stack/attention_steps.py) are watched on the way, which is where steps are recorded and edited. A family that does not
-use the registry and writes its attention out in its modules (DeBERTa, MPNet, BigBird) is watched in the same way, while
-such a module runs.
+(stack/attention_steps.py) are watched to record and edit the steps. A family that does not use the registry and
+computes attention in its own modules (DeBERTa, MPNet, BigBird) is watched in the same way, while such a module runs.
 
 Layers are counted in the order of computation. Where a model runs one module several times (ALBERT), each of these
 passes is a layer.
@@ -49,7 +48,7 @@ class Tap:
 
     Tensors are the ones that the model continued with (after every edit) and stay in the graph: gradients with respect
     to them can be taken. If no parameter requires gradients, an edit that returns `t.detach().requires_grad_()` starts
-    the graph there. A step that was not asked for is empty.
+    the graph there. A step that was not requested is empty.
     """
 
     query: dict[int, HeadStates] = field(default_factory=dict)
@@ -61,7 +60,8 @@ class Tap:
     value: dict[int, HeadStates] = field(default_factory=dict)
     """The values, after repetition: with the same number of heads as the queries."""
     scores: dict[int, Attention] = field(default_factory=dict)
-    """The input of the softmax: scaled, with position bias and mask. Models with attention sinks have one more key."""
+    """The input of the softmax: scaled, with position bias and mask. Models with attention sinks have an additional
+    key."""
     probabilities: dict[int, Attention] = field(default_factory=dict)
     """After the softmax, before dropout. Rows sum to 1, less the share of a sink."""
     output: dict[int, HeadStates] = field(default_factory=dict)
@@ -86,10 +86,10 @@ def tap(
     """Record and edit attention in the passes that this thread makes inside the context.
 
     `model` is a transformers model or a PEFT wrapper of one. `layers` counts the self-attention layers from 0 (all by
-    default; of an encoder-decoder, those of the encoder). `edit` is called with every step of these layers. Taps can
-    be nested: edits apply from the outermost to the innermost, records hold what came out. Other threads that run the
-    model meanwhile are neither recorded nor edited. On leaving, also through an exception, the model is as before.
-    Where layers share a module and are called one by one, and not by the model, `first` is the first one's number.
+    default; in an encoder-decoder, those of the encoder). `edit` is called with every step of these layers. Taps can be
+    nested: edits apply from the outermost to the innermost, records hold what came out. Other threads that run the
+    model meanwhile are neither recorded nor edited. On leaving, also through an exception, the model is as before. If
+    layers share a module and are called one by one instead of by the model, `first` is the number of the first.
 
     Raises UnsupportedError for a model whose attention cannot be tapped, UnknownNameError and InputError for a step
     or a layer that does not exist.
@@ -121,7 +121,7 @@ def tap(
 
 
 def tapped(config: PreTrainedConfig) -> bool:
-    """Whether a pass that this thread makes now, of a model with this config, is recorded or edited."""
+    """Whether a pass of this thread through a model with this config is recorded or edited now."""
     return any(id(config) in opened.inside for opened in _OPEN.get())
 
 
@@ -141,10 +141,9 @@ def untapped_copy(config: PreTrainedConfig) -> PreTrainedConfig:
 
 
 def attention_modules(model: nn.Module) -> list[nn.Module]:
-    """The self-attention modules of a model in the order of computation; of an encoder-decoder, the encoder's.
+    """The self-attention modules of a model in the order of computation; in an encoder-decoder, the encoder's.
 
-    A module that is run several times stands there as often. Raises UnsupportedError where the attention cannot be
-    tapped.
+    A module that is run several times is listed as often. Raises UnsupportedError if the attention cannot be tapped.
     """
     base = _transformer(model)
     root = base.get_encoder() if base.config.is_encoder_decoder else base
@@ -181,7 +180,7 @@ class _Numbers:
         self._next = 0
 
     def of_call(self, module: nn.Module) -> int | None:
-        """The layer of the call that is made now; None for a module that is no layer."""
+        """The layer of the current call; None for a module that is no layer."""
         number = self._places.get(id(module))
         if number is None or not self.shared:
             return number
@@ -243,7 +242,7 @@ def _restore(configs: list[PreTrainedConfig]) -> None:
 def _own_implementation(config: PreTrainedConfig) -> str | None:
     state = _SWITCHED.get(id(config))
     name: str | None = config._attn_implementation if state is None else state.previous
-    # A copy that somebody made while the model was tapped knows no better.
+    # A copy that was made while the model was tapped has no record of its own implementation.
     return None if name == TAP else name
 
 
@@ -293,7 +292,7 @@ def _attention(
     if steps is None:
         eager = _eager(module)
         assert eager is not None, "looked for when the tap was opened"
-        # A block needs room for itself alone.
+        # Only one block needs memory at a time.
         blocks = in_blocks(partial(eager, module), Heads(query, key, value), attention_mask, kwargs)
         if blocks is not None:
             return blocks, None
@@ -307,7 +306,7 @@ def _attention(
 
 
 def _steps(module: nn.Module, here: list[_OpenTap]) -> Steps | None:
-    """What follows the call of an attention module; None where no tap looks at this layer."""
+    """The steps of a call of an attention module; None if no tap watches this layer."""
     numbers = [(opened, opened.numbers.of_call(module)) for opened in here]
     taps = [(opened, layer) for opened, layer in numbers if layer is not None and layer in opened.layers]
     if not taps:
@@ -331,9 +330,9 @@ def _steps(module: nn.Module, here: list[_OpenTap]) -> Steps | None:
 
 
 class _TapMode(TorchFunctionMode):
-    """Follows modules that write their attention out, while one of them runs.
+    """Follows modules that compute attention themselves, while one of them runs.
 
-    Of nested taps the outermost one follows, for all of them.
+    In nested taps, the outermost one follows for all of them.
     """
 
     def __init__(self, opened: _OpenTap) -> None:
@@ -370,7 +369,7 @@ class _TapMode(TorchFunctionMode):
 
 
 def _elsewhere(module: nn.Module, mask: Tensor | None) -> Callable[..., tuple[Tensor, Tensor | None]]:
-    """What computes a pass of another thread, which meets the switched config: the implementation it started with.
+    """The attention of another thread's pass over the switched config: the implementation that it started with.
 
     Its mask was made for that implementation, so eager is called only where it was the implementation, or where the
     mask is its own kind and the implementation would not take it: a second model in this thread, over a tapped config.
@@ -383,7 +382,8 @@ def _elsewhere(module: nn.Module, mask: Tensor | None) -> Callable[..., tuple[Te
 
 
 def _mask(*args: Any, config: PreTrainedConfig, **kwargs: Any) -> Any:
-    """The registered mask function: eager's mask where this thread has a tap open, elsewhere that of the model's own.
+    """The registered mask function: eager's mask if this thread has a tap open, otherwise that of the model's own
+    implementation.
 
     A model without a mask function of its own gets no mask, as without a tap.
     """

@@ -1,4 +1,4 @@
-"""The transformers model inside what a caller gives, and where its embeddings and its head are."""
+"""The transformers model inside the caller's model, and the places of its embeddings and its head."""
 
 from typing import cast
 
@@ -14,8 +14,8 @@ from raison.models.stack.blocks import twin
 def inner_model(model: nn.Module) -> PreTrainedModel:
     """The transformers model inside a PEFT wrapper, adapters still active in it; the model itself otherwise.
 
-    A model that would change its own modules on the first short text (BigBird) gives way to a twin with its weights
-    that has changed already.
+    A model that would change its own modules on the first short text (BigBird) is replaced by a twin that has already
+    changed, with the same weights.
     """
     if isinstance(model, PreTrainedModel):
         return _fully_attending(model) if family_of(model).longest is not None else model
@@ -40,7 +40,7 @@ def _fully_attending(model: PreTrainedModel) -> PreTrainedModel:
     """Modules of its own over the same tensors, in evaluation mode, with full attention."""
     attending = cast(PreTrainedModel, twin(model, {})).eval()
     with torch.random.fork_rng(devices=[]):
-        # Draws layers that give way to the model's own at once.
+        # Draws new layers, which are replaced by the model's own at once.
         attending.base_model.set_attention_type("original_full")
     return attending
 
@@ -48,7 +48,7 @@ def _fully_attending(model: PreTrainedModel) -> PreTrainedModel:
 def embedding_tables(model: PreTrainedModel) -> list[nn.Module]:
     """The modules that turn ids into word embeddings: the encoder's or the only one, then a decoder's own."""
     if is_a(model, "T5EncoderModel"):
-        # Its own table is not the module that the encoder calls.
+        # The model's own table is not the module that the encoder calls.
         return [model.get_encoder().get_input_embeddings()]
     if not model.config.is_encoder_decoder:
         return [model.get_input_embeddings()]
@@ -57,7 +57,7 @@ def embedding_tables(model: PreTrainedModel) -> list[nn.Module]:
 
 
 def is_a(model: PreTrainedModel, *endings: str) -> bool:
-    """Whether the model's class, or one that it is made from, has a name that ends so."""
+    """Whether the name of the model's class, or of one of its bases, has such an ending."""
     return any(kind.__name__.endswith(endings) for kind in type(model).__mro__)
 
 

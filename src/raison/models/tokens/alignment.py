@@ -39,7 +39,7 @@ class Alignment:
         return torch.where(positions[..., None] >= 0, gathered, 0).sum(2)
 
     def select(self, rows: Sequence[int], units: int) -> "Alignment":
-        """The same for some of the texts, of which none has more than `units` units."""
+        """The same for some of the texts, none of which has more than `units` units."""
         return Alignment(self.positions[list(rows), :units])
 
 
@@ -67,7 +67,7 @@ def shared_characters(units: Sequence[Unit], tokens: Sequence[Unit]) -> Bool[np.
 
 
 def _positions(tokens: Encoding, row: int) -> list[list[int]]:
-    """The positions of each token unit: several where they make one character."""
+    """The positions of each token unit: several if they make up one character."""
     positions: list[list[int]] = [[] for _ in tokens.units[row]]
     for position, number in enumerate(tokens.unit_ids[row].tolist()):
         if number >= 0:

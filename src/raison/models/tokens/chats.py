@@ -36,7 +36,7 @@ ChatTemplate = Callable[[Chat], str]
 
 @dataclass(frozen=True, slots=True)
 class Framed:
-    """A chat in a template: the whole string, the contents' places in it, and the parts that these make up."""
+    """A chat in a template: the whole string, the places of the contents in it, and the parts that they form."""
 
     text: str
     regions: tuple[tuple[int, int], ...]
@@ -157,7 +157,7 @@ def _places(text: str, slots: Sequence[_Slot], marked: str) -> dict[int, tuple[i
     for number in sorted(where, key=lambda number: where[number]):
         before, mark, rest = rest.partition(_mark(number))
         content = slots[number].content
-        # Most templates take the white space around a message away.
+        # Most templates strip the white space around a message.
         sent = content if text.startswith(before + content, cursor) else content.strip()
         if not mark or not text.startswith(before + sent, cursor):
             raise InputError(_REWRITTEN)
@@ -184,7 +184,8 @@ def _parts(text: str, slots: Sequence[_Slot], places: Mapping[int, tuple[int, in
 
 
 def rendered_prompt(tokenizer: PreTrainedTokenizerBase, text: str) -> TokenizedPrompt:
-    """A chat that was rendered before. Special tokens' names in its messages are no longer told from its own."""
+    """A chat that was rendered before. Special tokens' names in its messages can no longer be distinguished from the
+    template's own."""
     sealed = sealed_around(tokenizer, text, ())
     ids, offsets = sealed_tokens(tokenizer, sealed)
     return TokenizedPrompt(text, ids, offsets, ((0, len(text)),), sealed=sealed)

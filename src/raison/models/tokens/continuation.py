@@ -24,8 +24,8 @@ class TokenizedPrompt:
     caller names: spans of the prompt, or the messages and documents of a chat. `sealed` is the string of a chat as it
     is tokenized, see plain_names: a special token's name in a message is plain text.
 
-    An encoder-decoder reads the first `border` tokens with its encoder. Its decoder begins with the others, which it
-    writes no more; the last `closing` tokens, the others included, have no characters.
+    An encoder-decoder reads the first `border` tokens with its encoder. Its decoder begins with the others, which are
+    given and not written. The last `closing` tokens, including these, have no characters.
     """
 
     text: str
@@ -60,7 +60,7 @@ class TokenizedPrompt:
         units: list[Unit] = []
         owners = [-1] * len(self.ids)
         for first, last in self.regions:
-            # A space that the tokenizer trims away has an empty span, and is a token of the text all the same.
+            # A space that the tokenizer trims has an empty span, but is still a token of the text.
             region_tokens = [
                 number
                 for number, (start, end) in enumerate(self.offsets[: self.text_end])
@@ -92,9 +92,9 @@ class Output:
 
 
 def plain_prompt(tokenizer: PreTrainedTokenizerBase, given: str | PartedText) -> TokenizedPrompt:
-    """A prompt as it is, after the tokenizer's own begin-of-text token where it has one."""
+    """A prompt as it is, after the tokenizer's begin-of-text token, if it has one."""
     whole = _read(tokenizer, given)
-    # A tokenizer that ends texts by itself would tell the model that there is nothing to go on with.
+    # An end-of-text token that the tokenizer adds would tell the model that there is nothing to continue.
     end = whole.text_end
     return replace(whole, ids=whole.ids[:end], offsets=whole.offsets[:end], closing=0)
 
@@ -132,7 +132,7 @@ def _read(tokenizer: PreTrainedTokenizerBase, given: str | PartedText) -> Tokeni
 
 
 def sealed_around(tokenizer: PreTrainedTokenizerBase, text: str, regions: Sequence[Span]) -> str:
-    """A string in which special tokens are meant outside of some regions alone."""
+    """A string in which special tokens' names count as such only outside of the given regions."""
     seal, parts, reached = plain_names(tokenizer).sealed, [], 0
     for start, end in regions:
         parts += [seal(text[reached:start]), text[start:end]]

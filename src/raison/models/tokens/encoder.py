@@ -18,10 +18,10 @@ _CUTTING = Lock()
 
 
 class TextEncoder:
-    """Tokenizes texts and finds their units. Works on a copy of the tokenizer, without its truncation and padding.
+    """Tokenizes texts and finds their units, with a copy of the tokenizer that has no truncation and padding.
 
-    The name of a special token, written in a text, is plain text: "</s>" in a review neither ends it nor is mistaken
-    for the end-of-text token that some models read.
+    The name of a special token, written in a text, is plain text: "</s>" in a review neither ends it nor counts as the
+    end-of-text token that some models read.
     """
 
     def __init__(
@@ -96,13 +96,13 @@ class TextEncoder:
         )
 
     def _copy(self, use: tuple[object, ...]) -> PreTrainedTokenizerBase:
-        """A copy of the tokenizer for calls that agree on truncation, and on what special tokens' names are."""
+        """A copy of the tokenizer for calls with the same truncation and the same reading of special tokens' names."""
         if self._kept is not None:
             return own_tokenizer(self._given, ("kept", *use))
         return _split(own_tokenizer(self._given, ("texts", *use)))
 
     def _plain(self, ids: Sequence[int], owners: Sequence[int]) -> Sequence[int]:
-        """Without special tokens among a text's own: some vocabularies have them among their pieces, too (T5)."""
+        """Without special tokens inside a text: some vocabularies also have them among their pieces (T5)."""
         if self._unknown is None:
             return ids
         return [
@@ -112,7 +112,7 @@ class TextEncoder:
 
 
 def _split(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
-    """The copy, set beforehand to what every call asks of it: a call that writes settings would disturb others."""
+    """The copy with the settings of every call made in advance: a call that changes settings would disturb others."""
     if not tokenizer.backend_tokenizer.encode_special_tokens:
         tokenizer.backend_tokenizer.encode_special_tokens = True
     return tokenizer

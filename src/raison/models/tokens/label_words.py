@@ -1,6 +1,6 @@
-"""The tokens that a prompt's label words really become behind the prompt, checked once.
+"""The actual tokens of a prompt's label words after the prompt, checked once.
 
-A word tokenized alone can have other tokens than the same word behind a cue: a SentencePiece tokenizer gives "N" a
+A word tokenized alone can have other tokens than the same word after a cue: a SentencePiece tokenizer gives "N" a
 word-initial piece, and the N of "Label:N" another one.
 """
 
@@ -21,7 +21,7 @@ _PROBES = ("They left at noon", "It was (almost) 12!")
 class Speller:
     """`tokenize` gives a string's tokens without special ones at its end; `shown` makes tokens readable.
 
-    `unknown` is the token of what the vocabulary lacks, None where there is none.
+    `unknown` is the unknown token, None if there is none.
     """
 
     tokenize: Callable[[str], Ids]
@@ -54,7 +54,7 @@ def find_label_ids(prompt: Prompt, rendered: Rendered, speller: Speller) -> tupl
 
 
 def _ids_behind(what: str, string: str, word: str, speller: Speller) -> Ids:
-    """What the prompt's own tokens are followed by if the word stands behind them."""
+    """The tokens that follow the prompt's own if the word comes after it."""
     before, whole = speller.tokenize(string), speller.tokenize(string + word)
     same = 0
     while same < min(len(before), len(whole)) and before[same] == whole[same]:

@@ -1,4 +1,4 @@
-"""How many tokens a model reads."""
+"""The maximum number of tokens that a model reads."""
 
 from transformers import PreTrainedConfig
 
@@ -13,8 +13,8 @@ def max_tokens(config: PreTrainedConfig, tokenizer_limit: int) -> int | None:
 
     The smaller of the model's limit and `tokenizer_limit` (the tokenizer's model_max_length; above 1e9 it means none).
     A model's limit is the size of its position table less the rows that its family leaves unused; for rotary positions
-    it is the length that the model was trained for; relative positions (T5) have none. Block-sparse attention (BigBird)
-    is not read beyond the length up to which such a model has full attention.
+    it is the length that the model was trained for; relative positions (T5) have none. For block-sparse attention
+    (BigBird) it is the length up to which such a model has full attention.
     """
     # Names that a config class maps to its own (n_positions of GPT-2) answer to the standard name, too.
     positions = getattr(config.get_text_config(), "max_position_embeddings", None)

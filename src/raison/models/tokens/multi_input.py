@@ -1,4 +1,4 @@
-"""Texts of several strings of which a model reads some at a time, as one row of tokens each."""
+"""Texts of several strings, some of which a model reads at a time, each text as one row of tokens."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +25,8 @@ Read = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class MultiInputEncoder:
-    """Rows of several reads: see raison.models.passes.outputs.reads. A string in several reads has its units once."""
+    """Rows of several reads: see raison.models.passes.outputs.reads. A string that is in several reads has its units
+    only once."""
 
     inner: Encoder
     reads: tuple[Read, ...]
@@ -50,12 +51,12 @@ class MultiInputEncoder:
             raise InputError(f"{where} is {text!r:.80}: this model takes {self.wanted}.")
 
     def _encoded(self, texts: Sequence[Given], read: Read, unit: Granularity, truncate: bool) -> Encoding:
-        """One read of every text; where no part that the caller names is in it, without units."""
+        """One read of every text, without units if it contains none of the caller's parts."""
         parts = [_read_of(given, read) for given in texts]
         bare = [not isinstance(one, PartedText) for one in parts]
         if unit != PART or not any(bare):
             return self.inner.encode(parts, unit, truncate)
-        # Of texts with parts, a read may have none: it is encoded by itself, and all of it is context.
+        # A read may contain none of a text's parts: it is then encoded by itself, and all of it is context.
         rows = []
         for one, no_part in zip(parts, bare, strict=True):
             row = _row_of(self.inner.encode([one], "token" if no_part else PART, truncate))
@@ -96,14 +97,14 @@ def _key_of(unit: Unit) -> UnitKey:
 
 
 def _check_same(known: Sequence[Unit], other: Sequence[Unit]) -> None:
-    """InputError where a string that was read before was cut elsewhere now."""
+    """InputError if a string that is read several times was cut at different places."""
     for segment in {unit.segment for unit in known} & {unit.segment for unit in other}:
         if [unit for unit in known if unit.segment == segment] != [unit for unit in other if unit.segment == segment]:
-            raise InputError("the first text is cut off at different places beside the two others: shorten the texts.")
+            raise InputError("the first text is cut off at different places in the two pairs: shorten the texts.")
 
 
 def _read_of(given: Given, read: Read) -> Given:
-    """What is read at a time of a text, with its parts."""
+    """The strings of a text that one read contains, with their parts."""
     strings = segments(plain(given))
     text: Text = strings[read[0]] if len(read) == 1 else (strings[read[0]], strings[read[1]])
     if not isinstance(given, PartedText):

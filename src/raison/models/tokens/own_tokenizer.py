@@ -1,4 +1,4 @@
-"""A tokenizer of the library's own beside the caller's, made once and not for every call."""
+"""The library's own copy of the caller's tokenizer, made once and not for every call."""
 
 import copy
 import threading
@@ -19,7 +19,7 @@ _MODEL_SETTINGS = ("dropout", "unk_token", "fuse_unk", "byte_fallback", "ignore_
 
 @dataclass(frozen=True, slots=True)
 class _Copies:
-    """Copies of one tokenizer by their use, and what the tokenizer was when they were made."""
+    """Copies of one tokenizer by their use, and the tokenizer's state when they were made."""
 
     backend: object
     state: Hashable
@@ -68,10 +68,10 @@ def plain_copy(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
 
 
 def _state(tokenizer: PreTrainedTokenizerBase) -> Hashable:
-    """Changes when the tokenizer gives other tokens or is set otherwise; takes about 0.1 ms, whatever the vocabulary.
+    """A value that changes with the tokenizer's tokens and settings; takes about 0.1 ms for any vocabulary.
 
     Its attributes, special and added tokens, the settings of each step, and the vocabulary's size. A vocabulary that
-    was written over with another of the same size goes unnoticed. Truncation and padding do not count: no copy has any.
+    was replaced by another of the same size goes unnoticed. Truncation and padding do not count: no copy has any.
     """
     backend = tokenizer.backend_tokenizer
     steps = (backend.normalizer, backend.pre_tokenizer, backend.post_processor, backend.decoder)

@@ -1,4 +1,4 @@
-"""Special tokens in a prompt, and their names as plain text in what a caller puts there, in one run of a tokenizer."""
+"""Special tokens in a prompt, and their names as plain text in the caller's texts, in one run of a tokenizer."""
 
 import re
 import secrets
@@ -25,7 +25,7 @@ class _StandIns:
 
     @classmethod
     def added_to(cls, tokenizer: PreTrainedTokenizerBase) -> "_StandIns":
-        """To a copy that nobody else uses, and that keeps them."""
+        """Adds stand-ins to a copy of the tokenizer that nothing else uses."""
         backend = tokenizer.backend_tokenizer
         backend.encode_special_tokens = True
         by_name, tokens = {}, {}
@@ -36,7 +36,7 @@ class _StandIns:
                 edges = {"single_word": token.single_word, "lstrip": token.lstrip, "rstrip": token.rstrip}
                 backend.add_tokens([AddedToken(by_name[name], **edges, normalized=token.normalized)])
                 tokens[backend.token_to_id(by_name[name])] = number
-        # Of names that begin alike a tokenizer takes the longest.
+        # If several names begin alike, a tokenizer takes the longest.
         longest = sorted(map(re.escape, by_name), key=lambda name: -len(name))
         return cls(by_name, tokens, re.compile("|".join(longest)) if longest else None)
 
@@ -53,14 +53,14 @@ class PlainNames:
     _stand_ins: _StandIns
 
     def sealed(self, string: str) -> str:
-        """A string of the prompt, in which special tokens are meant, to be put around a text."""
+        """A string of the prompt with its special tokens as stand-ins, to be put around a text."""
         names, by_name = self._stand_ins.names, self._stand_ins.by_name
         return string if names is None else names.sub(lambda name: by_name[name[0]], string)
 
     def ids(self, ids: Sequence[int], owners: Sequence[int | None]) -> tuple[int, ...]:
         """The model's tokens: `owners` is None where the tokenizer added one by itself.
 
-        Some vocabularies have special tokens among their pieces, too (T5): in a text they are unknown.
+        Some vocabularies also have special tokens among their pieces (T5): in a text they become the unknown token.
         """
         tokens, unknown = self._stand_ins.tokens, self.tokenizer.unk_token_id
         barred = set() if unknown is None else {*tokens.values()} - {unknown}

@@ -43,7 +43,7 @@ class PromptEncoder:
     `label_ids` are the tokens of each class's label word after the prompt; with the prompt's scoring "first", the first
     of them. `max_tokens` is the room for prompt and text: the model's limit minus the tokens of the label words.
     Construction costs a few runs of the tokenizer. It raises LoadError for label words that cannot be distinguished,
-    InputError for a prompt that the model or the tokenizer cannot take.
+    and InputError for a prompt that the model or the tokenizer does not support.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class PromptEncoder:
         return row if self.explained == "input" else self._with_prompt(row, tokens, shown)
 
     def _with_prompt(self, row: TokenRow, tokens: _TokenizedText, shown: str) -> TokenRow:
-        """The same row with the whole string for its text and the prompt's parts for its first units."""
+        """The same row with the whole string as its text and the prompt's parts as its first units."""
         string, start = self.rendered.around(shown), len(self.rendered.before)
         parts: list[Unit] = []
         owners: dict[int, int] = {}
@@ -156,9 +156,9 @@ class PromptEncoder:
         )
 
     def _tokenize(self, string: str) -> _TokenizedText:
-        """The string's tokens with the special ones at the beginning, and none behind the answer cue.
+        """The string's tokens with special ones at the beginning, and none after the answer cue.
 
-        A chat template has written its own special tokens already.
+        A chat template has already written its special tokens.
         """
         plain = self.prompt.chat is None
         encoded = self._tokenizer(
@@ -182,7 +182,7 @@ class PromptEncoder:
                 # No characters: this lies in no span.
                 covered.append((-1, -1))
                 continue
-            # A byte-level tokenizer that trims its offsets leaves a token of white space its end alone.
+            # A byte-level tokenizer that trims its offsets gives a token of white space an empty span at its end.
             covered.append((min(start, reached) if start == end else start, end))
             reached = max(reached, end)
         ids = self._names.ids(encoded["input_ids"][:length], owners[:length])
@@ -202,7 +202,7 @@ class PromptEncoder:
 
 
 def _template_of(tokenizer: PreTrainedTokenizerBase) -> Template | None:
-    """The chat template as a function; a model that could think first answers at once."""
+    """The chat template as a function; reasoning models are told to answer at once."""
     if tokenizer.chat_template is None:
         return None
 

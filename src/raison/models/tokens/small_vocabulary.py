@@ -1,7 +1,7 @@
-"""Vocabularies for small tokenizers, the same ones from the same texts: whole words, and pieces for the others.
+"""Reproducible vocabularies for small tokenizers: whole words, and pieces for the other words.
 
-The trainers of the library that tokenizers come from break ties at random, except for bytes: a model that is made
-again would then read other tokens.
+The trainers of the tokenizers library break ties at random, except for bytes: a model that is made again would then
+read other tokens.
 """
 
 import math
@@ -28,8 +28,8 @@ def count_words(tokenizer: Tokenizer, lines: Sequence[str]) -> Counter[str]:
 def choose_pieces(words: Counter[str], inner: str, room: int) -> list[tuple[str, float]]:
     """At most `room` pieces with the logarithms of their shares; `inner` goes before those that begin no word.
 
-    Words that occur twice or more come first, by their number; then every character; what is left goes to the pieces
-    that save most tokens in the other words.
+    Words that occur twice or more come first, by their number; then every character; the remaining room goes to the
+    pieces that save most tokens in the other words.
     """
     ranked = sorted(words, key=lambda word: (-words[word], word))
     whole = [word for word in ranked if words[word] > 1][: int(_WHOLE * room)]
@@ -47,7 +47,7 @@ def choose_pieces(words: Counter[str], inner: str, room: int) -> list[tuple[str,
 
 
 def _parts(words: Counter[str], inner: str, shortest: int, longest: int) -> Counter[str]:
-    """How often each part of so many characters occurs in words."""
+    """How often each part of `shortest` to `longest` characters occurs in words."""
     counts: Counter[str] = Counter()
     for word, number in words.items():
         for start in range(len(word)):

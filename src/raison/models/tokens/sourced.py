@@ -14,8 +14,8 @@ from raison.text.sourced import SourcePlace
 class Sourced:
     """A prompt with sources. Its parts are the smallest pieces that can be removed: tokens of the sources.
 
-    `sources` and `sentences` have characters in the prompt and the source's id for a name. `of_source` and
-    `of_sentence` say of each piece where it belongs; a source's label is in no sentence (-1).
+    `sources` and `sentences` are spans in the prompt, named by the source's id. `of_source` and `of_sentence` have the
+    source and the sentence of each piece; a source's label is in no sentence (-1).
     """
 
     prompt: TokenizedPrompt
@@ -76,7 +76,7 @@ def _blocks(prompt: TokenizedPrompt) -> list[Span]:
 
 
 def _sentence_of(block: Span, spans: Sequence[Span], place: SourcePlace) -> int:
-    """The sentence with the block's first character of the source's text; -1 for the label."""
+    """The sentence that contains the block's first character in the source's text; -1 for the label."""
     start = max(block[0], place.first)
     if not place.first <= start < min(block[1], place.last):
         return -1

@@ -1,4 +1,4 @@
-"""What all ways of encoding share: rows of tokens put together to an Encoding."""
+"""What all encoders share: rows of tokens are combined into an Encoding."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ from raison.core.inputs.unit import Granularity, Text, Unit
 from raison.text.segment import Span
 
 _ROWS: ContextVar[tuple[Sequence[int], int] | None] = ContextVar("rows", default=None)
-"""The numbers of a batch's texts among those of the caller, and how many these are."""
+"""The numbers of a batch's texts among those of the caller, and the caller's number of texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +49,13 @@ def numbered_among(rows: Sequence[int], count: int) -> Iterator[None]:
 
 
 def name_of(number: int, count: int) -> str:
-    """What errors call a text: a batch's text `number` of `count`."""
+    """The name of a text in errors: a batch's text `number` of `count`."""
     rows, whole = _ROWS.get() or (range(count), count)
     return "the text" if whole == 1 else f"text {rows[number] + 1} of {whole}"
 
 
 def numbered(texts: Sequence[Given]) -> Iterator[tuple[str, Given]]:
-    """Each text after what errors call it. Raises InputError if there is none."""
+    """Each text with its name in errors. Raises InputError if there is no text."""
     if not texts:
         raise InputError("no text to explain: pass at least one.")
     for number, text in enumerate(texts):

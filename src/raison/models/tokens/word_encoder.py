@@ -1,4 +1,4 @@
-"""Texts to encodings where only the text is known: the tokens are its words."""
+"""Texts to encodings without a tokenizer: the tokens are the words."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -16,10 +16,10 @@ from raison.text.units import find_units
 
 
 class WordEncoder:
-    """Splits texts of so many strings into words. No text is too long.
+    """Splits texts of a fixed number of strings into words. No text is too long.
 
-    A word in which a part of the caller's begins or ends is cut there. A token's id is a digest of its characters and
-    of the white space around it: equal rows of ids are equal texts.
+    A word in which one of the caller's parts begins or ends is cut there. A token's id is a digest of its characters
+    and of the white space around it: equal rows of ids are equal texts.
     """
 
     def __init__(self, strings: int) -> None:

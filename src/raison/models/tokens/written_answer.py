@@ -1,4 +1,4 @@
-"""An answer that a language model wrote after a prompt, and which of its tokens each statement has."""
+"""An answer that a language model wrote after a prompt, and the tokens of each of its statements."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from raison.text.segment import Span
 class WrittenAnswer:
     """A prompt and the answer after it. `statements` are characters of the answer's text, in order.
 
-    Raises InputError for a blank answer, and for a span that is no part of it.
+    Raises InputError for a blank answer, and for a span outside it.
     """
 
     source: Sourced
@@ -34,7 +34,7 @@ class WrittenAnswer:
 
     @property
     def texts(self) -> tuple[str, str]:
-        """The prompt and the answer: what names this."""
+        """The prompt and the answer, which identify this."""
         return self.source.prompt.text, self.text
 
     def check(self, spans: Sequence[Span]) -> None:
@@ -49,7 +49,8 @@ class WrittenAnswer:
             after = end
 
     def tokens(self, spans: Sequence[Span]) -> list[range]:
-        """The numbers of each statement's tokens: a token belongs where its first character is that is not white space.
+        """The numbers of each statement's tokens: a token belongs to the statement with its first character that is not
+        white space.
 
         White space alone goes with the token after it. Raises InputError for a statement without a token.
         """

@@ -1,1 +1,1 @@
-"""Models of which only the answers are known: functions of the caller, and servers."""
+"""Models of which only the answers are known: the caller's functions, and servers."""

@@ -1,4 +1,4 @@
-"""A caller's function from texts to numbers: asked in full batches, its answers checked."""
+"""A caller's function from texts to numbers: called with full batches, its answers checked."""
 
 import asyncio
 import inspect
@@ -27,7 +27,7 @@ ROUNDING = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """A function and what it has to return: a number for each of `classes`, see LanguageModel.outputs.
+    """A function and the form of its answers: a number for each of `classes`, see LanguageModel.outputs.
 
     It gets at most `batch` texts per call. If it is asynchronous, at most `concurrency` calls run at the same time.
     """
@@ -41,7 +41,7 @@ class Asking:
 
     @property
     def outputs(self) -> Outputs:
-        """What its numbers mean."""
+        """The kind of its outputs."""
         return outputs_of(self.classes, self.multi_label)
 
     def answers(self, texts: Sequence[Text]) -> Answers:
@@ -130,7 +130,8 @@ class Asking:
             ) from None
 
     def _order(self, returned: Any) -> list[int] | None:
-        """Where a data frame has the column of each class, if its columns have the classes' names; None by position."""
+        """The position of each class's column in a data frame, if its columns have the classes' names; None: in the
+        given order."""
         columns = getattr(returned, "columns", None)
         names = [] if columns is None else [str(name) for name in columns]
         if not set(names) & set(self.classes):
@@ -143,7 +144,7 @@ class Asking:
         return [names.index(name) for name in self.classes]
 
     def _check_shares(self, batch: Sequence[Text], numbers: Answers) -> None:
-        """AnswerError unless all are probabilities, and each text's sum to 1 where one of several classes is true."""
+        """AnswerError unless all are probabilities, and each text's sum to 1 if the classes exclude each other."""
         outside = ((numbers < -ROUNDING) | (numbers > 1 + ROUNDING)).any(1)
         if outside.any():
             row = int(outside.argmax())

@@ -1,7 +1,7 @@
 """One event loop for all asynchronous functions of callers, in a thread of its own.
 
-A client of the network belongs to the loop that it was first used in, so the loop lives as long as the process. In its
-own thread it also works where a loop is already running, as in notebooks.
+A network client belongs to the loop that it was first used in, so the loop lives as long as the process. In its own
+thread it also works if a loop is already running, as in notebooks.
 """
 
 import asyncio

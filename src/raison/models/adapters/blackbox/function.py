@@ -75,7 +75,7 @@ class BlackBox(LanguageModel):
         return [logits[[numbers[text] for text in row]] for row in masked]
 
     def _differences(self, texts: list[tuple[str, str, str]]) -> Answers:
-        """By how much the number of each query's first document is higher. Equal pairs are asked once."""
+        """By how much the number of each query's first document is higher. Equal pairs are evaluated once."""
         pairs = [pair for query, first, second in texts for pair in ((query, first), (query, second))]
         numbers = {pair: number for number, pair in enumerate(dict.fromkeys(pairs))}
         answers = self.asking.answers(list(numbers))

@@ -1,4 +1,4 @@
-"""A language model behind a server as a classifier: label words behind a prompt, and only the server's answers."""
+"""A language model behind a server as a classifier: label words after a prompt, and only the server's answers."""
 
 from collections.abc import Sequence
 from typing import final
@@ -28,9 +28,9 @@ Keeps = Sequence[Bool[Tensor, "_masks _units"]]
 
 @final
 class ServedClassifier(LanguageModel):
-    """Masked texts are asked for one by one, several at a time, in the order of their characters.
+    """Each masked text is a request of its own; several are sent at a time, in alphabetical order.
 
-    Texts that begin alike are then asked for one after the other, so that the server reads their beginning once.
+    Texts that begin alike then follow each other, so that the server reads their beginning once.
     """
 
     removals = ("delete", "ellipsis")
@@ -47,7 +47,7 @@ class ServedClassifier(LanguageModel):
 
     @property
     def server(self) -> Server:
-        """What is asked."""
+        """The server that answers."""
         return self.reader.server
 
     def lacks(self, kind: type[Capability]) -> str:
@@ -60,7 +60,7 @@ class ServedClassifier(LanguageModel):
         return self.asked(masked_texts(encoding, keeps, removal), repeat=0)
 
     def asked(self, texts: Sequence[Sequence[str]], repeat: int) -> list[Float[Tensor, "_masks classes"]]:
-        """Logits of lists of texts, each different one asked for once. Raises SpentError before anything is sent."""
+        """Logits of lists of texts; equal texts are requested once. Raises SpentError before anything is sent."""
         different = sorted({text for row in texts for text in row}, reverse=repeat > 0)
         if not different:
             return [torch.zeros(0, len(self.classes), dtype=torch.float64) for _ in texts]
@@ -71,7 +71,7 @@ class ServedClassifier(LanguageModel):
         return [logits[[number[text] for text in row]] for row in texts]
 
     def _foresee(self, texts: Sequence[str], repeat: int) -> None:
-        """At least one request for each text that is not on disk."""
+        """Check the limits for at least one request for each text that is not on disk."""
         sent = [len(self.reader.frame(text)[1]) for text in texts if not self.reader.known(text, repeat)]
         self.server.meter.foresee(sent, self.reader.new_tokens * len(sent))
 

@@ -41,7 +41,7 @@ class TokenRequest:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """A continuation of so many tokens behind a masked prompt."""
+    """A continuation of `count` tokens after a masked prompt."""
 
     text: str
     wanted: Continuation
@@ -79,7 +79,7 @@ class ServedReader(LanguageModel):
 
     @property
     def price(self) -> Price:
-        """What a masked prompt takes for a token."""
+        """The price of a masked prompt for a token."""
         output = self._rows.output
         whole = len(self._rows.prompt.text) + len(output.text)
         requests = 1 if self._rows.against is None else 2
@@ -97,7 +97,7 @@ class ServedReader(LanguageModel):
     def asked(
         self, encoding: Encoding, keeps: Keeps, removal: str, repeat: int
     ) -> list[Float[Tensor, "_masks classes"]]:
-        """The same; another `repeat` asks anew, in the opposite order."""
+        """The same; another `repeat` sends the requests again, in the opposite order."""
         texts = [[text or NOTHING for text in row] for row in masked_texts(encoding, keeps, removal)]
         numbers = self._numbers(encoding)
         wanted = {
@@ -128,7 +128,8 @@ class ServedReader(LanguageModel):
         return await gathered([one(request) for request in requests], lanes)
 
     def _own(self, text: str, number: int) -> _Request:
-        """What scores an output token behind a masked prompt: with all others, or alone behind the earlier ones."""
+        """The request that scores an output token after a masked prompt: with all others, or alone after the earlier
+        ones."""
         output = self._rows.output
         if not self._rows.earlier:
             return _Request(text, self._asked.wanted, len(output.ids))
@@ -136,7 +137,7 @@ class ServedReader(LanguageModel):
         return self._alone(text, token_text, output.ids[number])
 
     def _against(self, text: str, number: int) -> Iterator[_Request]:
-        """What scores the token that an output token is contrasted with, in its place."""
+        """The request that scores the token that an output token is contrasted with, in its place."""
         if self._rows.against is None:
             return
         token, output = self._rows.against[number], self._rows.output
@@ -152,7 +153,7 @@ class ServedReader(LanguageModel):
         return _Request(text, Continuation(token, (number,) if self.way.by_id else None), 1)
 
     def _numbers(self, encoding: Encoding) -> list[int]:
-        """Which token of the output each row of the encoding stands for: a row has those before its own."""
+        """The output token of each row of the encoding: a row contains the tokens before its own."""
         first = len(self._rows.prompt.ids)
         return [length - first for length in encoding.lengths]
 
@@ -169,7 +170,7 @@ class ServedReader(LanguageModel):
             others = [answers[request][-1] for text in texts for request in self._against(text, number)]
             other = torch.tensor(others, dtype=torch.float64)
             logits[:, self._asked.tokens.index(self._rows.against[number])] = other
-            # Noise may make both together more than certain.
+            # Because of noise, both together may exceed a probability of 1.
             rest = (rest.exp() - other.exp()).clamp_min(0).log()
         logits[:, -1] = rest
         return logits

@@ -107,7 +107,7 @@ class ServedWriter(Writer):
         )
 
     def reader(self, rows: ContinuationEncoder, tokens: Sequence[int]) -> LanguageModel:
-        """See Writer. Raises AnswerError where the server does not tell the output's tokens."""
+        """See Writer. Raises AnswerError if the server does not return the output's tokens."""
         spelling = self._spelled.get((rows.prompt.text, rows.output.text))
         if spelling is None:
             spelling = run_in_background(spelled(self._way, self._tokens, rows.prompt.text, rows.output.text))
@@ -123,7 +123,7 @@ class ServedWriter(Writer):
         return steps[-1].chosen.text
 
     def _first_token(self, prompt: TokenizedPrompt, ids: Sequence[int], before: str, word: str) -> tuple[int, str]:
-        """The first token of a word behind a part of the output, and its text. Raises InputError."""
+        """The first token of a word after a part of the output, and its text. Raises InputError."""
         spelling = run_in_background(spelled(self._way, self._tokens, prompt.text, before + word))
         if spelling.numbers[: len(ids)] != tuple(ids):
             raise InputError(f"the contrast {word!r} merges with the output before it: choose a word that does not.")

@@ -16,7 +16,7 @@ from raison.models.passes.batching import TokenBudget, shrinking
 from raison.models.stack.eval_mode import drawing
 
 _ROUNDING = 1e-5
-"""Relative to the largest logit. Equal calls differ by rounding only where a device sums in no fixed order."""
+"""Relative to the largest logit. Equal calls differ by rounding only if a device sums in no fixed order."""
 
 _KNOWN: "WeakKeyDictionary[nn.Module | BlackBox, float]" = WeakKeyDictionary()
 

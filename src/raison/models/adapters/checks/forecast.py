@@ -42,7 +42,7 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A text, and what reads it: of what a language model writes, a reader of its own for each prompt."""
+    """A text and its reader; for a language model that writes, each prompt has its own reader."""
 
     model: Classifier
     text: Encoding
@@ -61,8 +61,8 @@ def forecast(model: Classifier, tokens: int) -> Forecast:
 def expected(sampled: Callable[[int], Sample], longest: int | None, tokens: int) -> Forecast:
     """The cost of a text of `tokens` tokens: c n + d n^2, with c and d fitted to two measured texts.
 
-    `sampled` gives a text of about so many tokens, of which the model reads at most `longest`. Times are for a single
-    text on this machine under its current load; texts in a batch take less each.
+    `sampled` gives a text of about the requested number of tokens; the model reads at most `longest`. Times are for a
+    single text on this machine under its current load; texts in a batch take less each.
     """
     most = min(LONG, tokens if longest is None else min(tokens, longest))
     samples = [sampled(most // share) for share in (LONG // SHORT, 1)]
@@ -87,7 +87,7 @@ def expected(sampled: Callable[[int], Sample], longest: int | None, tokens: int)
 
 
 def _of_texts(model: Classifier, tokens: int) -> Sample:
-    """A text of about so many tokens; behind a question where the model answers."""
+    """A text of about `tokens` tokens, after a question if the model answers questions."""
 
     def encode(words: int) -> Sample:
         text = repeated(words)
@@ -106,17 +106,17 @@ def reading(model: Generator, text: str) -> Sample:
 
 
 def prompted(model: Generator, tokens: int) -> Sample:
-    """The same of a prompt of about so many tokens."""
+    """The same for a prompt of about `tokens` tokens."""
     return sized(lambda words: reading(model, repeated(words)), tokens)
 
 
 def repeated(words: int) -> str:
-    """A text of so many words."""
+    """A text of `words` words."""
     return " ".join(["film"] * words)
 
 
 def sized(encode: Callable[[int], Sample], tokens: int) -> Sample:
-    """The sample of words that has about so many tokens, not more where one word has fewer."""
+    """A sample of words with about `tokens` tokens, and not more unless it is a single word."""
 
     def fits(words: int) -> bool:
         try:
@@ -163,27 +163,28 @@ def _effort(work: Callable[[Sample], None], sample: Sample) -> Effort:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a text of so many tokens took."""
+    """The time or memory of a text of `tokens` tokens."""
 
     tokens: int
     took: float
 
     @property
     def each(self) -> float:
-        """For one token."""
+        """The share of one token."""
         return self.took / self.tokens
 
 
 @dataclass(frozen=True, slots=True)
 class CostCurve:
-    """c n + d n^2 of n tokens."""
+    """The cost of n tokens, c n + d n^2."""
 
     linear: float
     square: float
 
     @classmethod
     def through(cls, short: Measured, long: Measured) -> "CostCurve":
-        """Through two measurements, both parts at least 0; a straight line where these are of equal length."""
+        """The curve through two measurements, with both parts at least 0; a straight line if their lengths are
+        equal."""
         if short.tokens == long.tokens:
             return cls(long.each, 0.0)
         square = max(0.0, (long.each - short.each) / (long.tokens - short.tokens))

@@ -14,7 +14,7 @@ CLOSE = 1e-5
 
 
 def check_function(model: BlackBox, text: Text, other: Text) -> list[SelfCheckFinding]:
-    """Check on two texts what is expected of a function; about six calls."""
+    """Check on two texts that a function behaves as expected; about six calls."""
     nothing: Text = ("", "") if model.pairs else ""
     return [
         _finding("its outputs have the required form", lambda: _agreed(model, (text, other))),

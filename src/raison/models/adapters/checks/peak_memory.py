@@ -1,4 +1,4 @@
-"""How much memory a computation takes at one time."""
+"""The peak memory of a computation."""
 
 from collections.abc import Iterable
 from typing import Any, final
@@ -9,14 +9,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 HELD = 1.6
-"""Bytes that a process holds for each byte of the tensors that are there: 1.3 to 1.6 (benchmarks/long_prompts.py)."""
+"""Bytes that a process holds for each byte of its live tensors: 1.3 to 1.6 (benchmarks/long_prompts.py)."""
 
 
 @final
 class PeakMemory(TorchDispatchMode):
-    """The most bytes of tensors that a computation has made and that are there at one time.
+    """The peak number of bytes of live tensors that a computation has made.
 
-    What the library of an operation needs while it runs is not seen, nor what the allocator keeps for later.
+    Temporary memory inside an operation is not counted, nor memory that the allocator keeps for later.
     """
 
     def __init__(self, given: Iterable[Tensor] = ()) -> None:

@@ -21,15 +21,16 @@ from raison.models.passes.batching import groups
 from raison.models.stack import query_blocks
 
 SHORT, LONGER = 32, 128
-"""Lengths of the two prompts in tokens, if the explained one has that many."""
+"""Lengths of the two prompts in tokens, if the explained prompt is long enough."""
 
 
 def relevance_cost(model: Statements, method: Method, tokens: int, written: int) -> Speed:
-    """The method on a text of so many tokens, of which so many were written, each with a way back of its own.
+    """The method's cost on a text of `tokens` tokens, `written` of which were written; each of these has its own
+    backward pass.
 
-    One token is explained after two short prompts, in the way in which long ones are. Time grows as c n + d n^2 with
-    the length, and so does memory where all of a pass is kept. Where layers are computed again, and attention in
-    blocks, memory grows as c n, beside one block.
+    One token is explained after two short prompts, in the same way as after long ones. Time grows as c n + d n^2 with
+    the length, and so does memory if all of a pass is kept. If layers are computed again, and attention in blocks,
+    memory grows as c n plus one block.
     """
     assert isinstance(model.writer, Generator), "a server does not expose its layers"
     samples = [prompted(model.writer, min(tokens, most)) for most in (SHORT, LONGER)]

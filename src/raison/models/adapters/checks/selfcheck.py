@@ -84,7 +84,7 @@ def selfcheck(model: Classifier, text: str = TEXT) -> list[SelfCheckFinding]:
 
 
 def same_again(model: LanguageModel, encoding: Encoding) -> SelfCheckFinding:
-    """Whether two equal evaluations agree, of any model: all that is asked is the core."""
+    """Whether two equal evaluations agree; works for any model, because it only uses the core."""
     whole = [torch.ones(1, count, dtype=torch.bool) for count in encoding.unit_counts]
     once, twice = (torch.cat(model.masked_logits(encoding, whole, model.removals[0])).double() for _ in range(2))
     largest = float((once - twice).abs().max())
@@ -112,8 +112,8 @@ def _finding(check: _SelfCheck, model: Classifier, encoding: Encoding) -> SelfCh
 
 def _tolerance(model: Classifier) -> float:
     if WordEmbeddings in model.withheld:
-        # Inputs are rounded to eight bits as they come, with those of other texts: by itself such a model moves by
-        # 0.03 to 0.11 when another text is beside it, and by up to 0.15 with padding (four tiny families).
+        # Inputs are rounded to eight bits together with those of other texts in the batch: such a model's output
+        # changes by 0.03 to 0.11 with another text in the batch, and by up to 0.15 with padding (four tiny families).
         return 0.2
     half = next(model.core.parameters()).dtype in (torch.float16, torch.bfloat16)
     return 5e-2 if half else 1e-4
@@ -213,7 +213,7 @@ def _gradients(model: Classifier, encoding: Encoding) -> Checked:
     sums, _ = model.ask(WordEmbeddings).path_gradients(encoding, lambda _text, _positions: embeds, one, one, target)
     norms = sums[0].norm(dim=-1)
     reached = int((norms > 0).sum())
-    # Some may have none: a sliding window may hide the beginning of the text from the last token.
+    # Some tokens may have none: a sliding window may hide the beginning of the text from the last token.
     return Checked(reached > 0, f"{reached} of {len(norms)} tokens have a gradient")
 
 
@@ -246,7 +246,7 @@ def _steps(model: Classifier, encoding: Encoding) -> Checked:
 
 
 def _of_tokens(encoding: Encoding, ids: torch.Tensor) -> Encoding:
-    """An encoding of these tokens alone, none of them in a unit."""
+    """An encoding of these tokens alone, without units."""
     return replace(
         encoding,
         input_ids=ids[None],

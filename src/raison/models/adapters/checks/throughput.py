@@ -23,7 +23,7 @@ REPEATS = 8
 class Speed:
     """Seconds per token of a forward pass, and of a forward and backward pass; bytes of the weights and of a batch.
 
-    `batch_bytes` is what a full batch keeps for its backward pass, the peak of memory; of statements, what a process
+    `batch_bytes` is what a full batch keeps for its backward pass, the peak of memory; for statements, what a process
     holds for one.
     """
 
@@ -33,7 +33,7 @@ class Speed:
     batch_bytes: int
 
     def seconds(self, cost: Cost, length: int) -> float:
-        """What passes of a text of so many tokens take; a backward pass includes its forward pass."""
+        """The time of passes of a text of `length` tokens; a backward pass includes its forward pass."""
         alone = max(0, cost.forwards - cost.backwards)
         return length * (alone * self.forward + cost.backwards * self.backward)
 
@@ -42,7 +42,7 @@ def measure_speed(model: Classifier | BlackBox | Statements, encoding: Encoding)
     """Time one forward and one backward pass of the texts of an encoding, after a warm-up on one text.
 
     A function, whose calls may be expensive, is called once per text and without gradients; larger batches may be
-    faster. Statements have no gradients, and share the beginnings of their prompts, as later.
+    faster. Statements have no gradients, and share the beginnings of their prompts, as in a real run.
     """
     if isinstance(model, Statements):
         return _of_statements(model, encoding)

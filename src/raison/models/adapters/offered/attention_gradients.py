@@ -41,8 +41,8 @@ def attention_gradients(
     """For each turn, every layer's attention, the first layer first, and the gradient of the targets' values.
 
     All texts are one batch; no text's value depends on another's attention. In at least single precision, detached;
-    padding may hold anything. A layer that the value does not depend on has the gradient zero, and so have rows without
-    a target. 1 forward pass, and a backward pass for each turn.
+    entries of padding are undefined. The gradient is zero for a layer that the value does not depend on, and for rows
+    without a target. 1 forward pass, and a backward pass for each turn.
     """
     with torch.enable_grad(), model.ask(AttentionLayers).recorded() as records:
         # The graph must begin below the first attention layer, even if every parameter is frozen.

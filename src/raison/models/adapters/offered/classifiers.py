@@ -51,7 +51,7 @@ _NOT_OF_LAYERS = "its number is the difference between several passes' numbers, 
 _OF_ATTENTION = (ReadableAttention, AttentionLayers, ReplaceableAttention, BackwardRules, Anatomy, AnswerAttention)
 _OF_ONE_PASS = (ReadableAttention, ReplaceableAttention, StepLogits, HiddenStates)
 _POOLINGS: dict[Pooled, Pooling] = {"mean": "mean", "cls": "first", "lasttoken": "last"}
-"""The states that a vector is made of, where they are the same in every text."""
+"""The states that a vector is made of, if these are the same in every text."""
 
 
 @torch.inference_mode()
@@ -80,7 +80,7 @@ def withheld_from(model: PreTrainedModel, use: TaskSetup) -> dict[type[Capabilit
 
 
 def _of_reads(model: PreTrainedModel, head: Head) -> dict[type[Capability], str]:
-    """What a model lacks whose texts are read apart."""
+    """What a model lacks if its texts are read separately."""
     withheld: dict[type[Capability], str] = {**dict.fromkeys(_OF_ONE_PASS, _APART), BackwardRules: _NO_RULE}
     if not isinstance(head, VectorHead):
         withheld[Anatomy] = _NOT_OF_LAYERS

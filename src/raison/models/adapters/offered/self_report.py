@@ -34,7 +34,7 @@ def writer_of(model: LanguageModel, method: str) -> Generator:
 def ask(writer: Generator, question: str, new_tokens: int) -> Reply:
     """The greedy answer of at most `new_tokens` tokens, as one chat turn if the tokenizer has a chat template.
 
-    Fewer tokens if the model has no room for so many. Raises TextTooLongError if there is room for none.
+    Fewer tokens if the model has less room. Raises TextTooLongError if there is no room at all.
     """
     chat = writer.tokenizer.chat_template is not None
     # Without a template the answer begins on a new line.

@@ -81,7 +81,7 @@ class MaskEncoder:
                 raise InputError(
                     f"{str(encoding.texts[row])!r:.60} consists of nothing but {self._mask}: add text around it."
                 )
-            # The appended number answers for tokens of no unit (-1).
+            # The appended number is for tokens of no unit (-1).
             renumbered = torch.full((len(row_units) + 1,), -1)
             renumbered[left] = torch.arange(len(left))
             unit_ids[row] = renumbered[unit_ids[row]]
@@ -105,7 +105,8 @@ class _FilledMask:
 class Filling(Choosing):
     """Words at masks. What is explained is softmax(z)[word] over the vocabulary, with the logits z at the mask.
 
-    Beside the word stand the one that it is contrasted with, or the likeliest other word, and all others together.
+    The other classes are the word that it is contrasted with, or the likeliest other word, and all other words
+    together.
     """
 
     targets = ("a word", "(this, not that)", "(mask number, word)")
@@ -229,5 +230,5 @@ class Filling(Choosing):
 
 
 def _anything(rows: int) -> PlaceReading:
-    """A reading of which only the places count."""
+    """A reading of which only the places matter."""
     return PlaceReading(torch.ones(rows, 1), torch.zeros(rows, 1, 1, dtype=torch.long))

@@ -61,7 +61,7 @@ class QuestionEncoder:
             self._check(plain(text), name_of(number, len(texts)))
         encoding = self._inner.encode(texts, unit, truncate)
         if unit == PART:
-            # An answer may also lie where the caller names no part.
+            # An answer may also lie outside the caller's parts.
             whole = self._inner.encode([plain(text) for text in texts], "token", truncate)
             encoding = replace(encoding, answerable=whole.context)
         for number, count in enumerate(encoding.context.sum(1).tolist()):
@@ -136,7 +136,7 @@ def settled(encoding: Encoding, spec: TargetSpec) -> tuple[Encoding, TargetSpec]
 def explained(
     model: LanguageModel, encoding: Encoding, predicted: Int[Tensor, "batch 2"]
 ) -> tuple[ExplainedAnswer, ...]:
-    """The answers that `encoding.spans` name, with their probabilities, beside the predicted ones: a pass per text."""
+    """The answers that `encoding.spans` name, with their probabilities and the predicted answers: a pass per text."""
     assert encoding.spans is not None, "an encoding without answers to explain"
     sure: dict[int, tuple[float, float]] = {}
 

@@ -196,7 +196,7 @@ class Tagging(Choosing):
         for text, words in self._words(encoding):
             for entity in self._finder.entities(words):
                 start, end = _trimmed(str(encoding.texts[text]), entity.words)
-                # White space that has a token of its own is nothing to name.
+                # An entity of white space alone is left out.
                 if entity.share >= threshold and start < end:
                     targets[text].append((start, end, entity.name))
         return targets
@@ -254,7 +254,7 @@ class Tagging(Choosing):
                 "end) within it."
             )
         for entity in self._finder.entities(words):
-            # As it was found, with tokens that have no character of their own.
+            # As it was found, including tokens without characters.
             if _trimmed(whole, entity.words) == (start, end):
                 return entity.words, spec[2] if len(spec) == 3 else None
         covered = tuple(word for word in words if word.start < end and word.end > start)
@@ -306,7 +306,7 @@ class Tagging(Choosing):
                 spans[row, cell] = place
                 weights[row, cell] = 1 / (len(words) * len(word.places))
                 choices[row, cell] = torch.tensor(self._choices(word.tag, first=word is words[0]))
-            # Places beyond its own read the first again, with no weight.
+            # Places beyond a text's own read the first again, with weight zero.
             spans[row, len(cells) :], choices[row, len(cells) :] = spans[row, 0], choices[row, 0]
         return replace(encoding, spans=spans, reading=PlaceReading(weights, choices))
 

@@ -10,7 +10,7 @@ from raison.text.sourced import SourcePlace
 
 
 def edited_answer(writer: Writer, answered: WrittenAnswer, name: str) -> WrittenAnswer | None:
-    """The same tokens of the answer after the edited prompt; None if there is no place for the edit, or no room."""
+    """The same answer tokens after the edited prompt; None if the edit does not apply, or the text becomes too long."""
     source = answered.source
     places = [
         SourcePlace(unit.name, start, unit.start, unit.end, end)

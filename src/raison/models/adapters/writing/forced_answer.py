@@ -1,4 +1,4 @@
-"""A fixed answer after a prompt of which some units are removed: what its statements are read from."""
+"""A fixed answer after a prompt with some units removed, from which statements' probabilities are read."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -22,14 +22,14 @@ from raison.models.tokens.written_answer import WrittenAnswer
 
 @final
 class ForcedAnswer:
-    """A fixed answer after a prompt of which some units are removed.
+    """A fixed answer after a prompt with some units removed.
 
-    Each masked prompt is run once, with the whole answer after it, whoever asks for it: all statements and levels of
-    units share what was computed. Masked prompts with common beginnings share these (passes/prefixes/packing.py).
+    Each masked prompt is run once, with the whole answer after it: all statements and levels of units share the
+    results. Masked prompts with common beginnings share these (passes/prefixes/packing.py).
     """
 
     def __init__(self, writer: Writer, answered: WrittenAnswer, unit: Granularity = PART) -> None:
-        """`unit` are the smallest units that can be removed: of a prompt with sources, its parts."""
+        """`unit` names the smallest units that can be removed; in a prompt with sources, its parts."""
         prompt, output = answered.source.prompt, answered.output
         rows = ContinuationEncoder(prompt, output)
         tokens = tuple(dict.fromkeys(output.ids))
@@ -76,11 +76,11 @@ class ForcedAnswer:
         return np.stack([self._found[key] for key in keys])
 
     def prices(self) -> list[Price]:
-        """What a masked prompt takes on a server."""
+        """The price of a masked prompt on a server."""
         return self._reader.ask(AskedAgain).prices(self._encoding)[:1]
 
     def again(self, keeps: Bool[np.ndarray, "masks pieces"], removal: str) -> Float[np.ndarray, "masks tokens"]:
-        """The same as `log_odds` of a model behind a server, asked anew."""
+        """The same as `log_odds`, requested again from a server."""
         repeated = torch.from_numpy(keeps)
         server = self._reader.ask(AskedAgain)
         logits = server.again(self._encoding, [repeated] * len(self._encoding), removal)
@@ -104,7 +104,7 @@ Reading = Callable[[ForcedAnswer, Bool[np.ndarray, "masks pieces"], str], Float[
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """What is kept or removed as one: units, and the unit of each piece, -1 for pieces that go with their source."""
+    """What is kept or removed together: units, and the unit of each piece, -1 for pieces that follow their source."""
 
     units: tuple[Unit, ...]
     of_piece: tuple[int, ...]
@@ -113,9 +113,9 @@ class Level:
 
     @classmethod
     def of(cls, answered: WrittenAnswer, unit: Granularity) -> "Level":
-        """Whole sources, each with its label ("part"), or their sentences; of a prompt without sources, its units.
+        """Whole sources, each with its label ("part"), or their sentences; for a prompt without sources, its units.
 
-        A label goes when all sentences of its source are gone. Raises InputError for other units of sources.
+        A label is removed when all sentences of its source are removed. Raises InputError for other units of sources.
         """
         source = answered.source
         if not source.sources:

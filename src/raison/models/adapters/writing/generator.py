@@ -48,7 +48,7 @@ GREEDY = {
 
 
 class _ProgressCriteria(StoppingCriteria):
-    """Stops nothing by itself: each token is told, and who hears of it may end the writing there."""
+    """Stops nothing by itself: it reports each token, and the receiver may end the generation there by an exception."""
 
     def __init__(self, advance: Advance) -> None:
         self._told = advance
@@ -87,7 +87,7 @@ class Generator(Writer):
         return chat_prompt(self._tokenizer, prompt)
 
     def prompts_again(self, text: str) -> list[TokenizedPrompt]:
-        """What a prompt may have been whose text is known: the text itself, or a chat as the template renders it."""
+        """The possible prompts with a known text: the text itself, or a chat as the template renders it."""
         plain = self.prompt(text)
         if self.core.config.is_encoder_decoder or self.tokenizer.chat_template is None:
             return [plain]
@@ -214,7 +214,7 @@ class Generator(Writer):
         return self._tokenizer(without_halves(text), add_special_tokens=False, verbose=False)["input_ids"]
 
     def _logits(self, prompt: TokenizedPrompt, written: Sequence[int]) -> Float[Tensor, "reads vocabulary"]:
-        """Logits after a prompt and after each token behind it, through the output layer alone."""
+        """Logits after a prompt and after each token that follows it, through the output layer alone."""
         with torch.no_grad(), evaluating(self.model), quiet():
             table = torch.tensor([[*prompt.ids, *written]], device=self.core.device)
             hidden = self._next.states(table, prompt.border)[0, len(prompt.ids) - 1 :]
@@ -232,13 +232,13 @@ class Generator(Writer):
             )
 
     def _check_output(self, prompt: TokenizedPrompt) -> None:
-        """The output layer alone gives the model's own logits: some families cap them afterwards.
+        """Check that the output layer alone gives the model's own logits: some families cap them afterwards.
 
-        Raises UnsupportedError, and NonFiniteError where the logits are not numbers.
+        Raises UnsupportedError, and NonFiniteError for logits that are not finite.
         """
         if self._checked:
             return
-        # A few tokens will do of a sequence; of two stacks, a whole text and the decoder's start.
+        # A few tokens of a sequence suffice; two stacks need a whole text and the decoder's start.
         ids = prompt.ids[:8] if prompt.border is None else prompt.ids
         with torch.no_grad(), evaluating(self.model), quiet():
             table = torch.tensor([list(ids)], device=self.core.device)

@@ -1,4 +1,4 @@
-"""How a language model reads a prompt and goes on: as one sequence, or with an encoder and a decoder."""
+"""How a language model reads a prompt and continues it: as one sequence, or with an encoder and a decoder."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -79,7 +79,7 @@ class CausalTokens(NextTokens):
 
 
 class EncoderDecoderTokens(NextTokens):
-    """An encoder-decoder: its encoder reads the prompt, its decoder begins with tokens that nobody writes."""
+    """An encoder-decoder: its encoder reads the prompt, its decoder begins with given tokens."""
 
     def __init__(self, core: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, name: str) -> None:
         """Raises LoadError if the start token is unknown."""
@@ -126,14 +126,14 @@ def _start_token(core: PreTrainedModel, name: str) -> int:
 
 
 def _beginning(core: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Sequence[int]:
-    """The tokens that every output begins with: the one that the model is made to write, or the tokenizer's own.
+    """The tokens that every output begins with: a token that the model is forced to write, or the tokenizer's own.
 
     BART's begins with <s>, a translator's with a language.
     """
     forced = core.generation_config.forced_bos_token_id
     if forced is not None:
         return [forced]
-    # Some tokenizers switch to the target's language for the time of the call.
+    # Some tokenizers switch to the target language during the call.
     with _LOCK:
         encoded = own_tokenizer(tokenizer, "targets")(text_target="a")
     owners: list[int | None] = encoded.sequence_ids(0)
@@ -143,7 +143,7 @@ def _beginning(core: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Seq
 
 
 def next_tokens(core: PreTrainedModel, model: nn.Module, tokenizer: PreTrainedTokenizerBase, name: str) -> NextTokens:
-    """How this model goes on; `core` is the transformers model inside `model`."""
+    """How this model continues prompts; `core` is the transformers model inside `model`."""
     if core.config.is_encoder_decoder:
         return EncoderDecoderTokens(core, tokenizer, name)
     return CausalTokens(core, model, tokenizer)

@@ -16,7 +16,7 @@ from raison.models.tokens.written_answer import WrittenAnswer
 
 @final
 class StatementAttention(AnswerAttention):
-    """One pass over each answer behind its prompt, whatever the number of its statements."""
+    """One pass over each answer after its prompt, for any number of its statements."""
 
     def __init__(self, reader: Classifier, answers: Mapping[Text, WrittenAnswer]) -> None:
         self._reader = reader

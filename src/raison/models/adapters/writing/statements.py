@@ -1,4 +1,4 @@
-"""The statements of answers as predictions that methods explain: how likely each is, after which prompt."""
+"""The statements of answers as predictions that methods explain: the probability of each after its prompt."""
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -143,7 +143,7 @@ class Statements(LanguageModel):
     strings = 2
 
     def __init__(self, writer: Writer, answers: Sequence[WrittenAnswer]) -> None:
-        """`reader` predicts one token of the first answer: what all of them are read with."""
+        """`reader` predicts one token of the first answer, and serves to read all of them."""
         self.writer = writer
         self.answers: dict[Text, WrittenAnswer] = {answered.texts: answered for answered in answers}
         self._forced: OrderedDict[tuple[Text, Granularity], ForcedAnswer] = OrderedDict()
@@ -177,7 +177,7 @@ class Statements(LanguageModel):
         return Statements(self.writer, [*self.answers.values()])
 
     def forced(self, text: Text, unit: Granularity) -> ForcedAnswer:
-        """The answer of a text after its prompt, with what was computed of it lately."""
+        """The answer of a text after its prompt, with its cached results."""
         answered = self.answers[text]
         key = text, PART if answered.source.sources else unit
         if key not in self._forced:

@@ -10,7 +10,7 @@ from raison.models.tokens.continuation import ContinuationEncoder, Output, Token
 
 
 class Writer(ABC):
-    """A language model that writes. It is no classifier: `reader` makes one, whose classes are tokens."""
+    """A language model that writes. It is not a classifier: `reader` makes one, whose classes are tokens."""
 
     name: str
     max_tokens: int | None
@@ -26,7 +26,7 @@ class Writer(ABC):
 
     @abstractmethod
     def prompts_again(self, text: str) -> list[TokenizedPrompt]:
-        """What a prompt may have been whose text is known: the text itself, or a chat as the template renders it."""
+        """The possible prompts with a known text: the text itself, or a chat as the template renders it."""
 
     @abstractmethod
     def written(self, prompt: TokenizedPrompt, ids: Sequence[int]) -> Output:

@@ -1,8 +1,8 @@
-"""Watches a model's torch calls and lets rules decide what goes back through them. The model itself is left alone.
+"""Watches a model's torch calls and lets rules replace their backward passes. The model itself is not changed.
 
-A context: the calls that this thread makes inside are seen, by name, and a rule computes the call as it is and gives
-its result another backward pass. Parameters are constants inside, so that exactly those tensors carry gradients which
-depend on the embeddings that were given.
+Inside the context, this thread's calls are seen by name; a rule computes a call as it is and gives its result another
+backward pass. Parameters are constants inside, so that exactly the tensors that depend on the given embeddings carry
+gradients.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -62,7 +62,7 @@ def followed(book: RuleBook) -> AbstractContextManager[object]:
 
 
 def pulled(value: Tensor, source: Tensor, pull: Callable[[Tensor], Tensor]) -> Tensor:
-    """`value`, of which gradients go to `source` as `pull` says."""
+    """`value`, whose gradients go to `source` through the function `pull`."""
     # Not every version of torch annotates it.
     apply: Callable[..., Tensor] = _Pulled.apply
     return apply(value.detach(), source, pull)
@@ -114,7 +114,7 @@ class _RuleMode(TorchFunctionMode):
         return rule(TorchCall(func, args, kwargs))
 
     def enter(self, _module: nn.Module, _args: Any, _kwargs: Any) -> None:
-        """What happens inside an activation is its own business, until `leave` gives its result another way back."""
+        """Calls inside an activation are ignored, until `leave` gives its result another backward pass."""
         self._inside += 1
 
     def leave(self, module: nn.Module, args: tuple[Any, ...], _output: Any) -> Any:
@@ -127,7 +127,7 @@ class _RuleMode(TorchFunctionMode):
 
 
 def _whole(module: nn.Module) -> bool:
-    """Activations that transformers writes out in several calls, such as the GELU of GPT-2."""
+    """Activations that transformers computes in several calls, such as the GELU of GPT-2."""
     return type(module).__module__ == activations.__name__ and not list(module.parameters())
 
 

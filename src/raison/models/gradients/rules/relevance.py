@@ -2,7 +2,7 @@
 
 Ali et al. 2022 hold the divisor of normalisation layers and the weights of attention constant. Achtibat et al. 2024
 differentiate the softmax, share products between their factors, and send all relevance of an activation to its input.
-What a model does in other calls than the ones that are named here keeps its gradient.
+All calls that are not named here keep their gradient.
 """
 
 import torch
@@ -21,7 +21,7 @@ FUSED = ("scaled_dot_product_attention",)
 def relevance_rules(rules: Relevance) -> RuleBook:
     """See core.internals.rules.Relevance."""
     functions: dict[str, Rule] = {"layer_norm": _layer_norm, "rms_norm": _rms_norm, "pow": _power}
-    # Norms that are written out in several calls divide by one of these.
+    # Norms that are computed in several calls divide by one of these.
     functions |= dict.fromkeys(("rsqrt", "sqrt"), _as_constant)
     functions |= dict.fromkeys(FUSED, refuse_fused)
     if rules.attention == "constant":
@@ -38,14 +38,14 @@ def relevance_rules(rules: Relevance) -> RuleBook:
         whole = last.identity
         functions |= dict.fromkeys(ACTIVATIONS, whole)
     elif rules.gates != "gradient":
-        # Nothing that an activation is written out with counts as a gate.
+        # Calls inside an activation do not count as gates.
         whole = last.seen
         functions |= dict.fromkeys(ACTIVATIONS, whole)
     return RuleBook(functions, whole)
 
 
 class _LastActivation:
-    """Knows the latest activation's output, by which the gate of a product is told from what it gates."""
+    """Knows the latest activation's output, which identifies the gate of a product."""
 
     def __init__(self) -> None:
         self._output: Tensor | None = None

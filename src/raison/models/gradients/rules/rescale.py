@@ -1,8 +1,8 @@
 """Rules of DeepLIFT: finite differences between a text and a baseline that go through the model as one batch.
 
 The first half of every tensor's first axis belongs to the texts, the second to their baselines. Gradients lead through
-the first half only, with differences of the two in place of slopes. Where every call that is not linear has a rule,
-what arrives at the embeddings times (text - baseline) sums to the difference of the two values.
+the first half only, with differences of the two in place of slopes. If every nonlinear call has a rule, the multipliers
+at the embeddings times (text - baseline) sum to the difference of the two values.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,7 +39,7 @@ POWERS: Mapping[float, Secant] = {
 
 
 def rescale_rules(rows: int) -> RuleBook:
-    """Rules for a batch of so many rows, texts first."""
+    """Rules for a batch of `rows` rows, texts first."""
     pairs = _DeepLiftRules(rows)
     functions: dict[str, Rule] = dict.fromkeys(ELEMENTWISE, pairs.elementwise)
     functions |= {name: pairs.closed(secant) for name, secant in CLOSED.items()}

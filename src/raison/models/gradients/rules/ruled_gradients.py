@@ -27,13 +27,14 @@ from raison.models.stack.recomputed import NotInARowError, recomputed, stack_of
 from raison.models.stack.tap import tap
 
 LONG = 256
-"""Number of tokens from which a causal model recomputes its layers in the backward pass, and attention in blocks."""
+"""Number of tokens from which a causal model recomputes its layers in the backward pass, and computes attention in
+blocks."""
 _LENGTH: ContextVar[int] = ContextVar("raison_ruled_length", default=0)
 
 
 @contextmanager
 def computed_as(tokens: int) -> Iterator[None]:
-    """Inside, this thread computes shorter texts the way it computes those of so many tokens."""
+    """Inside, this thread computes shorter texts the way it computes those of `tokens` tokens."""
     token = _LENGTH.set(tokens)
     try:
         yield
@@ -48,11 +49,11 @@ class RuledPasses(BackwardRules):
         self._passes = passes
         network = passes.network
         self._core = network.core
-        # Of a causal model nothing but the last layer's states is read.
+        # Only the last layer's states of a causal model are read.
         self._layers = stack_of(self._core) if network.readout is not None and network.stacks is None else []
 
     def again(self, tokens: int) -> bool:
-        """Whether the layers are computed again for texts of so many tokens."""
+        """Whether the layers are computed again for texts of `tokens` tokens."""
         return bool(self._layers) and tokens >= LONG
 
     def ruled_gradients(
@@ -63,7 +64,7 @@ class RuledPasses(BackwardRules):
         text_gradients: dict[int, Tensor] = {}
         values = torch.zeros(len(encoding), points, dtype=torch.float64)
         for count, together in self._together(encoding, embeds, rules).items():
-            # A gradient for each target is held.
+            # The gradients of all targets are held in memory.
             sizes = [lengths[texts[0]] * max(points, count) for texts in together]
 
             def run(rows: list[int], together: Sequence[tuple[int, ...]] = together) -> tuple[Tensor, Tensor]:
@@ -78,7 +79,7 @@ class RuledPasses(BackwardRules):
     def _together(
         self, encoding: Encoding, embeds: Embeddings, rules: Rules
     ) -> Mapping[int, Sequence[tuple[int, ...]]]:
-        """The texts that share a forward pass; none do where layers are computed again, once for each target."""
+        """The texts that share a forward pass; none do if layers are computed again, once for each target."""
         if self.again(max(*encoding.lengths, _LENGTH.get())):
             return {1: [(text,) for text in range(len(encoding))]}
 
@@ -93,7 +94,7 @@ class RuledPasses(BackwardRules):
     def _gradients(
         self, encoding: Encoding, together: Sequence[tuple[int, ...]], embeds: Embeddings, rules: Rules, target: Target
     ) -> tuple[Float[Tensor, "rows targets points"], Float[Tensor, "rows targets width hidden"]]:
-        """One forward pass of the rows, and one backward pass for each of their targets, of which all have as many."""
+        """One forward pass of the rows, and one backward pass for each of their targets; all rows have equally many."""
         texts: Int[Tensor, "rows targets"] = torch.as_tensor(together)
         firsts, points = texts[:, 0], 1
         width = int(encoding.attention_mask[firsts].sum(1).max())
@@ -107,17 +108,18 @@ class RuledPasses(BackwardRules):
         batch, repeated = _batch(encoding, texts.repeat(points, 1), width), target.rows(texts.flatten().repeat(points))
         long = self.again(max(width, _LENGTH.get()))
         if long:
-            # A layer that is computed again would add to a stored prompt once more.
+            # A layer that is computed again would extend a stored prompt twice.
             batch = replace(batch, prefix=0)
 
         def scalars() -> Tensor:
             with applied(book, self._core):
                 logits = self._passes.forward(batch, embeds)
-                # One for each target already where they are read at places of their own.
+                # There is already one for each target if predictions are read at places of the text.
                 every = logits if batch.reads is not None else logits.repeat_interleave(texts.shape[1], 0)
                 if isinstance(rules, FiniteDifference):
                     return repeated.scalar(every)
-            # What is asked of the logits is no part of the model: its slope is where relevance starts.
+            # The target's function of the logits is not part of the model: its ordinary gradient is where relevance
+            # starts.
             return repeated.scalar(every)
 
         # Eager attention: fused kernels show neither softmax nor products.
@@ -137,7 +139,7 @@ class RuledPasses(BackwardRules):
     def _by_layers(
         self, scalars: Callable[[], Tensor], book: RuleBook, embeds: Embeddings, texts: int
     ) -> tuple[Tensor, Float[Tensor, "rows 1 width hidden"]] | None:
-        """Values and gradients with what one layer keeps at a time; None where the layers are not one chain."""
+        """Values and gradients with the memory of one layer at a time; None if the layers do not form one chain."""
         try:
             with query_blocks(partial(followed, book)), self._passes.network.quiet():
                 with recomputed(self._layers) as walk:

@@ -46,12 +46,13 @@ class Head(ABC):
     classes: tuple[str, ...]
     multi_label: bool
     in_place: ClassVar[bool] = False
-    """Whether its choices are positions of the text, or made there, so that tokens can be replaced but not deleted."""
+    """Whether its choices are positions of the text, or made at positions, so that tokens can be replaced but not
+    deleted."""
     in_context: ClassVar[bool] = False
     """Whether its choices are positions of a pair's second text."""
 
     def reading(self, batch: TokenBatch) -> AbstractContextManager[None]:
-        """Around a pass over this batch, for a head that has to say what of it is read."""
+        """A context around a pass over this batch, for a head that selects what is read."""
         return nullcontext()
 
     @abstractmethod
@@ -81,8 +82,8 @@ class ClassHead(Head):
         transformers trains one output as a number, by the mean squared error, unless `problem_type` is
         "multi_label_classification": then it is a label, with a sigmoid. It refuses one output for a single label.
 
-        Raises UnsupportedError for several numbers, and for classes of the same name, which results could not tell
-        apart.
+        Raises UnsupportedError for several numbers, and for classes of the same name, which results could not
+        distinguish.
         """
         labels: dict[int, str] = config.id2label  # type: ignore[assignment]
         names = tuple(str(labels[number]) for number in range(len(labels)))
@@ -145,7 +146,7 @@ class SpanHead(Head):
         return answer_logits(parts, spans)
 
     def predicted(self, parts: Parts) -> Int[Tensor, "rows parts"]:
-        """The pair with the highest sum, of those that do not end before they start and are not too long."""
+        """The pair with the highest sum among those that do not end before they start and are not too long."""
         start, end = parts.unbind(1)
         longest = min(LONGEST_ANSWER, end.shape[1])
         # Column k holds the end logit of the token k places after each start.

@@ -69,7 +69,7 @@ class WordHead(Head):
 def mixed(parts: Parts, batch: TokenBatch, rest: bool) -> Logits:
     """Class logits from the logits z_t of the outputs at places t, with the encoding's weights w_t and choices c_t.
 
-    The softmax over the classes gives sum_t w_t softmax(z_t)[c_t], and with `rest` what is left as the last class. A
+    The softmax over the classes gives sum_t w_t softmax(z_t)[c_t], and with `rest` the remainder as the last class. A
     common constant, sum_t w_t logsumexp(z_t), makes the logits of a single place the model's own.
     """
     assert batch.reading is not None, "an encoding without a place to explain"
@@ -87,7 +87,7 @@ def mixed(parts: Parts, batch: TokenBatch, rest: bool) -> Logits:
 
 
 def _at_places(logits: Float[Tensor, "rows tokens _size"], batch: TokenBatch) -> Float[Tensor, "reads places _size"]:
-    """What is at the places that are read; everything where none is named."""
+    """The logits at the places that are read; all of them if no place is named."""
     if batch.spans is None:
         return logits
     rows = torch.arange(len(logits)) if batch.reads is None else batch.reads

@@ -1,4 +1,4 @@
-"""Rows that a model reads in several passes: texts that it reads apart, and whose outputs are then compared."""
+"""Rows that a model reads in several passes: texts that it reads separately, whose outputs are then compared."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -50,7 +50,7 @@ class Apart:
 
     @property
     def present(self) -> Bool[Tensor, "rows positions"]:
-        """All reads of a row side by side, each as wide as the widest: where their tokens are."""
+        """Where the tokens are, with all reads of a row side by side, each as wide as the widest."""
         width = torch.arange(self.places.shape[1])
         return self._beside(width < self.batch.lengths[:, None])
 
@@ -108,7 +108,7 @@ class Reads:
         return Apart(replace(batch, ids=ids, type_ids=types, lengths=lengths), places, self.join.reads)
 
     def evaluated(self, batch: TokenBatch, run: Callable[[TokenBatch], Output]) -> Logits:
-        """The same without gradients: what several rows have in common is read once."""
+        """The same without gradients: reads that several rows have in common are read once."""
         rows: dict[bytes, tuple[Tensor, Tensor]] = {}
         numbers: dict[bytes, int] = {}
         index = []
@@ -130,7 +130,8 @@ class Reads:
         places = (owners < number).sum(1)[:, None] + torch.arange(max(1, int(lengths.max())))
         places = places.clamp_max(width - 1)
         ids = batch.ids.gather(1, places)
-        # What follows a read in its row is another one, which must not be taken for its own (T5 looks for its end).
+        # The tokens after a read in its row belong to another one, and must not count as its own (T5 looks for its
+        # end).
         ids = ids.masked_fill(torch.arange(ids.shape[1]) >= lengths[:, None], 0)
         ids[lengths == 0, 0] = self.placeholder
         types = batch.type_ids.gather(1, places) % KINDS

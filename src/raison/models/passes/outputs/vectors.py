@@ -26,7 +26,7 @@ CLASSES = ("similarity",)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dense:
-    """A linear layer after the pooling, and what follows it. `added`: the layer's input is added to its output."""
+    """A linear layer after the pooling, and its activation. `added`: the layer's input is added to its output."""
 
     weight: Float[Tensor, "out width"]
     bias: Float[Tensor, " out"] | None
@@ -59,7 +59,7 @@ class TextVectors:
     steps: tuple[Dense | Normalized, ...] = ()
 
     def of(self, states: Float[Tensor, "rows tokens hidden"], lengths: Int[Tensor, " rows"]) -> Output:
-        """In at least single precision."""
+        """The vectors of texts, in at least single precision."""
         states = states.to(torch.promote_types(states.dtype, torch.float32))
         lengths = lengths.to(states.device)
         vectors = self._pool(states, lengths)
@@ -79,7 +79,7 @@ class TextVectors:
 
     @property
     def facts(self) -> list[object]:
-        """What decides the vectors besides the model, as JSON values."""
+        """The settings that determine the vectors besides the model, as JSON values."""
         facts: list[object] = [self.pooled]
         for step in self.steps:
             if isinstance(step, Normalized):

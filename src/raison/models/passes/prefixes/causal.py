@@ -44,7 +44,7 @@ class CausalReader:
     def step_logits(
         self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], remover: Remover
     ) -> list[Float[Tensor, "_masks _units classes"]]:
-        """See StepLogits.step_logits. What follows the last unit is appended to each of them."""
+        """See StepLogits.step_logits. The tokens after the last unit are appended to each of them."""
         prefix, start = _prefix(encoding)
         logits = self._read(prefix, _steps(encoding, keeps, remover, start))
         counts = [len(wanted) * units for wanted, units in zip(keeps, encoding.unit_counts, strict=True)]
@@ -148,7 +148,7 @@ def _masked(
 def _steps(
     encoding: Encoding, keeps: Sequence[Tensor], remover: Remover, start: int
 ) -> Iterator[Int[Tensor, " tokens"]]:
-    """Per text, keep and unit: what follows the prefix up to the unit's last token, and the answer cue."""
+    """Per text, keep and unit: the tokens after the prefix up to the unit's last one, and the answer cue."""
     for text, wanted in enumerate(keeps):
         unit_ids = encoding.unit_ids[text, : encoding.lengths[text]]
         _, after = _border(encoding, text)

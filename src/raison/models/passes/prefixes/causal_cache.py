@@ -1,4 +1,4 @@
-"""What all readouts of one causal model share."""
+"""The state that all readouts of one causal model share."""
 
 import weakref
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from raison.models.stack.transformer import inner_model
 class CausalCache:
     """Trial results, stored prompts, batch size and 16-bit twin, reused from one output to the next.
 
-    `layers` says for which layers re-running was found to be right (passes/rerun.py).
+    `layers` records for which layers re-running was found to be exact (passes/rerun.py).
     """
 
     model: nn.Module
@@ -29,7 +29,8 @@ class CausalCache:
 
     @classmethod
     def of(cls, model: nn.Module) -> "CausalCache":
-        """Runs and copies nothing yet. `model` embeds ids, and its base is a causal transformer."""
+        """The cache of a model, which runs and copies nothing yet. `model` embeds ids, and its base is a causal
+        transformer."""
         core = inner_model(model)
         weight: Tensor = core.get_input_embeddings().weight  # type: ignore[assignment]
         base: PreTrainedModel = core.base_model  # type: ignore[assignment]

@@ -98,7 +98,7 @@ class PackedReader:
         return self._store.get(prefix).cache(batch)
 
     def follow(self, other: "PackedReader") -> None:
-        """Be `uncached` whenever the other reader is: the reader of the model whose twin this one reads."""
+        """Be `uncached` whenever the other reader is, which reads the model whose twin this one reads."""
         self._store.follow(other._store)
 
     @contextmanager
@@ -152,13 +152,13 @@ class PackedReader:
     def _compare(
         self, prefix: Tensor, rows: list[Ids], reads: list[list[int]], probes: Collection[int]
     ) -> tuple[bool, list[Tensor]]:
-        """Packed states, and whether those of some of the rows are as in plain re-runs, up to the dtype's rounding."""
+        """Packed states, and whether those of some of the rows equal plain re-runs, up to the dtype's rounding."""
         every = {number: list(range(len(prefix) + len(rows[number]))) for number in probes}
         more = [[*wanted, *every.get(number, [])] for number, wanted in enumerate(reads)]
         try:
             packed_states = self._read_packed(prefix, rows, more)
         except (torch.OutOfMemoryError, RaisonError):
-            # The latter is from whoever hears of the passes, and ends the work.
+            # A RaisonError comes from code that is notified of passes, and ends the work.
             raise
         except _FAILURES:
             return False, []
@@ -237,7 +237,7 @@ class PackedReader:
 def _at_leaves(
     read: Callable[[list[Ids], list[list[int]]], list[Tensor]], rows: list[Ids], reads: list[list[int]]
 ) -> list[Tensor]:
-    """The states of all rows; a row that begins another one is read off that one's pass."""
+    """The states of all rows; a row that is the beginning of another is read from that row's pass."""
     ends = leaves(rows)
     whole: dict[int, list[int]] = {number: [] for number in ends}
     spans = []
@@ -251,9 +251,9 @@ def _at_leaves(
 def _close(packed: Float[Tensor, "tokens hidden"], plain: Float[Tensor, "tokens hidden"], start: int) -> bool:
     """Whether two passes over a sequence agree, from the token `start` on, up to the rounding of their dtype.
 
-    On average over tokens, since single ones can be off by much in half precision, and on the scale on which the
-    sequence's states differ from each other: what all of them share says nothing. Where they hardly differ, as those of
-    one token again and again, a few times the rounding of the states themselves is all that can be asked.
+    On average over tokens, since single ones can be far off in half precision, and relative to how much the sequence's
+    states differ from each other, because what all of them share says nothing. If they hardly differ, as for one
+    repeated token, the tolerance is a few times the rounding of the states themselves.
     """
     one, other = packed.float(), plain.float()
     scale = (other - other.mean(0)).norm(dim=1).mean() if len(other) > 1 else other.norm()

@@ -36,7 +36,7 @@ class Prefix:
         return len(self.states)
 
     def at(self, places: list[int]) -> "Prefix":
-        """What is stored at some places, as if it were the prompt."""
+        """The stored results at some places, as if these were the prompt."""
         if places == list(range(len(places))):
             return Prefix(
                 self.states[: len(places)],
@@ -98,9 +98,9 @@ def layers_of(cache: DynamicCache) -> tuple[tuple[HeadStates, HeadStates] | None
 def fingerprint(base: nn.Module) -> tuple[Hashable, ...]:
     """A fingerprint that changes when the model does; costs a few milliseconds.
 
-    It covers which tensor each parameter is, how often it was written to, and a sample of its values, because writes
-    through `.data` are not counted; and each module's hooks and plain settings, such as which adapters are on. A
-    `.data` write to a few values of a parameter may go unnoticed.
+    It covers the identity of each parameter's tensor, how often it was written to, and a sample of its values, because
+    writes through `.data` are not counted; and each module's hooks and plain settings, such as which adapters are
+    active. A `.data` write to a few values of a parameter may go unnoticed.
     """
     identity: list[Hashable] = []
     samples: dict[torch.device, list[Tensor]] = {}
@@ -118,7 +118,7 @@ def fingerprint(base: nn.Module) -> tuple[Hashable, ...]:
 
 
 def _settings(module: nn.Module) -> tuple[Hashable, ...]:
-    # Without this project's own hooks, which come and go with the passes of other threads.
+    # Without this project's own hooks, which other threads set and remove around their passes.
     settings: list[Hashable] = [*without_own(module._forward_hooks), None, *without_own(module._forward_pre_hooks)]
     for name, value in vars(module).items():
         if isinstance(value, (bool, int, float, str)):

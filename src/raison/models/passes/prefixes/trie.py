@@ -65,7 +65,7 @@ def leaves(rows: Sequence[Ids]) -> list[int]:
     """For each sequence the number of the longest one in order that begins with it, which may be itself."""
     order = sorted(range(len(rows)), key=rows.__getitem__)
     last = list(range(len(rows)))
-    # In sorted order, what begins with a sequence follows it.
+    # In sorted order, the sequences that begin with a sequence follow it.
     for one, after in reversed(list(pairwise(order))):
         if rows[after][: len(rows[one])] == rows[one]:
             last[one] = last[after]

@@ -1,4 +1,4 @@
-"""Packed passes in turn: each one goes on from the last sequence of the one before, as far as they are equal."""
+"""Successive packed passes: each continues from the last sequence of the pass before, as far as they are equal."""
 
 from collections.abc import Sequence
 from typing import final
@@ -17,7 +17,7 @@ _Masks = dict[str, Tensor] | Tensor | None
 
 @final
 class Walk:
-    """Last hidden states of sequences behind one prompt, pack by pack.
+    """Last hidden states of sequences after one prompt, pack by pack.
 
     The keys and values of the last pass are kept. In sorted order, no earlier sequence shares a longer beginning with a
     sequence than the one just before it. Every distinct beginning is therefore run once, however many packs there are.
@@ -26,7 +26,7 @@ class Walk:
     """
 
     def __init__(self, base: PreTrainedModel, prompt: Prefix | None, room: int) -> None:
-        """`base` is the transformer without its head, of whose tokens `room` run at a time behind known ones."""
+        """`base` is the transformer without its head; at most `room` new tokens run at a time."""
         self._base = base
         self._room = room
         self._start = 0 if prompt is None else len(prompt)
@@ -39,7 +39,7 @@ class Walk:
     def states(self, rows: Sequence[Ids], reads: Sequence[Sequence[int]]) -> list[Float[Tensor, "_reads hidden"]]:
         """The states of each row at positions that count from the prompt's first token: one pass for all rows.
 
-        A single row of more tokens than there is room for takes several, so that no mask is quadratic in its length.
+        A single row with more tokens than `room` takes several passes, so that no mask is quadratic in its length.
         """
         known = shared(self._row, rows[0])
         places = self._places[: self._start + known]
@@ -55,7 +55,7 @@ class Walk:
         return list(chosen.split([len(wanted) for wanted in reads]))
 
     def _grown(self, stored: Prefix | None, trie: Trie, known: int) -> Prefix:
-        """What was stored, with the nodes from `known` on."""
+        """The stored results, with the nodes from `known` on."""
         count, device = len(trie.tokens), self._base.device
         positions = torch.tensor(trie.depths, device=device) + self._start
         if stored is None and trie.depths == list(range(count)):
@@ -71,7 +71,7 @@ class Walk:
         return stored
 
     def _run(self, stored: Prefix | None, tokens: list[int], positions: Int[Tensor, " nodes"], masks: _Masks) -> Prefix:
-        """One pass over new nodes: the states of what was stored and theirs, with keys and values where it goes on."""
+        """One pass over new nodes: the stored states and the new ones, with keys and values if the walk continues."""
         cache = stored.cache(1) if stored is not None else DynamicCache() if self._goes_on else None
         output = self._base(
             input_ids=torch.tensor([tokens], device=self._base.device),
@@ -85,7 +85,7 @@ class Walk:
         return Prefix(states if stored is None else torch.cat([stored.states, states]), layers)
 
     def _masks(self, positions: Int[Tensor, " nodes"], ends: Int[Tensor, " nodes"], known: int) -> _Masks:
-        """What the nodes from `known` on attend to."""
+        """The masks of the nodes from `known` on."""
         masks = {
             kind: self._additive(sees(positions, ends, self._start, width, known))
             for kind, width in (windows(self._base.config.get_text_config()) or {}).items()
@@ -102,7 +102,7 @@ class Walk:
 def windows(config: PreTrainedConfig) -> dict[str, int | None] | None:
     """Width of the sliding window by kind of layer, the rule by which transformers makes masks for generation.
 
-    The kind "" stands for all layers of a model that takes one mask. None for layers that attend in another way.
+    The kind "" stands for all layers of a model that takes one mask. None if layers attend in another way.
     """
     width = getattr(config, "sliding_window", None)
     kinds = getattr(config, "layer_types", None)
