@@ -38,7 +38,7 @@ class AnchorWalk:
 
 
 class Ends(NamedTuple):
-    """Where a walk begins and where it ends, as ids."""
+    """The start and the end of a walk, as ids."""
 
     word: int
     baseline: int
@@ -51,7 +51,7 @@ class _Known:
 
     version: tuple[object, ...]
     lengths: Float[Tensor, " size"]
-    """Squared, of its rows."""
+    """Squared lengths of the table's rows."""
     neighbours: dict[tuple[int, int], Tensor] = field(default_factory=dict)
     """(number of neighbours, id) -> ids."""
     anchors: dict[tuple[AnchorWalk, Ends], Tensor] = field(default_factory=dict)
@@ -115,7 +115,7 @@ def _walked(table: nn.Module, known: _Known, walk: AnchorWalk, ends: Sequence[En
 def _following(
     table: nn.Module, known: _Known, walk: AnchorWalk, bases: Int[Tensor, " rows"], been: Int[Tensor, "rows words"]
 ) -> Int[Tensor, " rows"]:
-    """The next word of walks to these baselines, from the words where they have been."""
+    """The next word of walks to these baselines, given the words visited so far."""
     near = _neighbours(table, known, been[:, -1], walk.neighbours)
     rows_of = _reader(table)
     size = max(1, NUMBERS // (near.shape[1] * _weight(table).shape[1]))
@@ -133,7 +133,7 @@ def _following(
 
 
 def _neighbours(table: nn.Module, known: _Known, ids: Int[Tensor, " rows"], count: int) -> Int[Tensor, "rows entries"]:
-    """Ids of the nearest rows of the table; of the row 0 for a baseline of zeros, which no walk leaves."""
+    """Ids of the nearest rows of the table; for a baseline of zeros, which no walk leaves, those of row 0."""
     wanted = ids.clamp(min=0).tolist()
     missing = sorted({word for word in wanted if (count, word) not in known.neighbours})
     if missing:
@@ -154,7 +154,7 @@ def _reader(table: nn.Module) -> Callable[[Int[Tensor, "*rows"]], Float[Tensor, 
 
 
 def _known(table: nn.Module) -> _Known:
-    """What is stored for the table as it is now: training or editing it changes the version."""
+    """The stored neighbours and anchors of the table's current version, which training or editing changes."""
     weight = _weight(table)
     edits = 0 if weight.is_inference() else weight._version
     version = (weight.data_ptr(), edits, weight.dtype, weight.detach().float().sum().item())

@@ -1,4 +1,4 @@
-"""Methods that read scores off the attention of one pass: in batches, or for given embeddings with a gradient."""
+"""Methods whose scores come from the attention of one pass: in batches, or differentiable for given embeddings."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ Rows = Float[Tensor, "batch positions"]
 
 
 class AttentionReading(Method):
-    """A method whose scores are read off the attention of one pass. The settings of each include `queries`."""
+    """A method whose scores come from the attention of one pass. Its settings include `queries`."""
 
     needs: ClassVar[frozenset[type[Capability]]] = frozenset({AttentionLayers})
     properties: ClassVar[frozenset[Property]] = frozenset(
@@ -71,7 +71,7 @@ class AttentionReading(Method):
         return Cost(forwards=1)
 
     def _find_rows(self, problem: Problem) -> None:
-        """Which rows predict is found once, and not batch by batch."""
+        """Find the rows that predict once, and not batch by batch."""
         problem.model.ask(AttentionLayers).positions(problem.encoding.select([0]))
 
     def _scores(
@@ -101,6 +101,6 @@ def _shares(positions: Positions, queries: Queries) -> Rows:
 
 
 def without_padding(attention: Float[Tensor, "batch query key"], present: Present) -> Float[Tensor, "batch query key"]:
-    """Zero where padding attends or is attended to: that may be anything."""
+    """Zero where padding attends or is attended to, because these entries are undefined."""
     mask = present.to(attention.device)
     return attention.masked_fill(~(mask[:, :, None] & mask[:, None, :]), 0)

@@ -52,7 +52,7 @@ def baseline_name(problem: Problem, method: str, wanted: str) -> str:
 
 
 def baseline_embeddings(problem: Problem, ends: Embeddings, name: str) -> Embeddings:
-    """The baseline's embeddings; tokens outside of units keep theirs, which are in `ends`."""
+    """The baseline's embeddings; tokens outside of units keep their embeddings from `ends`."""
     if name == "zero":
         start = torch.zeros_like(ends)
     else:

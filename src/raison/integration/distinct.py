@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 def distinct(encoding: Encoding) -> dict[int, list[int]]:
     """The first row of each text that differs in its tokens or units from those before, and all its rows.
 
-    Where predictions are read at places of a text, every row differs.
+    If predictions are read at places of a text, every row differs.
     """
     if encoding.spans is not None:
         return {row: [row] for row in range(len(encoding))}

@@ -1,4 +1,4 @@
-"""Methods that read scores off the gradient at the input: in batches, or for given embeddings with a gradient."""
+"""Methods whose scores come from the gradient at the input: in batches, or differentiable for given embeddings."""
 
 from abc import abstractmethod
 from typing import ClassVar, Literal, get_args

@@ -44,7 +44,7 @@ def spreads(encoding: Encoding, embeds: Embeddings, scale: Scale) -> list[float]
 def gaussian(seed: int, number: int, encoding: Encoding, text: int, features: int) -> Float[Tensor, "tokens hidden"]:
     """Standard normal numbers at a text's units and zeros elsewhere, determined by a seed and a number.
 
-    Drawn anew whenever they are needed, so that only one batch of them is in memory.
+    Drawn again whenever they are needed, so that only one batch of them is in memory.
     """
     scored = encoding.scored[text]
     drawn = np.random.default_rng([seed, number]).standard_normal((int(scored.sum()), features), dtype=np.float32)

@@ -97,7 +97,7 @@ class RandomPaths(Method):
         return Cost(forwards=layers * (points + 1), backwards=layers * points)
 
     def _in_layers(self) -> Layers:
-        """The layers asked for."""
+        """The requested layers."""
         default = "third_last" if self.variant == "code" else "last"
         return Layers.of(default if self.layers is None else self.layers)
 
@@ -107,7 +107,8 @@ class RandomPaths(Method):
         return [min(size, self.baselines - first) for first in range(0, self.baselines, size)]
 
     def _draw(self, problem: Problem, site: AttentionSite, rng: np.random.Generator, count: int) -> Baselines:
-        """The next baselines for a site's attention, one after another, so that fewer draws are a beginning of more."""
+        """The next baselines for a site's attention, drawn one after another: the first ones are the same for every
+        count."""
         attention = site.probabilities
         drawn = [
             (draw_times(rng, 1, self.timesteps, self._timestep), draw_noise(rng, tuple(attention.shape)).to(attention))
@@ -153,5 +154,5 @@ class RandomPaths(Method):
         return signal_shares(timesteps, self.schedule)
 
     def _positions(self) -> Float[Tensor, " points"]:
-        """j / n for j = 1 ... n, in the code from 0 on."""
+        """j / n for j = 1 ... n; in the published code from j = 0."""
         return torch.arange(1 if self.variant == "paper" else 0, self.steps + 1, dtype=torch.float64) / self.steps

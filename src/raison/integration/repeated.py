@@ -12,11 +12,11 @@ from raison.core.problem import Evaluations, Ledger, Problem
 RowT = TypeVar("RowT")
 
 NUMBERS = 1 << 24
-"""Features of embeddings that are laid out at a time: 64 MB in single precision."""
+"""Features of embeddings that are in memory at a time: 64 MB in single precision."""
 
 
 def portions(rows: Sequence[RowT], numbers: int) -> Iterator[Sequence[RowT]]:
-    """Consecutive rows that fit into memory together if each takes so many numbers; at least one."""
+    """Consecutive rows that fit into memory together if each takes `numbers` numbers; at least one."""
     size = max(1, NUMBERS // numbers)
     for first in range(0, len(rows), size):
         yield rows[first : first + size]

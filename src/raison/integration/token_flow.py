@@ -1,4 +1,4 @@
-"""How much of each token reaches the rows that a model predicts from, followed through its layers."""
+"""How much of each token reaches the rows that a model predicts from, through all layers."""
 
 from collections.abc import Callable
 

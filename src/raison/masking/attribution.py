@@ -17,7 +17,7 @@ from raison.numerics.losses.attributive_masking import LossWeights, MaskSize
 
 @dataclass(frozen=True, slots=True)
 class AttributionBatch:
-    """Texts as an attribution model reads them, and how its tokens make up the explained units."""
+    """Texts as an attribution model reads them, and how its tokens map to the explained units."""
 
     attributor: Attributor
     tokens: Encoding
@@ -78,7 +78,7 @@ def tuned_maps(reading: AttributionBatch, masks: SoftMasks, tuning: Tuning) -> I
         with torch.enable_grad():
             shares = reading.shares(masks.prediction.probabilities, parameters)
             loss = masks.losses(shares, tuning.weights, tuning.size).sum()
-            # Not of the explained model's parameters, which are the caller's.
+            # Without gradients of the explained model's parameters, which belong to the caller.
             gradients = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
         yield shares.detach()
         for parameter, gradient in zip(parameters.values(), gradients, strict=True):

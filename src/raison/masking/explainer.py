@@ -107,13 +107,13 @@ def find(model: LanguageModel, checkpoint: str | None, metric: str | None) -> Ex
     card = explainers.read_card(folder, model.name)
     name = explainers.goal_of(card, metric, folder)
     state = folder / card.goals[name].file
-    # A missing or broken file is refused when it is read.
+    # Reading refuses a missing or broken file.
     written = state.stat().st_mtime_ns if state.exists() else 0
     key = (folder, name, written, explainers.version_of(model))
     known = _KNOWN.setdefault(model, {})
     if key not in known:
         explainers.check_fits(card, model, folder)
-        # Not in the caller's inference mode, whose tensors could not be fine-tuned later.
+        # Outside the caller's inference mode, whose tensors could not be fine-tuned later.
         with torch.inference_mode(False):
             attributor = explainers.load_attributor(folder, card, name, model)
         known[key] = Explainer(attributor, card, name, Substitutes.of(model, card.masking, card.filler))

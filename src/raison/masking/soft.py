@@ -23,13 +23,13 @@ from raison.numerics.losses.attributive_masking import (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prediction:
-    """The goal of the masks of some texts: the probabilities to keep, and the class to lose if inverted."""
+    """The goal of the masks of some texts: the probabilities to keep, and the class to lose under the inverse mask."""
 
     probabilities: Float[Tensor, "batch classes"]
     classes: Int[Tensor, " batch"]
 
     def select(self, rows: Sequence[int]) -> "Prediction":
-        """Those of some of the texts, in the given order."""
+        """The goals of some of the texts, in the given order."""
         return Prediction(self.probabilities[list(rows)], self.classes[list(rows)])
 
 
