@@ -31,7 +31,7 @@ class Best:
 class Progress:
     """How far a run is: steps done, the loss of each, the scores of each evaluation, made after `steps` steps.
 
-    `stopped`: the run ended before its last step and is not to go on.
+    `stopped`: the run ended before its last step and will not continue.
     """
 
     step: int = 0
@@ -72,7 +72,7 @@ def save(path: Path, run: str, module: nn.Module, optimizer: torch.optim.Optimiz
         try:
             torch.save(content, part)
         except RuntimeError as error:
-            # What torch says of a full disk.
+            # torch's error for a full disk.
             raise DataError(f"cannot write {path}: {first_line(error)}. The previous checkpoint is intact.") from error
 
 

@@ -74,9 +74,9 @@ class TrainSettings:
 class Evaluation:
     """How a run is monitored: what is measured, how often, and when that ends the run early.
 
-    An evaluation is made `every` so many steps and after the last one, by default after every epoch. `patience`: stop
-    after so many evaluations in a row in which no score improved. `stop` is asked after every evaluation with all
-    scores so far: True ends the run. Exceptions that it raises pass through; the run then resumes from before that
+    An evaluation is made every `every` steps and after the last one, by default after every epoch. `patience`: stop
+    after this number of evaluations in a row without an improved score. `stop` is called after every evaluation with
+    all scores so far: True ends the run. Exceptions that it raises pass through; the run then resumes from before that
     evaluation. `kept` names the scores whose best weights are kept, by default all.
     """
 
@@ -89,7 +89,7 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The loss of every step; the scores of every evaluation, and after how many steps each was made.
+    """The loss of every step; the scores of every evaluation, and the number of steps before each.
 
     `best` has each score's first best evaluation by the score's name, its weights included with keep_best.
     """
@@ -189,19 +189,20 @@ class _TrainingRun:
         return value
 
     def _loss_and_gradients(self, batch: TrainingBatch, parameters: list[nn.Parameter]) -> list[Tensor | None]:
-        """The batch's loss, and its gradient for each parameter; in parts where memory runs out, if parts add up."""
+        """The batch's loss, and its gradient for each parameter; computed in parts if memory runs out and parts add
+        up."""
 
         def run(rows: list[int]) -> list[Tensor | None]:
             before = checkpoint.random_state()
             try:
                 loss = self.objective.loss(self.module, batch if len(rows) == len(batch.labels) else batch.select(rows))
                 if not torch.isfinite(loss):
-                    # There is no gradient to follow; the caller says so.
+                    # There is no gradient to follow; the caller reports this.
                     return [loss.detach(), *[None] * len(parameters)]
                 # Not backward(): it would also fill the gradients of other models that the loss runs through.
                 return [loss.detach(), *torch.autograd.grad(loss, parameters, allow_unused=True)]
             except torch.OutOfMemoryError:
-                # The parts draw what the whole would have drawn.
+                # The parts draw the same random numbers as the whole batch.
                 checkpoint.set_random_state(before)
                 raise
 
@@ -257,7 +258,7 @@ class _TrainingRun:
         return checkpoint.restore(self.settings.checkpoint, self._name(), self.module, self.optimizer)
 
     def _name(self) -> str:
-        # Not the file's place nor the interval: they may change between two starts of the same run.
+        # Without the file's path and the interval, which may change between two starts of the same run.
         s = self.settings
         numbers = (s.epochs, s.schedule_epochs, s.learning_rate, s.weight_decay, s.warmup, s.clip, s.seed, s.keep_best)
         decay = None if s.decay is None else astuple(s.decay)
@@ -309,9 +310,9 @@ def _optimizer(module: nn.Module, settings: TrainSettings) -> torch.optim.AdamW:
         named = [(name, parameter) for name, parameter in named if not name.startswith(prefix)]
         decay = 0.0 if prefix else settings.weight_decay
         groups.append({"params": [p for p in matching if p.ndim > 1], "weight_decay": decay, "factor": factor})
-        # Decay pulls towards zero, which for a bias, a norm's scale or a coefficient is not the simplest function.
+        # Weight decay pulls towards zero, which is not the simplest value of a bias, a norm's scale or a coefficient.
         groups.append({"params": [p for p in matching if p.ndim <= 1], "weight_decay": 0.0, "factor": factor})
-    # One kernel for all parameters: a tenth of the time where the table of word embeddings is most of the model.
+    # One kernel for all parameters: a tenth of the time if the table of word embeddings is most of the model.
     fused = all(parameter.device.type in _FUSED for parameter in _trainable(module))
     return torch.optim.AdamW([group for group in groups if group["params"]], lr=settings.learning_rate, fused=fused)
 

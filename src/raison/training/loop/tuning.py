@@ -15,13 +15,13 @@ from raison.jobs.store import RecordStore
 from raison.progress import progress_bar
 
 Scores = Mapping[str, float]
-"""Values by the score's name, higher is better; NaN counts as worst."""
+"""Values by the scores' names; higher is better, NaN counts as worst."""
 
 Report = Callable[[Scores], bool]
 """Reports the scores of one more evaluation; True: abandon this trial and return."""
 
 RunTrial = Callable[[Mapping[str, float], Report], None]
-"""Trains with the given weights and reports every evaluation. It should draw no progress bar of its own."""
+"""Trains with the given weights and reports every evaluation. It should show no progress bar."""
 
 Space = Mapping[str, tuple[float, float]]
 """The lowest and the highest value of each weight."""
@@ -107,7 +107,7 @@ def best(trials: Sequence[TuningTrial], goal: str) -> TuningTrial:
 
 @dataclass(slots=True)
 class _Judge:
-    """The reports of the running trial, and whether it is to be given up."""
+    """The reports of the running trial, and whether it should be given up."""
 
     goals: Sequence[str]
     earlier: Sequence[TuningTrial]
@@ -156,12 +156,13 @@ def _suggested(
     """The next trial's weights: a new Optuna study gets the trials so far and suggests one."""
     ranges = {name: optuna.distributions.FloatDistribution(low, high) for name, (low, high) in space.items()}
     with _quiet(optuna):
-        # Neighbouring seeds would share most of their first, random trials if the number were only added.
+        # If the trial's number were only added, neighbouring seeds would share most of their first, random trials.
         sampler = optuna.samplers.TPESampler(seed=(seed * 100_003 + len(trials)) % 2**32)
         study = optuna.create_study(sampler=sampler, directions=["maximize"] * len(goals))
         for trial in trials:
             values = [trial.scores.get(goal, math.nan) for goal in goals]
-            # Pruned trials count with the best they had: their state has no place in a search for several goals.
+            # Pruned trials count with their best values, because Optuna has no pruned state in a search for several
+            # goals.
             is_complete = trial.state != "failed" and all(map(math.isfinite, values))
             study.add_trial(
                 optuna.trial.create_trial(
@@ -231,7 +232,7 @@ def _quiet(optuna: ModuleType) -> Iterator[None]:
 
 
 def _header(settings: SearchSettings, space: Space, goals: Sequence[str]) -> dict[str, Any]:
-    # Not the number of trials: each depends on those before it alone, so that a search may be made longer.
+    # Without the number of trials: each depends only on those before it, so a search may be continued with more.
     return {
         "search": settings.identity,
         "seed": settings.seed,
@@ -242,7 +243,7 @@ def _header(settings: SearchSettings, space: Space, goals: Sequence[str]) -> dic
 
 
 def _resumed(journal: RecordStore, header: dict[str, Any]) -> list[TuningTrial]:
-    """The trials in the journal, which is begun if it is not there. A line that a kill cut short does not count."""
+    """The trials in the journal, which is created if it is missing. A line that a kill cut short does not count."""
     way_out = "Repeat that search's command, or delete the file to start afresh."
     stored = journal.read()
     if not stored.records and _is_not_begun(journal.path):

@@ -31,5 +31,5 @@ class AttributiveMasking(Objective):
         return True
 
     def loss(self, module: nn.Module, batch: TrainingBatch) -> Float[Tensor, ""]:
-        """Nats per text."""
+        """The loss in nats per text."""
         return module(batch.inputs["rows"], self.weights, self.size).mean()

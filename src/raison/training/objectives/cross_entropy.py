@@ -24,5 +24,5 @@ class CrossEntropy(Objective):
         return True
 
     def loss(self, module: nn.Module, batch: TrainingBatch) -> Float[Tensor, ""]:
-        """Nats per row."""
+        """The loss in nats per row."""
         return functional.cross_entropy(module(batch.inputs), batch.labels, label_smoothing=self.smoothing)

@@ -13,7 +13,7 @@ from raison.training.loop.objective import Objective, TrainingBatch
 class MeanSquaredError(Objective):
     """Mean over the batch of the mean of (s - t)^2 over the known targets t of a text, with scores s.
 
-    The module is called with the batch's rows and returns scores and targets, one table per text; a target is NaN where
+    The module is called with the batch's rows and returns scores and targets, one table per text; a target is NaN if
     there is nothing to learn.
     """
 
@@ -22,7 +22,7 @@ class MeanSquaredError(Objective):
         return True
 
     def loss(self, module: nn.Module, batch: TrainingBatch) -> Float[Tensor, ""]:
-        """In the square of the targets' unit."""
+        """The loss in the square of the targets' unit."""
         scores, targets = module(batch.inputs["rows"])
         known = ~targets.isnan()
         squares = torch.where(known, scores - targets.nan_to_num(), 0).square()

@@ -13,8 +13,8 @@ from raison.training.loop.objective import Objective, TrainingBatch
 class NextTokens(Objective):
     """Mean of -log p(token) over the labels, each after the tokens before it.
 
-    The module is called with the dictionary of inputs and returns logits of shape (labels, vocabulary). Many labels are
-    read off one row of tokens, so parts of a batch cannot be computed apart.
+    The module is called with the dictionary of inputs and returns logits of shape (labels, vocabulary). One row of
+    tokens has many labels, so parts of a batch cannot be computed separately.
     """
 
     def loss(self, module: nn.Module, batch: TrainingBatch) -> Float[Tensor, ""]:

@@ -21,7 +21,7 @@ class TaskAndCriteria(Objective):
 
     @property
     def by_row(self) -> bool:
-        """Criteria compare texts, and a student learns from all of a batch."""
+        """False with criteria: they compare texts, and a student learns from the whole batch."""
         return not self.criteria
 
     def loss(self, module: nn.Module, batch: TrainingBatch) -> Float[Tensor, ""]:

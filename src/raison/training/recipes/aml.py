@@ -74,7 +74,7 @@ class _AmlTraining:
         return tuple(label_of(metric) for metric in self.metrics)
 
     def attributor(self) -> Attributor:
-        """A new one, always the same."""
+        """A new attribution model with the same initial weights each time."""
         s = self.settings
         learned = self.substitutes.masking == "learned"
         return new_attributor(self.model, self.backbone, s.rank, learned=learned, seed=s.seed)
@@ -225,7 +225,7 @@ def _search(job: _AmlTraining) -> tuple[TuningTrial, ...]:
 
 
 def _forget_failures(job: _AmlTraining) -> None:
-    """Remove the journal if every trial failed: it is useless, and would prevent a search with better settings."""
+    """Remove the journal if every trial failed: it would prevent a search with better settings."""
     journal = job.out / JOURNAL
     records = RecordStore(journal).read().records
     of_this_job = bool(records) and records[0].get("search") == digest_of(job.identity)
@@ -234,7 +234,7 @@ def _forget_failures(job: _AmlTraining) -> None:
 
 
 def _trained(job: _AmlTraining, weights: LossWeights, names: Sequence[str], number: int) -> dict[str, Best]:
-    """The best moment for each of the metrics, with the attribution model's weights."""
+    """The best evaluation for each of the metrics, with the attribution model's weights."""
     metrics = [metric for metric in job.metrics if label_of(metric) in names]
     plan = TrainSettings(
         epochs=job.settings.epochs,
@@ -247,7 +247,7 @@ def _trained(job: _AmlTraining, weights: LossWeights, names: Sequence[str], numb
 
 
 def _scorer(metrics: Sequence[Metric]) -> Callable[[nn.Module], dict[str, float]]:
-    """Scores the masks of a run by these metrics."""
+    """A function that scores the masks of a run by these metrics."""
 
     def scores(module: nn.Module) -> dict[str, float]:
         assert isinstance(module, MaskedTexts)
@@ -274,8 +274,8 @@ def _fit(
     )
 
     def score(_module: nn.Module) -> Mapping[str, float]:
-        # A trial starts over after a kill. A run that resumes lacks the evaluations before it: their texts would be
-        # in other batches, and the last digits of their logits others.
+        # A trial starts over after a kill. A resumed run lacks the cached evaluations from before: the texts would be
+        # in other batches, and the last digits of their logits would differ.
         return evaluation.score(judged if plan.checkpoint is None else _judged(job, attributor))
 
     watched = replace(evaluation, score=score, every=max(1, len(batches) // s.checks))
@@ -283,7 +283,7 @@ def _fit(
 
 
 def _judged(job: _AmlTraining, attributor: Attributor) -> MaskedTexts:
-    """The attribution model on the validation texts, of which nothing but the predictions is known yet."""
+    """The attribution model on the validation texts, with only their predictions computed so far."""
     return MaskedTexts(attributor, afresh(job.validation), job.substitutes, job.settings.merge)
 
 

@@ -28,9 +28,9 @@ class AmlSettings:
 
     `metrics` are names or calls of metrics with one number per text; each gets the weights and the checkpoint that are
     best for it. `backbone` None is the explained model's own encoder, or MiniLM for a model that has none. `rank` None
-    trains all of it. `masking` None is the mask token, or what comes next (raison.masking.substitutes). `weights` None
-    are searched for. `above_chance` refuses a model that is hardly better on the held-out texts than their most
-    frequent label, if their labels are classes of the model.
+    trains all of it. `masking` None is the mask token, or the next available choice (raison.masking.substitutes). With
+    `weights` None they are searched for. `above_chance` refuses a model that is hardly better on the held-out texts
+    than their most frequent label, if their labels are classes of the model.
     """
 
     metrics: Annotated[

@@ -54,7 +54,7 @@ class _AmortizedTraining:
 
     @property
     def asked(self) -> Settings:
-        """What is explained, but for the class."""
+        """The settings of what is explained, without the class."""
         s = self.settings
         return Settings(unit=s.unit, of=self.of, removal=self.removal, seed=s.seed, truncate=True)
 
@@ -71,7 +71,7 @@ def train_amortized_shap(
 
     `settings.validation` texts, of `dev` or otherwise of `data`, choose the epoch. Costs `settings.samples` passes of
     the model for each text, and then a forward and a backward pass of the attribution model per text and epoch. A
-    killed run resumes behind its last texts, or its last epoch, when started again with the same settings and data. The
+    killed run resumes after its last texts, or its last epoch, when started again with the same settings and data. The
     model, its device and the random state are unchanged afterwards.
 
     Raises InputError, UnsupportedError or LoadError before anything is computed.
@@ -100,7 +100,7 @@ def train_amortized_shap(
 
 
 def _checked(model: LanguageModel, settings: AmortizedShapSettings) -> str:
-    """The backbone. Raises what stands in the way, before a text is read."""
+    """The backbone. Raises all errors that can be found before a text is read."""
     explainers.check_whole_texts(model, KIND)
     check_classes(model, "an explainer of amortized_shap, which gets the class as input,")
     if not model.offers(Passes):
@@ -120,7 +120,7 @@ def _checked(model: LanguageModel, settings: AmortizedShapSettings) -> str:
 def _estimated(job: _AmortizedTraining, texts: Sequence[Any]) -> TextsWithValues:
     """The Shapley values of every text; those of the journal are not computed again."""
     journal = RecordStore(job.out / JOURNAL)
-    # One record for the texts of one call: the last digits depend on the texts beside a text.
+    # One record for the texts of one call, because the last digits depend on the other texts of the batch.
     records = [row for record in journal.read().records for row in record["texts"]]
     with progress_bar("Shapley values", len(texts), job.settings.progress, len(records)) as advance:
         for start in range(len(records), len(texts), BATCH):
@@ -140,7 +140,7 @@ def _estimated(job: _AmortizedTraining, texts: Sequence[Any]) -> TextsWithValues
 def _values(job: _AmortizedTraining, texts: Sequence[Any], start: int) -> list[dict[str, Any]]:
     """For each text the model's probabilities, and for each chosen class the values of its units.
 
-    Which units are removed together depends on the text alone: another class takes no further passes.
+    The removed sets depend only on the text, so another class takes no further passes.
     """
     s, model = job.settings, job.model
     batch = prepare(model, texts, job.asked)

@@ -18,9 +18,8 @@ class AmortizedShapSettings:
 
     The values of each text are estimated once, by `kernel_shap` with `samples` passes and its Gaussian process: those
     of every class, or of the predicted one and `classes` - 1 others drawn for the text. The best epoch by the mean
-    correlation with the values of the validation texts is kept.
-    `backbone` None is the explained model's own encoder, or MiniLM for a model that has none; `rank` None trains all of
-    it. `removal` and `of` None are what is usual for the model.
+    correlation with the values of the validation texts is kept. `backbone` None is the explained model's own encoder,
+    or MiniLM for a model that has none; `rank` None trains all of it. `removal` and `of` None are the model's defaults.
     """
 
     backbone: BackboneSetting = None

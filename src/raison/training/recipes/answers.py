@@ -50,7 +50,7 @@ def train_answers(base: str, out: Path, settings: AnswersSettings, command: str 
     exact answers there are those of the saved adapter, loaded again, and of the base alone, on articles that the
     training did not see. A killed run resumes from its last checkpoint when started again.
 
-    Raises DataError where SQuAD's folder is missing, LoadError if the base cannot be loaded.
+    Raises DataError if SQuAD's folder is missing, LoadError if the base cannot be loaded.
     """
     call = TrainingCall.now(command)
     learned, held_out = articles("train"), articles("test")
@@ -58,7 +58,7 @@ def train_answers(base: str, out: Path, settings: AnswersSettings, command: str 
     known = base_identity(base)
     identity = {
         **known,
-        # Prompts are made with its chat template, which other work does not read.
+        # Prompts are made with the base's chat template, which `known` does not include.
         TOKENIZER: digest_of([known[TOKENIZER], read_tokenizer(folder).chat_template]),
         DATA: digest_of([asdict(one) for one in (*learned, *held_out)]),
         SETTINGS: digest_of(_noted(settings)),

@@ -47,9 +47,9 @@ def train_at2(
 ) -> HeadsCard:
     """Learn the weights from the first questions of `rows` and save them to `out`; returns their card.
 
-    The card has the mean correlation with the log-odds on the questions that were learned from and on the held-out
-    ones, and there that of equal weights. Questions after which the model writes nothing, or has no room to, are left
-    out and counted. A killed run goes on behind its last question when started again.
+    The card has the mean correlation with the log-odds on the training questions and on the held-out ones, and for the
+    latter also that of equal weights. Questions to which the model writes no answer, or has no room for one, are left
+    out and counted. A killed run resumes after its last question when started again.
 
     Raises InputError for too few questions, UnsupportedError for a model whose attention cannot be read.
     """
@@ -81,7 +81,7 @@ def _noted(settings: At2Settings) -> dict[str, Any]:
 
 
 def _learned(collected: Sequence[list[Ablated]], settings: At2Settings) -> tuple[Tensor, dict[str, Any]]:
-    """The weights, and what the card says of them. Raises InputError."""
+    """The weights, and their entries in the card. Raises InputError."""
     border = len(collected) - settings.held_out
     learned, held_out = list(chain(*collected[:border])), list(chain(*collected[border:]))
     if not learned or not held_out:
@@ -107,14 +107,14 @@ def _collected(writer: Writer, rows: Sequence[QuestionRow], path: Path, settings
             statements = _ablated(writer, rows[number], settings.ablations, rng)
             record = {"question": number, "statements": [_written(one) for one in statements]}
             journal.append([record])
-            # As it is read, so that a training that goes on learns from the same numbers.
+            # Read back from the journal, so that a resumed training learns from the same numbers.
             collected.append(_read(record))
             advance(1)
     return collected
 
 
 def _ablated(writer: Writer, row: QuestionRow, ablations: int, rng: np.random.Generator) -> list[Ablated]:
-    """The statements of one answer under random removals; none where the model can write no answer."""
+    """The statements of one answer under random removals; none if the model can write no answer."""
     try:
         answers = answers_of(writer, [row])
     except InputError:
@@ -127,7 +127,7 @@ def _ablated(writer: Writer, row: QuestionRow, ablations: int, rng: np.random.Ge
     keeps = torch.from_numpy(rng.random((ablations, len(answered.source.sources))) < KEEP)
     logits = model.masked_logits(encoding, [keeps] * len(spans), "delete")
     attention = model.ask(AnswerAttention).answer_attention(encoding)
-    # The first column is of tokens that belong to no source.
+    # The first column is for tokens that belong to no source.
     owners = torch.nn.functional.one_hot(encoding.unit_ids[0] + 1, keeps.shape[1] + 1)[:, 1:].double()
     return [
         Ablated(torch.einsum("lht,ts->slh", heads, owners), keeps, (pair[:, 0] - pair[:, 1]).double())

@@ -11,8 +11,8 @@ from raison.training.recipes.classifier_settings import PeakSetting
 class At2Settings:
     """How to learn the weights of attention heads from ablations. Steps and rate are those of the published code.
 
-    Of `questions` questions the last `held_out` are not learned from: the card has the correlation on them. Without
-    data, questions are SQuAD's, each with `others` other passages of at most `sentences` sentences.
+    The last `held_out` of `questions` questions are not used for learning: the card has the correlation on them.
+    Without data, the questions are SQuAD's, each with `others` other passages of at most `sentences` sentences.
     """
 
     questions: Annotated[int, Setting("Number of questions, including held-out ones.", least=2)] = 120

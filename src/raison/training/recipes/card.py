@@ -34,7 +34,7 @@ class TrainingCall:
 
     @property
     def seconds(self) -> float:
-        """Since it began."""
+        """Seconds since it began."""
         return time.monotonic() - self.started
 
 
@@ -46,7 +46,7 @@ class Outcome:
     final_loss: float
     seconds: float
     scores: Mapping[str, ClassScores]
-    """Of each split that was measured."""
+    """The scores of each measured split."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def described(card: Mapping[str, Any], split: str) -> str:
 
 
 def run_notes(call: TrainingCall) -> dict[str, Any]:
-    """The record of any training run, as plain JSON values; `peak_bytes` is of the whole process."""
+    """The record of any training run, as plain JSON values; `peak_bytes` is the peak memory of the whole process."""
     return {
         "command": call.command,
         "seconds": round(call.seconds),

@@ -209,21 +209,21 @@ def _batches(job: _LoraTraining, data: Dataset, tokenizer: PreTrainedTokenizerBa
 
 def save_adapter(folder: Path, model: nn.Module, base: str) -> None:
     """Save an adapter in PEFT's format, in half precision, with the name of its base. Removes an older card."""
-    # An adapter with a card is a finished one; an older run's card would vouch for the wrong weights.
+    # A card marks a finished adapter; an older run's card would describe the wrong weights.
     disk.remove(folder / zoo.CARD)
     from peft import PeftModel
 
     assert isinstance(model, PeftModel)
     with disk.whole_files(folder) as out:
         model.save_pretrained(str(out), safe_serialization=True)
-        # Half precision halves what ships; the card's accuracies are measured on what is saved here.
+        # Half precision halves the file's size; the card's accuracies are measured on the saved weights.
         tensors = {name: value.to(torch.float16).contiguous() for name, value in load_file(out / zoo.ADAPTER).items()}
         save_file(tensors, out / zoo.ADAPTER, metadata={"format": "pt"})
-        # safetensors makes files that only their owner may read; this one is meant to be passed on.
+        # safetensors makes files that only their owner may read; this one is meant to be shared.
         (out / zoo.ADAPTER).chmod(0o644)
         path = out / "adapter_config.json"
         config = json.loads(path.read_text(encoding="utf-8"))
-        # The folder of this machine would mean nothing elsewhere, and an unordered list would differ from run to run.
+        # A folder of this machine would be useless elsewhere, and an unordered list would differ from run to run.
         config["base_model_name_or_path"] = base
         config["target_modules"] = sorted(config["target_modules"])
         path.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")

@@ -22,10 +22,10 @@ LIMITED = "{} on this many rows, drawn at random."
 class ClassifierSettings:
     """How to train a classifier.
 
-    `labels` left empty, the classes are the training data's labels, sorted. The adapters are on every linear layer;
+    With empty `labels`, the classes are the training data's labels, sorted. The adapters are on every linear layer;
     with `last_layers`, nothing is propagated back below these blocks. `checkpoint_every` is in steps. `half` computes
-    the training passes in bfloat16, which processors that know it do about 1.5 times as fast; accuracies are measured
-    in float32.
+    the training passes in bfloat16, about 1.5 times as fast on processors that support it; accuracies are measured in
+    float32.
     """
 
     labels: LabelsSetting = ()

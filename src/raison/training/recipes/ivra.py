@@ -97,14 +97,14 @@ def fine_tune(
     job = _job(model, data, dev, out, settings)
     job = replace(job, identity={**job.identity, **base_identity(base)})
     with training_in(out, FINE_TUNING, job.identity):
-        # A kill may have come between the card and the removal of the checkpoint.
+        # A kill may have happened between writing the card and removing the checkpoint.
         card = _card_of(out) or _fine_tuned(job, base, call)
         disk.remove(out / CHECKPOINT)
     return card
 
 
 def _card_of(out: Path) -> dict[str, Any] | None:
-    """Of a model that is finished."""
+    """The card of a finished model; None for any other folder."""
     return dict(json.loads((out / CARD).read_text(encoding="utf-8"))) if (out / CARD).exists() else None
 
 
@@ -134,9 +134,9 @@ def train_ivra(
 ) -> AttentionCard:
     """Train a copy of a fine-tuned model to explain itself, and save it to `out` as a Hugging Face checkpoint.
 
-    The explainer is saved beside it (out/ivra or out/smat). The held-out texts are of `dev` or otherwise of `data`. The
-    model itself and the random state are unchanged afterwards. A killed run resumes from its checkpoint in `out`.
-    Raises InputError, UnsupportedError or LoadError before anything is trained.
+    The explainer is saved with it (out/ivra or out/smat). The held-out texts are taken from `dev`, or otherwise from
+    `data`. The model itself and the random state are unchanged afterwards. A killed run resumes from its checkpoint in
+    `out`. Raises InputError, UnsupportedError or LoadError before anything is trained.
     """
     call = TrainingCall.now(command)
     settings.created()
@@ -253,7 +253,7 @@ def _network(job: _IvraTraining, settings: IvraSettings) -> SelfExplaining:
 
 
 def _judged_by(data: Dataset, dev: Dataset | None, settings: FineTuneSettings | IvraSettings) -> int:
-    """How many texts to judge by."""
+    """The number of validation texts."""
     if settings.validation is not None:
         return settings.validation
     return len(dev) if dev is not None else max(1, round(DEVELOPMENT * len(data)))

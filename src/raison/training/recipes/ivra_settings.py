@@ -104,8 +104,8 @@ class IvraSettings:
 
     @property
     def design(self) -> "Design":
-        """The explainer's."""
-        # Only now: settings are read without torch.
+        """The explainer's design."""
+        # Imported here, because settings are read without torch.
         from raison.models.derived.attention_explainer import Design
 
         return Design(self.form, self.norm, self.selection, self.over, self.initial)
@@ -117,6 +117,6 @@ class IvraSettings:
         return create_criteria(self.criteria)
 
     def weighted(self) -> "tuple[tuple[Criterion, float], ...]":
-        """The criteria and how much each counts."""
+        """The criteria and their weights."""
         criteria = self.created()
         return tuple(zip(criteria, self.weights or (1.0,) * len(criteria), strict=True))

@@ -44,7 +44,7 @@ class RowBatches:
         """The batches of epoch `number` from batch `start` on."""
         generator = torch.Generator().manual_seed(self.seed * 100_003 + number)
         order = torch.randperm(len(self.lengths), generator=generator).tolist()
-        # Classes of length, about a fifth apart: little padding, and other neighbours in every epoch.
+        # Length classes about a fifth apart: little padding, and different batches in every epoch.
         order.sort(key=lambda row: round(4 * math.log2(self.lengths[row])))
         batches = [order[first : first + self.batch_size] for first in range(0, len(order), self.batch_size)]
         for index in torch.randperm(len(batches), generator=generator).tolist()[start:]:
@@ -53,7 +53,7 @@ class RowBatches:
 
 
 class MaskedTexts(nn.Module):
-    """The trainer's view: an attribution model on texts, which are given by their numbers.
+    """The trainer's view: an attribution model on texts that are given by their numbers.
 
     The explained model is not part of the module: its weights are neither saved nor moved, and get no gradients. Its
     predictions of the whole texts were made once and are in `texts`.

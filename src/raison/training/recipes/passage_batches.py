@@ -24,7 +24,7 @@ TEMPLATE = "chat"
 
 @dataclass(frozen=True, slots=True)
 class ReadingBatches:
-    """Readings, one for each step, whose passages are drawn anew in each epoch. Implements trainer.Batches."""
+    """Readings, one for each step, with new random passages in each epoch. Implements trainer.Batches."""
 
     writer: Generator
     articles: tuple[Article, ...]
@@ -46,7 +46,7 @@ class ReadingBatches:
             known = islice(planted(kind, others=6, seed=1 + seed), share)
             drawn += [SourcedQuestions(one.sources, ((one.question, one.answer),)) for one in known]
         order = torch.randperm(len(drawn), generator=torch.Generator().manual_seed(seed)).tolist()
-        # The number of groups differs between epochs, and the number of steps may not.
+        # The number of groups differs between epochs, but the number of steps must not.
         order = [order[place % len(order)] for place in range(self.steps)]
         for place in order[start:]:
             yield tree_batch(self.writer, drawn[place])
@@ -75,7 +75,7 @@ class AnswerLogits(nn.Module):
 
 
 def tree_batch(writer: Generator, reading: SourcedQuestions) -> TrainingBatch:
-    """The prompts of a reading's questions, each with its answer, as one tree: what they share is run once."""
+    """The prompts of a reading's questions, each with its answer, as one tree: common beginnings are run once."""
     rows = sorted(_row(writer, reading.sources, question, answer) for question, answer in reading.asked)
     # Nothing is predicted after the last token.
     trie = merge([ids[:-1] for ids, _ in rows])

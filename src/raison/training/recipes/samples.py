@@ -39,7 +39,8 @@ def stratified_rows(data: Dataset, count: int, seed: int) -> list[int]:
 
 
 def split(data: Dataset, dev: Dataset | None, learned: int, judged: int, seed: int) -> tuple[Dataset, Dataset]:
-    """`learned` texts for training and `judged` ones for validation, from `dev` or else from `data`; no row in both.
+    """`learned` texts for training and `judged` ones for validation, from `dev` or otherwise from `data`; no row in
+    both.
 
     Labels keep their proportions. Raises InputError if there are fewer rows.
     """

@@ -54,7 +54,8 @@ _LAST = 100
 
 @dataclass(frozen=True, slots=True)
 class MaskedBatches:
-    """Batches in which part of the tokens of some rows are masked, anew in each epoch. Implements trainer.Batches."""
+    """Batches in which a part of the tokens of some rows is masked, differently in each epoch. Implements
+    trainer.Batches."""
 
     batches: TokenBatches
     share: float
@@ -64,7 +65,7 @@ class MaskedBatches:
         return len(self.batches)
 
     def epoch(self, number: int, start: int = 0) -> Iterator[TrainingBatch]:
-        """See TokenBatches.epoch; what is masked depends on the seed, the epoch and the batch's place in it."""
+        """See TokenBatches.epoch; the masked tokens depend on the seed, the epoch and the batch's place in it."""
         special = torch.tensor(sorted(set(self.batches.tokenizer.all_special_ids)))
         for place, batch in enumerate(self.batches.epoch(number, start), start):
             generator = torch.Generator().manual_seed((self.batches.seed * 100_003 + number) * 100_003 + place)
@@ -156,7 +157,7 @@ def _start(
             folder, labels, s.seed, t5_encoder=s.architecture == ENCODER, layers=s.layers
         )
         if tokenizer.pad_token is None:
-            # Batches need one; the model finds a text's last token by its id.
+            # Batches need a padding token; the model finds a text's last token by its id.
             tokenizer.pad_token = tokenizer.eos_token
         model.config.pad_token_id = tokenizer.pad_token_id
         return (transferred(model, s.architecture, s.seed) if s.architecture in LAID else model), tokenizer
@@ -185,7 +186,7 @@ def _plan(settings: ScratchSettings, out: Path, batches: int, identity: str) -> 
         seed=settings.seed,
         keep_best=True,
         checkpoint=out / CHECKPOINT_FILE,
-        # At the end of an epoch only: these models take little longer to train than to write down.
+        # Only at the end of an epoch: training these models takes hardly longer than saving them.
         checkpoint_every=max(1, batches),
         identity=identity,
         progress=settings.progress,
@@ -216,7 +217,7 @@ def _base(settings: ScratchSettings) -> dict[str, str]:
 
 
 def _noted(settings: ScratchSettings) -> dict[str, Any]:
-    """The settings that decided, as plain JSON values."""
+    """The settings that were used, as plain JSON values."""
     noted = {name: value for name, value in asdict(settings).items() if name != "progress"}
     noted["layers"] = settings.layers or (None if settings.base else _LAYERS)
     unused = _OF_SCRATCH if settings.base else ()

@@ -38,7 +38,7 @@ class TextsWithValues:
         return float(np.sqrt((everything**2).mean())) or 1.0
 
     def targets(self) -> Float[Tensor, "batch units classes"]:
-        """All values; NaN where there is none."""
+        """All values; NaN where none is known."""
         units, classes = max(self.encoding.unit_counts), self.probabilities.shape[1]
         table = torch.full((len(self.values), units, classes), torch.nan)
         for text, known in enumerate(self.values):
@@ -48,7 +48,8 @@ class TextsWithValues:
 
 
 class ValueLessons(nn.Module):
-    """The trainer's view: an attribution model on texts, which are given by their numbers; values are in `scale`s."""
+    """The trainer's view: an attribution model on texts that are given by their numbers; values are in units of
+    `scale`."""
 
     def __init__(self, attributor: Attributor, texts: TextsWithValues, scale: float, half: bool = False) -> None:
         super().__init__()
@@ -60,7 +61,7 @@ class ValueLessons(nn.Module):
     def forward(
         self, rows: Int[Tensor, " batch"]
     ) -> tuple[Float[Tensor, "batch units classes"], Float[Tensor, "batch units classes"]]:
-        """Predicted and target values, NaN where there is none: a pass of the attribution model each."""
+        """Predicted and target values, NaN where none is known: one pass of the attribution model for each text."""
         device = self.attributor.prediction.device
         with torch.autocast(device.type, torch.bfloat16, enabled=self._half):
             values = self._values(rows.tolist()).float()
@@ -69,7 +70,7 @@ class ValueLessons(nn.Module):
     def correlation(self, model: LanguageModel) -> float:
         """Mean over texts and classes of Pearson's correlation of predicted and estimated values, without gradients.
 
-        Texts of one unit, or with values that are all alike, have none and are left out; NaN if all are.
+        Texts of one unit, or with equal values, have no correlation and are left out; NaN if all are left out.
         """
         correlations: list[float] = []
         with torch.no_grad(), self.attributor.quiet():

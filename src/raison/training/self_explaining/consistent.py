@@ -1,4 +1,4 @@
-"""The score of the consistency losses, which is the metric of that name."""
+"""The score of the consistency losses: the metric consistency."""
 
 import math
 
@@ -9,7 +9,7 @@ from raison.numerics.measures.distances import padded_distances, positionwise_di
 from raison.training.self_explaining.criterion import Step
 
 FEWEST = 2
-"""Texts of which two make a pair."""
+"""Two texts make one pair."""
 
 
 def consistency_score(step: Step) -> list[float]:

@@ -26,7 +26,7 @@ ALIASES = {
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """How well the student of a run did on a batch: the loss of equation 7, and for each text whether it agreed."""
+    """The student's results on a batch: the loss of equation 7, and for each text whether it agreed."""
 
     loss: Float[Tensor, ""]
     agreed: Bool[Tensor, " batch"]
@@ -59,7 +59,7 @@ class Step(Protocol):
         """
 
     def portions(self, shares: Sequence[float]) -> list[Float[Tensor, " batch"]]:
-        """Shares to take the top tokens by: in training one drawn for each text, otherwise all, one after another."""
+        """Shares of top tokens: in training one drawn for each text, otherwise all, one after another."""
 
     def simulate(self, weight: float, smoothing: float) -> Simulated:
         """Let the student learn from explanations by equation 7 (`weight` is that of its second term).
@@ -72,7 +72,7 @@ class Step(Protocol):
 
 @dataclass(frozen=True)
 class Criterion(ABC):
-    """A loss on explanations: a frozen record of its settings, a loss and a score. Its name is its file's name."""
+    """A loss on explanations: a frozen record of its settings, with a loss and a score. Its name is its file's name."""
 
     @property
     def reads_states(self) -> bool:
@@ -81,12 +81,12 @@ class Criterion(ABC):
 
     @property
     def fewest(self) -> int:
-        """Texts that a batch must have."""
+        """Minimum number of texts in a batch."""
         return 1
 
     @property
     def trains_student(self) -> bool:
-        """Whether there must be a student."""
+        """Whether a student is needed."""
         return False
 
     @abstractmethod

@@ -54,7 +54,7 @@ class SelfExplaining(nn.Module):
         self.model = model
 
     def forward(self, encoding: Encoding, states: bool = False) -> ReaderOutput:
-        """One pass of the model, with its attention read on the way."""
+        """One pass of the model that also reads its attention."""
         watched: AbstractContextManager[list[Tensor]] = watched_layers(self.core) if states else nullcontext([])
         with self.model.ask(ReadableAttention).tap(record=self.explainer.steps) as tap, watched as layers:
             decisions = self.model.ask(Passes).decisions(encoding)

@@ -21,7 +21,7 @@ _TINY = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Imitation:
-    """How the student imitates explanations: how much their divergence counts, and how they are smoothed."""
+    """How the student imitates explanations: the weight of their divergence, and their smoothing."""
 
     weight: float
     smoothing: float
@@ -39,7 +39,7 @@ class Answered(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lessons:
-    """The texts that the student learns from: as the model and as the student read them, and what maps between.
+    """The texts that the student learns from, as the model and as the student read them, and the maps between the two.
 
     `bridges[i]` spreads a mass over the model's tokens of text i onto the student's: (tokens, student's tokens).
     """
@@ -59,7 +59,8 @@ class Lessons:
         return Lessons(*parts, tuple(self.bridges[row] for row in rows))
 
     def shown(self, shares: Float[Tensor, "batch tokens"]) -> Float[Tensor, "batch own"]:
-        """The model's explanations on the student's tokens, differentiable. What the student cuts off is lost."""
+        """The model's explanations on the student's tokens, differentiable. Mass on tokens that the student cuts off is
+        lost."""
         width = self.student.input_ids.shape[1]
         rows = []
         for row, bridge in zip(shares, self.bridges, strict=True):
@@ -70,7 +71,7 @@ class Lessons:
 
 @dataclass(frozen=True, slots=True)
 class SimulationPlan:
-    """How the student learns: its rate, texts per step, and whether it goes back and learns from the updated model."""
+    """How the student learns: its rate, its texts per step, and whether it repeats a step with the updated model."""
 
     learning_rate: float = 0.05
     batch_size: int = 8
@@ -78,7 +79,8 @@ class SimulationPlan:
 
 
 class Simulation(nn.Module):
-    """A student's weights as buffers: saved with the module that holds them, and changed by its own steps alone.
+    """A student's weights as buffers: saved with the module that holds them, and changed only by the student's own
+    steps.
 
     `skeleton` is the student's network as an untrained SelfExplaining, called with these weights in place of its own;
     `read` is the model's pass over texts.
@@ -139,7 +141,7 @@ class Simulation(nn.Module):
             self.pending.copy_(rows)
         else:
             self._store(after)
-        # Only the gradient of `through` is wanted: the loss is that of the updated student.
+        # Only the gradient of `through` is used: the loss is that of the updated student.
         return Simulated(loss + through - through.detach(), agreed)
 
     def judge(self, encoding: Encoding, taught: Answered, imitation: Imitation) -> Simulated:
@@ -169,7 +171,7 @@ class Simulation(nn.Module):
     ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """The student's weights, and the gradient of its loss with respect to each (equation 14).
 
-        Where what was taught asks for gradients, these gradients can be differentiated with respect to it.
+        If the taught explanations require gradients, these gradients can be differentiated with respect to them.
         """
         leaves = {name: value.detach().requires_grad_() for name, value in weights.items()}
         with torch.enable_grad():
@@ -232,7 +234,7 @@ def _bridge(model: Encoding, student: Encoding, row: int) -> Float[Tensor, "toke
     ids, own_ids = model.unit_ids[row, :length], student.unit_ids[row, :own_length]
     bridge = torch.zeros(length, own_length)
     scored, own_scored = ids >= 0, own_ids >= 0
-    # Several positions can make one unit (the bytes of a character): they share its mass.
+    # Several positions can form one unit (the bytes of a character): they share its mass.
     per_unit = overlap[ids[scored]][:, own_ids[own_scored]]
     per_unit /= per_unit.sum(1, keepdim=True).clamp_min(1)
     bridge[scored.nonzero()[:, 0][:, None], own_scored.nonzero()[:, 0][None, :]] = per_unit
@@ -240,6 +242,6 @@ def _bridge(model: Encoding, student: Encoding, row: int) -> Float[Tensor, "toke
 
 
 def chosen_rows(count: int, share: float, seed: int) -> Int[Tensor, " rows"]:
-    """Which texts the student learns from: a share of them, drawn by the seed, in order; at least one."""
+    """The texts that the student learns from: a share of them, drawn by the seed, in order; at least one."""
     generator = torch.Generator().manual_seed(seed)
     return torch.randperm(count, generator=generator)[: max(1, round(share * count))].sort().values

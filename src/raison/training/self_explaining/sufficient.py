@@ -15,7 +15,8 @@ def top_alone(step: Step, share: Float[Tensor, " batch"], detached: bool) -> Flo
 
 
 def sufficiency_score(step: Step, shares: tuple[float, ...]) -> list[float]:
-    """p(t) - p(x) of each text, averaged over all shares: the paper's sufficiency (equation 9) with its sign turned."""
+    """p(t) - p(x) of each text, averaged over all shares: the paper's sufficiency (equation 9) with the opposite
+    sign."""
     whole = probability(step.decisions, step.predicted)
     gains = [probability(top_alone(step, share, True), step.predicted) - whole for share in step.portions(shares)]
     return torch.stack(gains).mean(0).tolist()

@@ -1,4 +1,4 @@
-"""A model that learns to explain itself as the trainer sees it: texts by their numbers, steps and scores."""
+"""The trainer's view of a model that learns to explain itself: texts by their numbers, steps and scores."""
 
 import math
 from collections import defaultdict
@@ -63,7 +63,7 @@ class TaughtTexts(nn.Module):
 
 @dataclass(frozen=True, slots=True)
 class TaskStep:
-    """A batch as a model sees it that is trained on the task alone."""
+    """A batch for a model that is trained on the task alone."""
 
     encoding: Encoding
     labels: Int[Tensor, "batch parts"]
@@ -86,7 +86,7 @@ class TaskTexts(nn.Module):
 
 
 def accuracy(model: Classifier, texts: Labelled) -> float:
-    """Share of texts of which every part is predicted as labelled."""
+    """Share of texts whose parts are all predicted as labelled."""
     return float((model.ask(Passes).predicted(texts.encoding) == texts.labels).all(-1).double().mean())
 
 
