@@ -1,8 +1,7 @@
-"""What audits recommended, kept in the cache by the identity of the model that was audited.
+"""Recommendations of audits, stored in the cache by the identity of the audited model.
 
-A file holds a method's call and digests, and no text. Whoever can write to the cache can write one, so it is read as
-input from outside: anything but a recommendation for this model counts as none, and so does a call that is not
-`harmless`.
+A file holds a method's call and digests, and no text. Anyone who can write to the cache can write one, so it is treated
+as untrusted input: anything but a recommendation for this model is ignored, and so is a call that is not `harmless`.
 """
 
 import json
@@ -22,7 +21,7 @@ from raison.models.derived.identity import identity_of
 from raison.paths import cache_folder
 
 SCHEMA = 2
-"""Those of schema 1 may rest on few texts, or on a comparison without kernel_shap."""
+"""Recommendations of schema 1 may be based on few texts, or on a comparison without kernel_shap."""
 LONGEST = 10_000
 """Maximum size of a file in bytes."""
 
@@ -40,7 +39,7 @@ def remember(model: LanguageModel, method: str) -> None:
 
 
 def kept(model: LanguageModel) -> Path | None:
-    """The file of this exact model, if there is one; a model that has changed has none."""
+    """The file of this exact model, if there is one; a changed model has none."""
     if not folder().is_dir() or not (isinstance(model, BlackBox) or text_classifier(model) is not None):
         return None
     place = _place(identity_of(model))

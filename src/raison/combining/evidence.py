@@ -8,8 +8,8 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class CheapMethod:
-    """A method of a few passes that is as faithful as kernel_shap with up to `passes`, on texts with at least so
-    many units.
+    """A method of a few passes that is as faithful as kernel_shap with up to `passes`, on texts with at least `units`
+    units.
 
     Shown on words and tokens of texts that models of this architecture classify. `gain` is the mean difference of
     AOPC comprehensiveness minus AOPC sufficiency, with its 95 % interval.
@@ -36,7 +36,7 @@ class Estimator:
 
 @dataclass(frozen=True, slots=True)
 class FewPasses:
-    """The number of units from which coarse_to_fine is ahead of kernel_shap at a number of passes.
+    """With at least `units` units for `passes` passes, coarse_to_fine is more faithful than kernel_shap.
 
     `gaps` are the mean differences at this ratio and at those above it, in AOPC comprehensiveness minus sufficiency.
     """
@@ -57,7 +57,8 @@ class SelectionEvidence:
     few_passes: FewPasses
 
     def estimator(self, passes: int) -> Estimator:
-        """That of the largest tabulated number of passes that is no larger; of the smallest one below that."""
+        """The estimator for the largest tabulated number of passes up to `passes`, or for the smallest one if all are
+        larger."""
         return [*self.estimators[:1], *(known for known in self.estimators if known.passes <= passes)][-1]
 
 

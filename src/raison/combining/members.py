@@ -20,7 +20,7 @@ def run_alone(problem: Problem, member: Method) -> Attributed:
         if len(member.parts) == 1:
             scores = member.attribute(alone, alone.generators(name_of(member)))
         else:
-            # As raison.explaining.attribution has it: each part draws as if alone.
+            # As in raison.explaining.attribution, each part draws as if alone.
             maps = [part.candidates(alone, alone.generators(name_of(part))) for part in member.parts]
             scores = member.unselected(torch.cat(maps))
         problem.attributed[key] = Attributed(scores.detach().cpu(), alone.ledger, frozenset(alone.asked))
@@ -53,7 +53,7 @@ def some_texts(problem: Problem, texts: Sequence[int]) -> Problem:
 
 
 def give_back(problem: Problem, texts: Sequence[int], part: Problem, attributed: Attributed) -> None:
-    """Add to the whole problem the evaluations of `part`, made by `some_texts`, and what a method requested there."""
+    """Add to the whole problem the evaluations of `part`, made by `some_texts`, and a method's requests there."""
     place = dict(enumerate(texts))
     problem.evaluations.logits.update(_moved(part.evaluations.logits, place))
     problem.evaluations.reduced.update(_moved(part.evaluations.reduced, place))

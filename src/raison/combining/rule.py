@@ -55,14 +55,14 @@ def options(
 
 
 def _speaks_of(known: CheapMethod, model: LanguageModel, encoding: Encoding, text: int) -> bool:
-    """Whether the records are about texts and models like this one."""
+    """Whether the records cover texts and models like this one."""
     classifies = model.outputs == "classes" and encoding.spans is None
     alike = classifies and encoding.unit in SHOWN and _architecture(model) == known.architecture
     return alike and encoding.unit_counts[text] >= known.units
 
 
 def _architecture(model: LanguageModel) -> str | None:
-    """What the records call it: a decoder predicts after each unit; an encoder does not, and is one stack of layers."""
+    """Its name in the records: a decoder predicts after each unit; an encoder does not, and is one stack of layers."""
     if model.offers(StepLogits):
         return "decoder"
     return "encoder" if model.offers(Anatomy) else None
@@ -76,6 +76,6 @@ def _told(known: CheapMethod) -> str:
 
 
 def _with_samples(call: str, budget: int) -> str:
-    """A call of kernel_shap with so many samples."""
+    """A call of kernel_shap with `budget` samples."""
     name, _, settings = call.rstrip(")").partition("(")
     return f"{name}({', '.join([f'samples={budget}', *([settings] if settings else [])])})"
