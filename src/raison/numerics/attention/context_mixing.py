@@ -47,7 +47,7 @@ def gathered_across(
 ) -> Float[Tensor, "batch key"]:
     """The same for an encoder's positions, up to `border`, and those of a decoder that attends to them.
 
-    Each matrix is zero but for one of three parts: the encoder's, the decoder's, or from the decoder to the encoder
+    Each matrix is zero except in one of three parts: the encoder's, the decoder's, or from the decoder to the encoder
     (Chefer et al. 2021, equations 5 to 10).
     """
     width = rows.shape[1]
@@ -64,13 +64,13 @@ def gathered_across(
 
 
 def _rescaled(mixing: Mixing, identity: Float[Tensor, "query key"]) -> Mixing:
-    """What came beside the identity, with rows rescaled to sum to 1, and the identity (equations 8 and 9)."""
+    """The identity plus the rest of the matrix, with the rest's rows rescaled to sum to 1 (equations 8 and 9)."""
     came = mixing - identity
     return identity + came / came.sum(-1, keepdim=True).clamp_min(torch.finfo(came.dtype).tiny)
 
 
 def passing(mixing: Mixing) -> Mixing:
-    """Rows that take nothing in a layer keep what they have: those of the other stack, and of padding."""
+    """Rows of zeros become rows of the identity: those of the other stack, and of padding."""
     return mixing + torch.diag_embed((mixing.sum(-1) == 0).to(mixing))
 
 

@@ -1,8 +1,8 @@
 """Token vectors carried through transformer layers: what each source token contributes to each position's state.
 
-Vectors have the axes (rows, sources, hidden): the vectors of a row, one per source token, sum to the row's state. What
-a layer does is linear once its attention, the divisors of its norms and the slopes of its activations are taken as
-constants; only biases belong to no source token; they are distributed among the sources.
+Vectors have the axes (rows, sources, hidden): the vectors of a row, one per source token, sum to the row's state. A
+layer is linear once its attention, the divisors of its norms and the slopes of its activations are taken as constants.
+Only biases belong to no source token; they are distributed among the sources.
 """
 
 from collections.abc import Callable, Iterator
@@ -97,7 +97,8 @@ class Choices:
     """Choices that the vectors' sum leaves open."""
 
     gate: Gate = "constant"
-    """Of a product activation(g) u: g's part is a constant factor of the vectors of u, or both have half of it."""
+    """In a product activation(g) u, activation(g) is a constant factor of u's vectors, or g and u get half of the
+    product each."""
     scratch: int = SCRATCH
 
 
@@ -237,7 +238,7 @@ def _normed(state: Float[Tensor, "tokens hidden"], norm: Norm | None) -> Float[T
 
 
 def _slices(count: int, size: int, scratch: int) -> Iterator[slice]:
-    """Slices of `count` items that fit into the scratch memory, each item of so many numbers; at least one item."""
+    """Slices of `count` items of `size` numbers each that fit into the scratch memory; at least one item."""
     step = max(1, scratch // max(1, size))
     for start in range(0, count, step):
         yield slice(start, min(start + step, count))

@@ -1,4 +1,4 @@
-"""Weights of attention heads, learned from what random ablations of sources do to a statement."""
+"""Weights of attention heads, learned from the effects of random ablations of sources on a statement."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _TINY = 1e-8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ablated:
-    """A statement: its attention to each source, and its log-odds where some sources are removed."""
+    """A statement: its attention to each source, and its log-odds under removals of sources."""
 
     attention: Float[Tensor, "sources layers heads"]
     keeps: Bool[Tensor, "masks sources"]
@@ -33,7 +33,7 @@ def correlations(weights: Float[Tensor, "layers heads"], statements: Sequence[Ab
 
 
 def learned_weights(statements: Sequence[Ablated], steps: int, learning_rate: float) -> Float[Tensor, "layers heads"]:
-    """The weights, from equal ones on, that raise the mean correlation; their absolute values sum to 1.
+    """The weights that maximise the mean correlation, starting from equal ones; their absolute values sum to 1.
 
     Adam with gradients of a norm of `CLIP` at most, all statements in each step, and a rate that falls to zero along a
     cosine.
@@ -57,12 +57,12 @@ def learned_weights(statements: Sequence[Ablated], steps: int, learning_rate: fl
 def _stacked(
     statements: Sequence[Ablated],
 ) -> tuple[Float[Tensor, "batch masks entries"], Float[Tensor, "batch masks"]]:
-    """Those of all statements, which have equally many ablations."""
+    """The features and log-odds of all statements, which have equally many ablations."""
     return torch.stack([one.features for one in statements]), torch.stack([one.log_odds.double() for one in statements])
 
 
 def _pearson(predicted: Float[Tensor, "batch masks"], values: Float[Tensor, "batch masks"]) -> Float[Tensor, " batch"]:
     left, right = (one - one.mean(1, keepdim=True) for one in (predicted, values))
-    # A norm has a gradient where all values are the same, too.
+    # A norm of this form also has a gradient if all values are the same.
     norms = torch.linalg.vector_norm(left, dim=1) * torch.linalg.vector_norm(right, dim=1)
     return (left * right).sum(1) / (norms + _TINY)

@@ -15,12 +15,13 @@ Norm = Literal["softmax", "sparsemax"]
 NORMS: tuple[Norm, ...] = get_args(Norm)
 
 _LIKELY = 8
-"""Entries that are sorted first; rows with more above zero are found and done again."""
+"""Number of entries that are sorted first; rows with more entries above zero are computed again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Coefficients:
-    """What IvRA's module learns: a weight per layer, head and feature for queries and keys, per head, per layer."""
+    """The coefficients of IvRA's module: a weight per layer, head and feature for queries and keys, per head, and per
+    layer."""
 
     query: Float[Tensor, "layers heads features"]
     key: Float[Tensor, "layers heads features"]
@@ -30,7 +31,7 @@ class Coefficients:
 
 @dataclass(frozen=True, slots=True)
 class TokenMasks:
-    """Which tokens attend, and which ones the explanation is spread over."""
+    """The tokens that attend, and those that the explanation is spread over."""
 
     attending: Bool[Tensor, "batch tokens"]
     explained: Bool[Tensor, "batch tokens"]
@@ -60,8 +61,8 @@ def normalised(
 def sparsemax(scores: Float[Tensor, "*rows entries"]) -> Float[Tensor, "*rows entries"]:
     """The projection of each row onto the simplex (Martins and Astudillo 2016), differentiable twice.
 
-    entmax finds which entries stay above zero; given these the projection is linear, and written as such: gradients of
-    gradients are exact.
+    entmax finds the entries that stay above zero. Given these, the projection is linear and is computed as such, so
+    that gradients of gradients are exact.
     """
     shares: Tensor = _library()(scores.detach().float(), dim=-1, k=min(_LIKELY, scores.shape[-1]))
     if not torch.is_grad_enabled():
@@ -99,14 +100,15 @@ def interpretable_attention(
 def mixed_heads(
     scores: Sequence[Attention], mix: Float[Tensor, " coefficients"], places: TokenMasks
 ) -> Float[Tensor, "batch tokens"]:
-    """What SMaT's explainer normalises (Fernandes et al. 2022): attention scores before their softmax, of all layers.
+    """The scores that SMaT's explainer normalises (Fernandes et al. 2022): attention scores of all layers before their
+    softmax.
 
     Averaged over the attending tokens that see a token, the heads of all layers mixed by `mix`, in the layers' order;
     -inf at tokens that are not explained.
     """
     heads = torch.cat([layer.float() for layer in scores], dim=1)
     present = places.attending
-    # Masks add the most negative number: what they hide is excluded from the mean, not multiplied by zero.
+    # Masks add the most negative number: hidden entries are excluded from the mean, not multiplied by zero.
     seen = (heads > torch.finfo(scores[0].dtype).min / 2) & present[:, None, :, None] & present[:, None, None, :]
     means = torch.where(seen, heads, 0).sum(2) / seen.sum(2).clamp_min(1)
     return torch.einsum("h,bhk->bk", mix, means).masked_fill(~places.explained, -torch.inf)

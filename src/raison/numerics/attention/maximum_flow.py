@@ -14,12 +14,11 @@ RESOLUTION = 2**30
 def token_flows(
     layers: Float[np.ndarray, "layers query key"], source: Float[np.ndarray, " query"], sinks: Sequence[int]
 ) -> Float[np.ndarray, " sinks"]:
-    """The greatest flow that each sink alone can get: a token of the input from the rows of the last layer's output.
+    """The maximum flow to each sink alone: from the rows of the last layer's output to a token of the input.
 
     `layers` are capacities from a position of a layer's output (query) to one of its input (key), the first layer
-    first; `source` is what may enter at each position of the last output, 1 in all. The flow through a cut of k edges
-    is found to within k / RESOLUTION. Dinic's algorithm, once per sink; edges that the source cannot reach are left
-    out.
+    first; `source` is the supply at each position of the last output, 1 in total. The flow through a cut of k edges is
+    found to within k / RESOLUTION. Dinic's algorithm, once per sink; edges that the source cannot reach are left out.
     """
     count, width = layers.shape[:2]
     start = (count + 1) * width

@@ -42,7 +42,8 @@ def monotone_points(
 ) -> Float[Tensor, "rows points features"]:
     """Points from `base` over the anchors, made monotone, to `ends`: two more than there are anchors.
 
-    The anchors are given as they were found, from the end on; each is made monotone towards the point before it.
+    The anchors are given in the order in which they were found, from the end; each is made monotone towards the point
+    before it.
     """
     steps, points = anchors.shape[1], [ends]
     for number in range(steps):
@@ -51,7 +52,7 @@ def monotone_points(
 
 
 def halved(points: Float[Tensor, "rows points features"], times: int) -> Float[Tensor, "rows _points features"]:
-    """The points, with midpoints inserted between neighbours, so many times."""
+    """The points, with midpoints inserted between neighbours, `times` times."""
     for _ in range(times):
         middles = (points[:, :-1] + points[:, 1:]) / 2
         finer = points.new_empty(len(points), points.shape[1] + middles.shape[1], points.shape[2])

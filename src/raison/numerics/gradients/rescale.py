@@ -1,7 +1,8 @@
 """Finite differences in place of slopes: factors m with sum_i m_i (x_i - x0_i) = f(x) - f(x0), never divided by zero.
 
 Every function takes the two points and returns either the factors, or a function that turns the factors of the outputs
-into those of the inputs, as a backward pass does. As the points meet, all of them tend to the derivative.
+into those of the inputs, as a backward pass does. As the two points approach each other, the factors tend to the
+derivative.
 """
 
 from collections.abc import Callable
@@ -23,7 +24,7 @@ STEP = 1e-5
 
 
 def precise(values: Tensor) -> Tensor:
-    """In double precision, so that small differences keep their digits; in single on devices without double."""
+    """The values in double precision, which small differences need; in single precision on devices without double."""
     return values.detach().to(torch.float32 if values.device.type == "mps" else torch.float64)
 
 
@@ -37,28 +38,28 @@ def secant(
 
 
 def root_secant(first: Float[Tensor, "*shape"], second: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """Of the square root."""
+    """The secant of the square root."""
     return 1 / (first.sqrt() + second.sqrt())
 
 
 def inverse_root_secant(first: Float[Tensor, "*shape"], second: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """Of 1 / sqrt."""
+    """The secant of 1 / sqrt."""
     roots = first.sqrt(), second.sqrt()
     return -1 / (roots[0] * roots[1] * (roots[0] + roots[1]))
 
 
 def inverse_secant(first: Float[Tensor, "*shape"], second: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """Of 1 / x."""
+    """The secant of 1 / x."""
     return -1 / (first * second)
 
 
 def exponential_secant(first: Float[Tensor, "*shape"], second: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """Of exp: the logarithmic mean of exp(a) and exp(b)."""
+    """The secant of exp: the logarithmic mean of exp(a) and exp(b)."""
     return ((first + second) / 2 + log_sinhc((first - second) / 2)).exp()
 
 
 def logarithm_secant(first: Float[Tensor, "*shape"], second: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """Of the natural logarithm."""
+    """The secant of the natural logarithm."""
     return 1 / exponential_secant(first.log(), second.log())
 
 
@@ -101,8 +102,8 @@ def _factors(
 ) -> tuple[Float[Tensor, "*shape"], Float[Tensor, "*shape"]]:
     """Factors of log sum exp, and the logarithmic means of the two softmaxes.
 
-    A text of n tokens has n^2 entries in every head, so that this is most of what DeepLIFT costs on long texts: it goes
-    over them in portions that stay in the processor's cache.
+    A text of n tokens has n^2 entries in every head, so this is most of DeepLIFT's cost on long texts. The entries are
+    processed in portions that stay in the processor's cache.
     """
     ends = [part.movedim(dim, -1) for part in (first, second)]
     rows = [part.reshape(-1, part.shape[-1]) for part in ends]
@@ -117,7 +118,7 @@ def _factors(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _SoftmaxPair:
-    """The softmax of two points, row by row, and what tells them apart: two exponentials for each entry."""
+    """The softmax of two points, row by row, and their differences: two exponentials for each entry."""
 
     softmax: tuple[Float[Tensor, "rows entries"], Float[Tensor, "rows entries"]]
     apart: Float[Tensor, "rows entries"]

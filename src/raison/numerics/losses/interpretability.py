@@ -21,7 +21,7 @@ def cross_entropy(decisions: Decisions, chosen: Chosen) -> Float[Tensor, " batch
 
 
 def probability(decisions: Decisions, chosen: Chosen) -> Float[Tensor, " batch"]:
-    """Of all chosen parts together: p of the class, or p of the start times p of the end."""
+    """The probability of all chosen parts together: p of the class, or p of the start times p of the end."""
     return decisions.log_softmax(-1).gather(-1, chosen[..., None])[..., 0].sum(-1).exp()
 
 
@@ -61,7 +61,7 @@ def absolute_sufficiency_loss(whole: Float[Tensor, " batch"], kept: Float[Tensor
 
 
 def divergence_sufficiency_loss(whole: Decisions, kept: Decisions) -> Float[Tensor, " batch"]:
-    """Equation 17: KL(M(t) || M(x)), in the printed order of its arguments; of a span the mean over its two ends."""
+    """Equation 17: KL(M(t) || M(x)), in the printed order of its arguments; for a span the mean over its two ends."""
     possible = whole > -torch.inf
     logs = [torch.where(possible, decisions.log_softmax(-1), 0) for decisions in (kept, whole)]
     return (torch.where(possible, logs[0].exp(), 0) * (logs[0] - logs[1])).sum(-1).mean(-1)
@@ -70,7 +70,8 @@ def divergence_sufficiency_loss(whole: Decisions, kept: Decisions) -> Float[Tens
 def smoothed(
     shares: Float[Tensor, "batch tokens"], present: Bool[Tensor, "batch tokens"], smoothing: float
 ) -> Float[Tensor, "batch tokens"]:
-    """Mixed with the uniform distribution over what is present, so that logarithms exist where sparsemax gives zero."""
+    """The shares mixed with the uniform distribution over present tokens, so that logarithms exist where sparsemax
+    gives zero."""
     uniform = present.to(shares) / present.sum(1, keepdim=True)
     return (1 - smoothing) * shares + smoothing * uniform
 
@@ -80,7 +81,7 @@ def divergence(
     others: Float[Tensor, "batch tokens"],
     present: Bool[Tensor, "batch tokens"],
 ) -> Float[Tensor, " batch"]:
-    """KL(shares || others), both above zero wherever something is present."""
+    """KL(shares || others), both above zero at every present token."""
     logs = [torch.where(present, values, 1).log() for values in (shares, others)]
     return (torch.where(present, shares, 0) * (logs[0] - logs[1])).sum(1)
 

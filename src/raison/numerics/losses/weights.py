@@ -28,7 +28,7 @@ class LossWeights:
 
 
 def weights_of(typed: str) -> LossWeights | None:
-    """Three numbers with commas between; none for nothing. Raises InputError."""
+    """Three numbers separated by commas; None for an empty value. Raises InputError."""
     if not typed:
         return None
     try:

@@ -1,1 +1,1 @@
-"""What scores are worth: rankings, curves, agreement of explanations, plausibility, accuracy."""
+"""Measures of scores: rankings, curves, agreement of explanations, plausibility, accuracy."""

@@ -22,7 +22,7 @@ def spearman(a: Units, b: Units) -> float:
     """
     if not (_ordered(a) and _ordered(b)):
         return math.nan
-    # Only now: scipy.stats takes a fifth of a second to import, and loading a model leads here.
+    # Imported here: scipy.stats takes a fifth of a second to import, and loading a model imports this module.
     from scipy.stats import rankdata
 
     middle = (len(a) + 1) / 2
@@ -66,7 +66,7 @@ def cosine(a: Units, b: Units) -> float:
     first = a.astype(np.float64) / np.abs(a).max()
     second = b.astype(np.float64) / np.abs(b).max()
     value = first @ second / (np.linalg.norm(first) * np.linalg.norm(second))
-    # Rounding could leave the range.
+    # Rounding could exceed the range.
     return float(np.clip(value, -1.0, 1.0))
 
 

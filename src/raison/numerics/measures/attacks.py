@@ -17,7 +17,7 @@ _FLOOR = Convention("floor", 1)
 
 
 def top_count(units: int, share: float, k: int | None) -> int:
-    """How many units an attack pushes down: `k`, or floor(share * units) and at least one.
+    """The number of units that an attack pushes down: `k`, or floor(share * units), at least one.
 
     Raises InputError for a share outside 0..1, and a `k` below 1 or above the number of units.
     """
@@ -79,7 +79,7 @@ def same_prediction(
 def on_boundary(
     logits: Float[Tensor, "rows classes"], multi_label: bool, tolerance: float = 1e-6
 ) -> Bool[Tensor, " rows"]:
-    """Whether a margin is below `tolerance`: of the two greatest logits, or of any label's own logit.
+    """Whether a margin is below `tolerance`: that of the two greatest logits, or of any label's own logit.
 
     There, rounding would decide whether the prediction counts as the same.
     """

@@ -105,7 +105,7 @@ def spans(marks: Marks, segments: Sequence[int]) -> list[UnitSpan]:
 
 
 def matches(predicted: Sequence[UnitSpan], true: Sequence[UnitSpan], threshold: float) -> int:
-    """How many predicted spans share at least `threshold` of the units of the union with some true span."""
+    """The number of predicted spans that share at least `threshold` of the units of the union with some true span."""
     return sum(any(_intersection_over_union(one, other) >= threshold for other in true) for one in predicted)
 
 
@@ -129,7 +129,8 @@ def precision_recall_area(scores: UnitScores, relevant: Marks) -> float:
 
 
 def roc_area(scores: UnitScores, relevant: Marks) -> float:
-    """Share of the pairs (relevant, not relevant) that the scores order rightly, ties as half; NaN without a pair."""
+    """Share of the pairs (relevant, not relevant) that the scores order correctly; ties count half; NaN without a
+    pair."""
     if relevant.all() or not relevant.any():
         return math.nan
     others = np.sort(scores[~relevant])
@@ -152,7 +153,7 @@ def exact_top_chance(scores: UnitScores, known: Marks) -> float:
 def expected_depth(scores: UnitScores, known: Marks) -> float:
     """Mean number of top units needed to include all known ones, over random breaking of ties; NaN without known ones.
 
-    Of m tied units, the last of r known ones stands at r (m + 1) / (r + 1) on average.
+    Among m tied units, the last of r known ones is at place r (m + 1) / (r + 1) on average.
     """
     if not known.any():
         return math.nan

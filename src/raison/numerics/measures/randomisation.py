@@ -16,8 +16,8 @@ def area(similarities: Blocks, order: str) -> float:
     """Area under a curve of randomisation: the lower, the more the explanation depends on the parameters.
 
     `similarities` are those to the explanation of the whole model, of shape (blocks,): entry i with i + 1 blocks
-    randomised, or with block i + 1 from the last. "cascading": the trapezoidal area over the share of randomised
-    blocks from 0, where the similarity is 1, to 1. "independent": the mean over blocks, which have no order. 1 for an
+    randomised, or with block i + 1 from the last. "cascading": the trapezoidal area over the share of randomised blocks
+    from 0, where the similarity is 1, to 1. "independent": the mean over blocks, which have no order. It is 1 for an
     explanation that ignores the parameters. NaN if an entry is NaN. After Adebayo et al. 2018, who show the curves.
     Raises InputError without blocks, UnknownNameError for another order.
     """

@@ -12,8 +12,8 @@ NOISE = 1e-5
 
 @dataclass(frozen=True, slots=True)
 class Beam:
-    """Beginnings of orderings, the best first, one per set of units. What follows depends only on the set, so that only
-    the best ordering of each set is kept.
+    """Partial orderings, the best first, one per set of units. The rest of an ordering depends only on the set, so only
+    the best one of each set is kept.
     """
 
     sets: Bool[np.ndarray, "beams units"]
@@ -26,11 +26,12 @@ class Beam:
         return cls(np.zeros((1, units), dtype=bool), np.zeros(1), np.zeros((1, 0), dtype=int))
 
     def extended(self) -> "Beam":
-        """Every set with one more unit, reached from its best beginning; scores are still those before that unit."""
+        """Every set with one more unit, reached from its best partial ordering; scores are still those before that
+        unit."""
         parents, units = np.nonzero(~self.sets)
         sets = self.sets[parents]
         sets[np.arange(len(units)), units] = True
-        # Beginnings are sorted: the first way to a set is the best one.
+        # Partial orderings are sorted: the first one that leads to a set is the best.
         _, first = np.unique(np.packbits(sets, axis=1), axis=0, return_index=True)
         first.sort()
         orders = np.concatenate([self.orders[parents[first]], units[first, None]], axis=1)
@@ -44,7 +45,7 @@ class Beam:
 
 
 def sets_at_most(units: int, size: int) -> list[int]:
-    """Upper bounds on how many sets of 1 ... n units a search with so many beginnings evaluates."""
+    """Upper bounds on the number of sets of 1 ... n units that a search with a beam of `size` evaluates."""
     bounds: list[int] = []
     for depth in range(1, units + 1):
         beginnings = min(size, bounds[-1]) if bounds else 1

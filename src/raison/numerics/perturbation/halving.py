@@ -12,14 +12,15 @@ Part = tuple[int, int]
 
 @dataclass(slots=True)
 class Halving:
-    """A text in parts, of which the one with the largest effect is halved first; of two alike the one found first."""
+    """A text in parts; the part with the largest effect is halved first, and of equal ones the part that was found
+    first."""
 
     units: int
     splits_left: int
     effects: dict[Part, float] = field(default_factory=dict)
-    """Of the parts as they are now."""
+    """The effects of the current parts."""
     pending: list[tuple[float, int, Part]] = field(default_factory=list)
-    """Those of more than one unit."""
+    """The parts of more than one unit."""
     asked: list[Part] = field(default_factory=list)
     found: int = 0
 
@@ -35,7 +36,7 @@ class Halving:
         return bool(self.splits_left and self.pending)
 
     def ask(self, most: int) -> Bool[np.ndarray, "parts units"]:
-        """The halves of up to `most` parts, each as the units that are in it; `tell` then takes their effects."""
+        """The halves of up to `most` parts, each as the units in it; `tell` then takes their effects."""
         count = min(most, self.splits_left, len(self.pending))
         self.splits_left -= count
         self.asked = []
@@ -53,7 +54,7 @@ class Halving:
             self._add(part, effect)
 
     def scores(self) -> Float[np.ndarray, " units"]:
-        """Of each unit its share of its part's effect."""
+        """Each unit's share of its part's effect."""
         scores = np.zeros(self.units)
         for (first, last), effect in self.effects.items():
             scores[first:last] = effect / (last - first)

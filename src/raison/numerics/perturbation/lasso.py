@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float
 
 SWEEPS = 2000
 STILL = 1e-9
-"""Where the largest change of a coefficient in a sweep is below this, relative to the largest one, it has converged."""
+"""Converged if the largest change of a coefficient in a sweep, relative to the largest coefficient, is below this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Sparse:
 def lasso(keeps: Bool[np.ndarray, "masks units"], values: Float[np.ndarray, " masks"], alpha: float) -> Sparse:
     """argmin 1 / (2 m) sum_s (v_s - b - x_s . w)^2 + alpha |w|_1, x the keeps scaled to mean 0 and variance 1.
 
-    Coefficients are for the keeps as they are. A unit that is kept always, or never, has the coefficient 0.
+    Coefficients apply to the unscaled keeps. A unit that is always or never kept has the coefficient 0.
     """
     weights = _solve(keeps, np.full((1, len(keeps)), 1 / len(keeps)), values, alpha)[0]
     intercept = float(values.mean() - keeps.mean(0) @ weights)
@@ -37,7 +37,7 @@ def lasso_resampled(
     alpha: float,
     counts: Float[np.ndarray, "draws masks"],
 ) -> Float[np.ndarray, "draws units"]:
-    """The coefficients for each draw of masks, with how often each of them was drawn."""
+    """The coefficients for each resample, given how often it draws each mask."""
     return _solve(keeps, counts / counts.sum(1, keepdims=True), values, alpha)
 
 
@@ -60,7 +60,7 @@ def _solve(
     for _ in range(SWEEPS):
         before = coefficients.copy()
         for unit in range(table.shape[1]):
-            # A column has variance 1, or is 0 and stays without effect.
+            # A column has variance 1, or is 0 and has no effect.
             rest = (
                 slopes[:, unit]
                 - np.einsum("di,di->d", gram[:, unit], coefficients)

@@ -11,13 +11,13 @@ _TINY = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """Which share of a text's units is replaced in a step, and which is kept when the order is tried."""
+    """The share of a text's units that is replaced in a step, and the share that is kept when the order is tested."""
 
     replaced: float
     kept: float
 
     def sizes(self, units: int) -> tuple[int, int]:
-        """Numbers of units: at least one of each, and never more than there are."""
+        """Both as numbers of units: at least one, and at most all."""
         return min(units, max(1, round(self.replaced * units))), min(units, max(1, round(self.kept * units)))
 
 
@@ -41,7 +41,7 @@ class Runs:
         return ~self.ended
 
     def draw(self) -> Bool[np.ndarray, "active units"]:
-        """What is kept in the next step of each active run: everything but a random subset."""
+        """The keep of the next step of each active run: everything but a random subset."""
         places = self._rng.random((int(self.active.sum()), self.scores.shape[1])).argsort(1)
         self._latest = places >= self._replaced
         return self._latest
@@ -54,18 +54,18 @@ class Runs:
         self.steps[self.active] += 1
 
     def best(self) -> Bool[np.ndarray, "active units"]:
-        """The most important units of each active run alone; of equal ones the earlier."""
+        """A keep of the most important units of each active run; of equal ones the earlier."""
         order = (-self.scores[self.active]).argsort(1, kind="stable")
         kept = np.zeros(order.shape, dtype=bool)
         np.put_along_axis(kept, order[:, : self._kept], True, axis=1)
         return kept
 
     def end(self, enough: Bool[np.ndarray, " active"]) -> None:
-        """End the active runs whose most important units are enough."""
+        """End the active runs whose most important units suffice."""
         self.ended[self.active] = enough
 
     def importance(self) -> Float[np.ndarray, " units"]:
-        """The mean over the runs that ended, of all if none did, of the softmax over units."""
+        """The softmax over units, averaged over the runs that ended, or over all if none did."""
         powers = np.exp(self.scores - self.scores.max(1, keepdims=True))
         shares = powers / powers.sum(1, keepdims=True)
         return shares[self.ended if self.ended.any() else slice(None)].mean(0)

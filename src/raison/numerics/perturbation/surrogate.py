@@ -30,7 +30,7 @@ def weighted_ridge(
     centre, level = share @ design, float(share @ values)
     root = np.sqrt(weights)
     units = design.shape[1]
-    # The penalty as further rows: one solver for every alpha, without squaring the condition number.
+    # The penalty as additional rows: one solver for every alpha, without squaring the condition number.
     rows = np.vstack([root[:, None] * (design - centre), np.sqrt(alpha) * np.eye(units)])
     aims = np.concatenate([root * (values - level), np.zeros(units)])
     coefficients = np.linalg.lstsq(rows, aims, rcond=None)[0]

@@ -1,15 +1,15 @@
 """Shapley values of a random set function: a Gaussian process over coalitions, conditioned on those evaluated.
 
-With z in {-1, 1}^n for who is in S, every game is sum_A w_A prod_{i in A} z_i, and its Shapley values are
-phi_i = sum over odd A with i of 2 w_A / |A|: even interactions have none, and a coalition and its complement together
-show the odd part alone, u(S) = (v(S) - v(not S)) / 2. The prior of u is
+With z in {-1, 1}^n encoding S, every game is sum_A w_A prod_{i in A} z_i, and its Shapley values are phi_i = sum over
+odd A with i of 2 w_A / |A|: even interactions have none, and a coalition and its complement together show the odd part
+alone, u(S) = (v(S) - v(not S)) / 2. The prior of u is
 
     k(S, T) = a odd part of prod_i (1 + r_i z_i(S) z_i(T)) / (1 + r_i)  +  a b [S = T],
 
 so that an interaction A has a variance in proportion to prod_{i in A} r_i: units that matter interact, and few at a
-time. The second part lets every coalition deviate by itself, whatever the first says. The posterior mean of phi is
-linear in u, since 1 / |A| is the integral of t^(|A| - 1): Gauss-Legendre quadrature of the product's derivative with
-n // 2 + 1 nodes is exact.
+time. The second part lets every coalition deviate independently of the first. The posterior mean of phi is linear in u,
+since 1 / |A| is the integral of t^(|A| - 1): Gauss-Legendre quadrature of the product's derivative with n // 2 + 1
+nodes is exact.
 """
 
 from math import comb

@@ -1,4 +1,4 @@
-"""How certain Shapley values by weighted least squares are, from the residuals of the coalitions that were drawn."""
+"""The uncertainty of Shapley values by weighted least squares, from the residuals of the drawn coalitions."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,7 +9,7 @@ from scipy.special import stdtrit
 from raison.numerics.shapley.regression import RegressionPlan
 
 LEAST_FREE = 1e-6
-"""One minus a leverage below this is rounding."""
+"""If one minus a leverage is below this, it is a rounding error."""
 UPPER = 0.975
 
 Between = Callable[[Sequence[list[int]]], list[list[float]]]
@@ -38,7 +38,7 @@ def intervals_of(
 def shapley_covariance(
     plan: RegressionPlan, gains: Float[np.ndarray, " masks"], total: float
 ) -> Float[np.ndarray, "units units"] | None:
-    """How far the solution of the least squares would vary if other pairs had been drawn; None for too few pairs.
+    """The covariance of the least squares solution over other draws of pairs; None for too few pairs.
 
     The sandwich estimate of a weighted regression: the squared residual of each drawn pair, divided by one minus its
     leverage (HC3; MacKinnon and White 1985), and multiplied by the share of its level that was not drawn. A pair is one
@@ -55,7 +55,7 @@ def shapley_covariance(
     residuals = odds - rows @ (bread @ (rows.T @ (weights * odds)))
     leverage = weights * np.einsum("pi,ij,pj->p", rows, bread, rows)
     errors = weights * residuals / np.clip(1 - leverage, LEAST_FREE, None)
-    # A pair that alone decides some score leaves no residual to judge by.
+    # A pair that alone determines some score leaves no residual.
     if (leverage[plan.unseen > 0] > 1 - LEAST_FREE).any():
         return None
     meat = rows.T @ ((plan.unseen * errors**2)[:, None] * rows)

@@ -14,7 +14,8 @@ def all_coalitions(units: int) -> Bool[np.ndarray, "masks units"]:
 
 
 def exact_shapley(values: Float[np.ndarray, " masks"]) -> Float[np.ndarray, " units"]:
-    """phi_i = sum over S without i of |S|! (n - |S| - 1)! / n! (v(S with i) - v(S)), of `all_coalitions`' values."""
+    """phi_i = sum over S without i of |S|! (n - |S| - 1)! / n! (v(S with i) - v(S)), from the values of
+    `all_coalitions`."""
     units = len(values).bit_length() - 1
     numbers = np.arange(len(values))
     sizes = np.bitwise_count(numbers)
@@ -50,7 +51,7 @@ def draw_orders(units: int, budget: int, rng: np.random.Generator) -> Orders:
 def arrivals(orders: Orders) -> Bool[np.ndarray, "masks units"]:
     """The n + 1 coalitions that each order forms, from the empty one to the full one."""
     count, units = orders.shape
-    # argsort of an order is when each player arrives.
+    # argsort of an order gives the time at which each player arrives.
     ranks = orders.argsort(axis=1)
     keeps = ranks[:, None, :] < np.arange(units + 1)[None, :, None]
     return keeps.reshape(count * (units + 1), units)
@@ -64,7 +65,8 @@ def contributions(orders: Orders, values: Float[np.ndarray, " masks"]) -> Float[
 
 
 def standard_errors(added: Float[np.ndarray, "orders units"]) -> Float[np.ndarray, " units"] | None:
-    """Of the mean over orders, from the spread of the means of its pairs: an order and its reverse are not independent.
+    """Standard errors of the mean over orders, from the spread of the means of pairs: an order and its reverse are not
+    independent.
 
     None with fewer than two pairs.
     """

@@ -5,7 +5,7 @@ values of all beginnings of the mask, a chain of coalitions. A *class* (i, j) is
 last is unit j (Progressive Inference, equation 12); arrays over classes have i - 1 and j - 1 as indices, i below n.
 
 A draw (i, j) of the law P' gives a mask of i - 1 of the first j - 1 units, at random, and of j; with the `suffix` of
-section 3.2.4, of j + 1 to n too. Of such a mask with m units the chain holds, in the class (k, l), on average
+section 3.2.4, also of j + 1 to n. The chain of such a mask with m units contains, in the class (k, l), on average
 
     C(l-1, k-1) C(j-l-1, i-k-1) / C(j-1, i-1)    for k < i, l < j,
     1                                            for k = i, l = j, and for k = i + l - j, l > j with the suffix,
@@ -43,7 +43,7 @@ LONGEST_OPTIMAL = 50
 
 @dataclass(frozen=True, slots=True)
 class MaskLaw:
-    """How masks of a text of n units are drawn, and which coalitions they lead to.
+    """How masks of a text of n units are drawn, and the coalitions that they lead to.
 
     `draw` is P', the probability of each class (i, j). `share` is P^D as equation 15 has it, every pass counting the
     same. `before` is the number of coalitions of each class that one mask gives on average before the drawn j,
@@ -147,7 +147,7 @@ def shapley_distribution(units: int) -> Classes:
 
 
 def expected_coalitions(draw: Classes, suffix: bool = True) -> Classes:
-    """How many coalitions of each class a mask from P' gives on average, for any number of laws at once."""
+    """The average number of coalitions of each class that a mask from P' gives, for any number of laws at once."""
     units = draw.shape[-1]
     counts = np.array(draw, dtype=np.float64)
     if suffix:
@@ -158,7 +158,8 @@ def expected_coalitions(draw: Classes, suffix: bool = True) -> Classes:
 
 
 def mask_sizes(units: int, suffix: bool = True) -> Classes:
-    """How many units a mask of each class has: i, and with the suffix all n - j after the last drawn one (i')."""
+    """The number of units of a mask of each class: i, and with the suffix also all n - j after the last drawn one
+    (i')."""
     size, last = np.arange(1, units + 1)[:, None], np.arange(1, units + 1)
     return np.asarray(size + (units - last) * suffix, dtype=np.float64)
 
@@ -179,8 +180,8 @@ def _before(draw: Classes) -> Classes:
     """The average number of coalitions of each class among those that end before the drawn j.
 
     In n^2 steps, going back from the last unit, with r(k, l) the probability that j comes after l and that k of the
-    first l units are in the mask. Given both, each set of k is as likely as another, so that l + 1 being in it, or l,
-    is a matter of counting.
+    first l units are in the mask. Given both, all sets of k units are equally likely, so the probabilities that l or l
+    + 1 is in it follow by counting.
     """
     units = draw.shape[-1]
     size = np.arange(units + 1)
@@ -224,7 +225,7 @@ def _read(path: Path, units: int) -> Classes | None:
 
 
 def _write(path: Path, draw: Classes) -> None:
-    """In one step, so that another process never reads half a file."""
+    """Written atomically, so that another process never reads half a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, suffix=".part")
     try:

@@ -21,8 +21,8 @@ Rows = Bool[np.ndarray, "masks units"]
 class RegressionPlan:
     """Coalitions to evaluate and their weights in the regression; `exact` where none is left out.
 
-    The full and the empty coalition are not among them. The second half are the complements of the first. `unseen` is,
-    for each of these pairs, the share of the pairs of its level that were not drawn: 0 in a level that is whole.
+    The full and the empty coalition are not included. The second half are the complements of the first. `unseen` is,
+    for each of these pairs, the share of the pairs of its level that were not drawn: 0 for a complete level.
     """
 
     keeps: Rows
@@ -110,7 +110,7 @@ def level_mass(units: int) -> Float[np.ndarray, " levels"]:
     """Share of the kernel's weight in each level: coalitions of k and of n - k players, k = 1 to n // 2."""
     sizes = np.arange(1, units // 2 + 1)
     mass = 2.0 / (sizes * (units - sizes))
-    # In the middle a coalition and its complement have the same size.
+    # In the middle level, a coalition and its complement have the same size.
     mass[2 * sizes == units] /= 2
     return mass / mass.sum()
 
@@ -121,7 +121,7 @@ def _pairs(units: int, size: int) -> int:
 
 
 def _unseen(drawn: Rows) -> Float[np.ndarray, " pairs"]:
-    """Of each drawn pair, given by one coalition, the share of its level's pairs that were not drawn."""
+    """For each drawn pair, given by one coalition, the share of its level's pairs that were not drawn."""
     units, sizes = drawn.shape[1], drawn.sum(axis=1)
     levels = np.minimum(sizes, units - sizes)
     counts = np.bincount(levels, minlength=units)
@@ -132,7 +132,7 @@ def _unseen(drawn: Rows) -> Float[np.ndarray, " pairs"]:
 def _whole_level(units: int, size: int) -> Rows:
     """One coalition of each pair of a level."""
     middle = 2 * size == units
-    # In the middle those with the first player: the complements are the others.
+    # In the middle level, those with the first player: the complements are the others.
     chosen = (
         [(0, *rest) for rest in combinations(range(1, units), size - 1)]
         if middle
@@ -151,7 +151,7 @@ def _spread(mass: Float[np.ndarray, " levels"], pairs: int, rng: np.random.Gener
 
 
 def _sample_levels(units: int, level: int, counts: Int[np.ndarray, " levels"], rng: np.random.Generator) -> Rows:
-    """One coalition of each sampled pair; counts[j] of the level of level + 1 + j players."""
+    """One coalition of each sampled pair: counts[j] pairs of coalitions of level + 1 + j players."""
     blocks = []
     for size, count in enumerate(counts.tolist(), start=level + 1):
         # Rounding of floats must not ask for more pairs than there are.

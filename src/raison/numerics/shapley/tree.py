@@ -11,16 +11,16 @@ Keep = Bool[np.ndarray, " units"]
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Players first ... last - 1 on top of a context: the players outside that are in."""
+    """Players first ... last - 1 in a context: the present players outside the cluster."""
 
     first: int
     last: int
     context: Keep
     without: float
     value: float
-    """Of the context without the cluster and with it."""
+    """The values of the context without the cluster and with it."""
     weight: float
-    """Share of this context among all of the cluster's."""
+    """Weight of this context among all contexts of the cluster."""
 
     @property
     def credit(self) -> float:
@@ -37,7 +37,7 @@ class Cluster:
         return keep
 
     def split(self, left: float, right: float) -> list["Cluster"]:
-        """Both halves, each on top of the context and of the context with the other half, given the halves' values."""
+        """Both halves, each in the context and in the context with the other half, given the halves' values."""
         weight = self.weight / 2
         whole, none, first, middle, last = self.value, self.without, self.first, self.middle, self.last
         return [
@@ -50,10 +50,10 @@ class Cluster:
 
 @dataclass(slots=True)
 class OwenTree:
-    """Clusters of one game, split in the order of their credit's size, the largest first.
+    """Clusters of one game, split by the size of their credit, the largest first.
 
-    A cluster that is never split shares its credit equally among its players; of two with the same credit the one that
-    was pushed first goes first.
+    A cluster that is never split shares its credit equally among its players; clusters with equal credit are split in
+    the order in which they were added.
     """
 
     units: int
@@ -74,7 +74,7 @@ class OwenTree:
         return bool(self.splits_left and self.pending)
 
     def ask(self, most: int) -> Bool[np.ndarray, "masks units"]:
-        """The two halves of up to `most` clusters, which are then split by `tell`; no row where nothing is left."""
+        """The two halves of up to `most` clusters, which are then split by `tell`; no row if nothing is left."""
         count = min(most, self.splits_left, len(self.pending))
         self.asked = [heapq.heappop(self.pending)[2] for _ in range(count)]
         self.splits_left -= count
@@ -88,7 +88,7 @@ class OwenTree:
         self.asked = []
 
     def owen(self) -> Float[np.ndarray, " units"]:
-        """The scores, where what is still pending shares its credit equally."""
+        """The scores; clusters that are still pending share their credit equally."""
         scores = self.scores.copy()
         # Sums do not depend on the heap's layout.
         for _, _, cluster in sorted(self.pending, key=lambda one: one[1]):
@@ -104,7 +104,7 @@ class OwenTree:
 
 
 def halved(first: int, last: int) -> int:
-    """Where a cluster is cut: in the middle, the left half the smaller one."""
+    """The place where a cluster is cut: the middle, with the left half the smaller one."""
     return (first + last) // 2
 
 

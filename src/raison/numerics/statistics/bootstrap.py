@@ -32,7 +32,7 @@ POOLS: dict[str, Pool] = {"mean": _first, "ratio": _ratio, "f1": _f1, "curve": _
 mean   the only part
 ratio  the first over the second: micro averages, whose texts count by their size; NaN where the second is zero
 f1     the harmonic mean of the first two: F1 of a mean precision and a mean recall; 0 where both are zero
-curve  the first, an area; behind it the values of the curve at SHARES (numerics/measures/curves.py)
+curve  the first, an area; after it the values of the curve at SHARES (numerics/measures/curves.py)
 """
 
 
@@ -44,7 +44,7 @@ def pool_of(name: str) -> Pool:
 
 
 def part_means(parts: Float[np.ndarray, "samples texts parts"]) -> Float[np.ndarray, "samples parts"]:
-    """The mean of each part over the texts where it is defined; NaN where it is nowhere."""
+    """The mean of each part over the texts where it is defined; NaN if it is defined nowhere."""
     missing = np.isnan(parts)
     if not missing.any():
         return parts.mean(axis=1)
@@ -88,7 +88,7 @@ def pooled_interval(parts: Parts, pool: str = "mean", level: float = 0.95, seed:
 def _resampled_means(parts: Parts, seed: int) -> Float[np.ndarray, "samples parts"]:
     """`part_means` of each resample."""
     missing = np.isnan(parts)
-    # Sums and counts side by side: one product, and of few columns each, two would take twice as long.
+    # Sums and counts side by side: one product of few columns is twice as fast as two.
     table = grouped(np.hstack([np.where(missing, 0.0, parts), ~missing]), seed)
     totals = np.concatenate([weights @ table for weights in draws(len(table), seed).resamples()])
     sums, counts = np.hsplit(totals, 2)

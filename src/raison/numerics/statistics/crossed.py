@@ -7,7 +7,7 @@ from raison.numerics.statistics.bootstrap import part_means
 from raison.numerics.statistics.resampling import RESAMPLES
 
 SLICE = 4_000_000
-"""Numbers held at a time."""
+"""Maximum count of numbers in memory at a time."""
 
 
 def crossed_interval(table: Float[np.ndarray, "seeds groups"], seed: int = 0) -> tuple[float, float, float]:

@@ -26,7 +26,7 @@ SampleMeans = Float[np.ndarray, "2 samples parts"]
 Gaps = Float[np.ndarray, " samples"]
 Pairs = Float[np.ndarray, "2 texts parts"]
 Sums = Float[np.ndarray, "groups columns"]
-"""The first method's parts, the second's, and the number of texts, of each text, or group of texts."""
+"""Per text or group of texts: the first method's parts, the second's, and the number of texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +48,12 @@ class Difference:
 
     @property
     def detectable(self) -> float:
-        """The smallest true difference that so many texts find with 80 % power; NaN where the spread is unknown."""
+        """The smallest true difference that `count` texts find with 80 % power; NaN if the spread is unknown."""
         return detectable(self.error, self.count)
 
     @property
     def needed(self) -> float:
-        """About how many texts would find this difference with 80 % power; infinity for more than a million."""
+        """The approximate number of texts that would find this difference with 80 % power; infinity above a million."""
         return needed(self.mean, self.error, self.count)
 
 
@@ -143,12 +143,12 @@ def _hits_and_misses(pairs: Pairs) -> bool:
 
 
 def _error(shares: Gaps) -> float:
-    """The standard error of a sum of what each text adds."""
+    """The standard error of a sum of the texts' contributions."""
     return float(shares.std(ddof=1)) / math.sqrt(len(shares))
 
 
 def _shares(values: Float[np.ndarray, "texts parts"], make: Pool) -> Float[np.ndarray, " texts"]:
-    """What each text adds to the pooled value beyond its mean share: deviations times the pool's slopes."""
+    """Each text's contribution to the pooled value beyond its mean share: deviations times the pool's slopes."""
     centre = values.mean(axis=0)
     slopes = []
     for part in range(values.shape[1]):
@@ -176,7 +176,8 @@ def _interval(sums: Sums, make: Pool, drawn: Draws) -> tuple[float, float]:
 def _p_value(pairs: Pairs, sums: Sums, make: Pool, observed: float, drawn: Draws) -> float:
     """Share of the swaps whose gap is at least as far from 0 as the observed one."""
     count = pairs.shape[1]
-    # Rounding errors are a share of what is subtracted, not of the difference: magnitudes, so that nothing cancels.
+    # Rounding errors are relative to the numbers subtracted, not to the difference: magnitudes, so that nothing
+    # cancels.
     scale = float(np.nansum(make(np.abs(pairs).mean(axis=1))))
     least = abs(observed) - TOLERANCE * scale
     shares = np.stack(np.hsplit(sums[:, :-1] / count, 2))
@@ -195,11 +196,11 @@ def _hits(shares: Float[np.ndarray, "2 groups parts"], swaps: Swaps, make: Pool,
     first, second = shares
     swapped = swaps.astype(np.float64)
     if make is POOLS["mean"]:
-        # A mean's gap changes sides text by text: one product instead of four.
+        # For a mean, each text's gap changes its sign: one product instead of four.
         gaps = (first - second)[:, 0].sum() - 2 * (swapped @ (first - second)[:, 0])
         return int((np.abs(gaps) >= least).sum())
     kept = 1 - swapped
-    # Sums of what each side now holds. Moving differences from one mean to the other would be a product less, but
+    # The sums of both sides after the swap. Moving differences from one mean to the other would save a product, but
     # would leave rounding errors where a part is exactly 0, and a pool may divide by it.
     means = np.stack([kept @ first + swapped @ second, swapped @ first + kept @ second])
     gaps = np.abs(_gaps(means, make))

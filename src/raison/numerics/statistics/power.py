@@ -1,4 +1,5 @@
-"""Power of a paired comparison: what so many texts could have shown, and how many would show what was found."""
+"""Power of a paired comparison: the smallest difference that n texts can find, and the n that a found difference
+needs."""
 
 import math
 
@@ -8,7 +9,7 @@ from scipy.special import ndtri
 from scipy.stats import nct, t
 
 LEVEL = 0.05
-"""Of the two-sided test."""
+"""Significance level of the two-sided test."""
 POWER = 0.8
 """The probability that a true difference is found."""
 MOST = 10**6
@@ -30,9 +31,10 @@ def detectable(error: float, count: int) -> float:
 
 
 def needed(mean: float, error: float, count: int) -> float:
-    """How many paired values would find a true difference of `mean` with 80 % power, if they varied as these do.
+    """The number of paired values that would find a true difference of `mean` with 80 % power, if they varied as these
+    do.
 
-    Infinity where it would take more than a million. NaN as in `detectable`.
+    Infinity above a million. NaN as in `detectable`.
     """
     if count < 2 or math.isnan(error) or math.isnan(mean):
         return math.nan
@@ -40,7 +42,7 @@ def needed(mean: float, error: float, count: int) -> float:
         return math.inf if mean == 0 else math.nan
     effect = abs(mean) / (error * math.sqrt(count))
     few, many = 1, 2
-    # Normal for so many: the noncentral t distribution's code gives NaN far out.
+    # Normal for large counts, because the noncentral t distribution's code gives NaN in its tails.
     if effect * math.sqrt(MOST) < ndtri(1 - LEVEL / 2) + ndtri(POWER):
         return math.inf
     while _power(effect * math.sqrt(many), many) < POWER:
@@ -52,7 +54,8 @@ def needed(mean: float, error: float, count: int) -> float:
 
 
 def _power(shift: float, count: int) -> float:
-    """Of a test of `count` values whose true mean is `shift` standard errors from zero, to be found on its own side."""
+    """The power of a test of `count` values whose true mean is `shift` standard errors from zero, to find it on the
+    right side."""
     # Older releases of SciPy warn of a division by zero at no shift at all, where their result is right.
     with np.errstate(divide="ignore"):
         return float(nct.sf(t.isf(LEVEL / 2, count - 1), count - 1, shift))

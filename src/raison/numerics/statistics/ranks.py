@@ -19,7 +19,8 @@ def mean_ranks(
     There is no test over the metrics here: Friedman's test assumes independent blocks, and metrics of the same
     explanations are not independent.
     """
-    # Only now: scipy.stats takes a fifth of a second to import, and every command that writes a table leads here.
+    # Imported here: scipy.stats takes a fifth of a second to import, and every command that writes a table imports this
+    # module.
     from scipy.stats import rankdata
 
     methods, metrics = values.shape

@@ -1,7 +1,8 @@
-"""The texts that each bootstrap resample draws and each permutation swaps: the same for every table of as many texts.
+"""The texts that each bootstrap resample draws and each permutation swaps: the same for all tables with equally many
+texts.
 
-Drawing is most of an interval's work, and a study has thousands of intervals over the same texts. So the draws are
-kept; above `LARGEST` texts, groups of texts are drawn in place of texts, and neither time nor memory grows further.
+Drawing is most of an interval's work, and a study has thousands of intervals over the same texts, so the draws are
+stored. Above `LARGEST` texts, groups of texts are drawn in place of texts, and neither time nor memory grows further.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,7 +16,7 @@ RESAMPLES = 10_000
 LARGEST = 2048
 """Maximum number of texts for which draws are stored; they need at most 41 MB."""
 SLICE = 1_000_000
-"""Numbers drawn at a time: the table of all draws for many texts would not fit beside them as floats."""
+"""Count of numbers drawn at a time: for many texts, a float table of all draws would not fit into memory as well."""
 
 Weights = Float[np.ndarray, "samples texts"]
 Swaps = Bool[np.ndarray, "samples texts"]
@@ -36,7 +37,7 @@ class Draws:
 
 @lru_cache(maxsize=3)
 def draws(texts: int, seed: int) -> Draws:
-    """Of so many texts, or groups of texts: at most `LARGEST`. The resamples are drawn first."""
+    """The draws for `texts` texts, or groups of texts: at most `LARGEST`. The resamples are drawn first."""
     rng = np.random.default_rng(seed)
     counts = tuple(
         _counts(rng.integers(texts, size=(samples, texts), dtype=np.int32)) for samples in _slice_sizes(texts)

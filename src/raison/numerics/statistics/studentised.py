@@ -13,7 +13,7 @@ Samples = Float[np.ndarray, " samples"]
 Statistic = Callable[[Means], Samples]
 
 _STEP = 1e-6
-"""Of the central differences by which a statistic's slopes are found, in the size of a column."""
+"""Step of the central differences that give a statistic's slopes, relative to the size of a column."""
 _STILL = 1e-7
 """A standard error below this share of the columns' spread is rounding."""
 
@@ -29,7 +29,7 @@ def studentised_p(columns: Columns, statistic: Statistic, resamples: Iterable[We
     is that of `_all_alike`.
     """
     centre = columns.mean(axis=0)
-    # Deviations, so that variances keep their precision.
+    # Deviations from the mean, so that variances keep their precision.
     deviations = columns - centre
     size = np.maximum(np.abs(columns).max(axis=0), _STEP)
     table = _CentredColumns(deviations, centre, size, statistic)
@@ -51,11 +51,11 @@ def studentised_p(columns: Columns, statistic: Statistic, resamples: Iterable[We
 
 
 def _all_alike(observed: float, columns: Columns, statistic: Statistic) -> float:
-    """Two-sided p-value where all texts give the same: others, of which none was drawn, may give something else.
+    """Two-sided p-value if all texts give the same value: other texts, none of which was drawn, may give another.
 
-    They could outweigh it if they are a share q of all texts, with (1 - q) |observed| = q size, where size is the
-    largest magnitude that was seen, of the values or of the number that they are compared with. That none of n texts is
-    such a one has the probability (1 - q)^n.
+    These could outweigh it if they are a share q of all texts, with (1 - q) |observed| = q size, where size is the
+    largest observed magnitude, of the values or of the number that they are compared with. The probability that none of
+    n texts is among them is (1 - q)^n.
     """
     nothing = float(np.nan_to_num(statistic(np.zeros((1, columns.shape[1])))[0]))
     size = max(float(np.abs(columns).max()), abs(nothing))

@@ -1,4 +1,5 @@
-"""How many of several chances came true: the tail where each has a probability of its own, and the share's interval."""
+"""The number of successes among independent trials: its tail if each has its own probability, and the share's
+interval."""
 
 import math
 from collections.abc import Sequence
@@ -8,10 +9,10 @@ import numpy as np
 
 
 def at_least(count: int, probabilities: Sequence[float]) -> float:
-    """The probability that at least so many of these independent chances come true (the Poisson binomial's tail).
+    """The probability of at least `count` successes among these independent trials (the Poisson binomial's tail).
 
-    Exact, by adding one chance after the other: P_i(k) = P_(i-1)(k) (1 - p_i) + P_(i-1)(k - 1) p_i. Everything from
-    `count` on is kept in one place, so that the work is the number of chances times `count`.
+    Exact, by adding one trial after the other: P_i(k) = P_(i-1)(k) (1 - p_i) + P_(i-1)(k - 1) p_i. All k >= `count`
+    share one entry, so the work is the number of trials times `count`.
     """
     if count <= 0:
         return 1.0
