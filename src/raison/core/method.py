@@ -183,4 +183,4 @@ class Method(ABC):
 
     @abstractmethod
     def cost(self, units: int) -> Cost:
-        """Passes for a text of so many units: exact, or an upper bound if repeated keeps are evaluated once."""
+        """Passes for a text of `units` units: exact, or an upper bound if repeated keeps are evaluated once."""

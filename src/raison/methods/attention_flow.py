@@ -68,7 +68,7 @@ class AttentionFlow(Method):
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         encoding, model = problem.encoding, problem.model
         scores = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
-        # Which rows predict is found once, and not batch by batch.
+        # The rows that predict are found once, and not batch by batch.
         model.ask(AttentionLayers).positions(encoding.select([0]))
 
         def run(texts: list[int]) -> Tensor:

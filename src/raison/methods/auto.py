@@ -41,7 +41,7 @@ class Auto(Method):
     - A method with few passes that the committed records show to be as faithful as kernel_shap with the budget:
       deep_lift, on encoders that classify, from a number of words or tokens on (combining/evidence.json). The model
       must have what it needs, and its terms must add up.
-    - coarse_to_fine with `budget` samples, if the text has so many units per sample that this beats kernel_shap
+    - coarse_to_fine with `budget` samples, if the text has enough units per sample for it to beat kernel_shap
       (benchmarks/results/few_passes.md).
     - kernel_shap with `budget` samples, and the estimator that had the smallest error at this number
       (benchmarks/results/shapley_error.md).

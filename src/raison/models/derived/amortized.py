@@ -49,7 +49,7 @@ class AmortizedCard:
 
 @dataclass(frozen=True, slots=True)
 class ValueReading:
-    """Texts as an attribution model reads them, and how its tokens make up the explained units."""
+    """Texts as an attribution model reads them, and how its tokens map to the explained units."""
 
     attributor: Attributor
     tokens: Encoding
