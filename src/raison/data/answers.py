@@ -37,7 +37,7 @@ def _pairs(value: Any) -> list[tuple[Any, Any]]:
 def _answer(text: Any, start: Any, context: str) -> Answer:
     if not isinstance(text, str) or not text.strip():
         raise ValueError(f"the answer {text!r:.40} is not a string")
-    # In Python a bool is an int, but true is no place.
+    # In Python a bool is an int, but true is not a position.
     if not isinstance(start, int) or isinstance(start, bool) or start < 0:
         raise ValueError(f"the answer {text!r:.40} starts at {start!r:.20}, which is not a position in the context")
     if not context.startswith(text, start):

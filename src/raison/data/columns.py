@@ -70,8 +70,8 @@ class ColumnLayout:
     """Where a file keeps its texts, labels, rationales, answers (of a pair's first text in its second) and units.
 
     `texts` holds one group of columns per text of a pair or a ranking; a group's cells are joined with a space.
-    `contrast` has what a row's explanation is against. `header` tells that the first record is no row. `width` is the
-    number of cells of a row, None for mappings.
+    `contrast` is the column of what a row's explanation is contrasted with. `header` says whether the first record is a
+    header. `width` is the number of cells of a row, None for mappings.
     """
 
     texts: tuple[tuple[Column, ...], ...]
@@ -147,7 +147,8 @@ def column_of(layout: ColumnLayout, first: LineRecord, column: Column) -> Column
 
 
 def _heads_numbers(lines: list[LineRecord], label: Column | None) -> bool:
-    """Whether the label's first cell is a word over whole numbers: then the first line is a header of unknown names."""
+    """Whether the label's column has a word followed by whole numbers, which makes the first line a header of unknown
+    names."""
     width = usual_width(lines)
     if label is None or len(lines) < 3 or len(lines[0].cells) != width:
         return False
@@ -186,7 +187,7 @@ def _unit_column(head: Sequence[LineRecord], names: list[str]) -> Column | None:
 def is_header(names: list[str], wanted: Wanted) -> bool:
     """Whether a first line's cells are names of columns: at least one is well known or requested."""
     parts = {part for column in _asked(wanted) if isinstance(column, str) for part in _parts(column)}
-    # A number names a column's place: that a cell of the first line holds the same number means nothing.
+    # A number is a column's place: an equal number in a cell of the first line is no header.
     requested = {part for part in parts if not part.isdigit()}
     known = {*TEXT_NAMES, *LABEL_NAMES, *OTHER_NAMES}
     # A line of data may be the single word "class"; two equal names or an empty one never make a header.
@@ -260,7 +261,7 @@ def _headerless(lines: list[LineRecord], wanted: Wanted, comma_separated: bool) 
 
 
 def _full(lines: list[LineRecord], width: int) -> list[list[str]]:
-    """The lines with as many cells as most, which have no names: a file without a header."""
+    """The lines with the usual number of cells, in a file without a header."""
     rows = [record.cells for record in lines if len(record.cells) == width]
     return [[str(cell) for cell in row] for row in rows if not isinstance(row, Mapping)]
 
@@ -270,7 +271,7 @@ def _guess_label(lines: list[LineRecord], width: int, comma_separated: bool) -> 
     columns = [[cells[column].strip() for cells in full] for column in range(width)]
     like = [column for column in range(width) if is_label_like(columns[column])]
     if width == 2 and len(like) == 2:
-        # Both short: the label is the one with fewer different values.
+        # If both are short, the label is the one with fewer different values.
         like = [min(like, key=lambda column: (len(set(columns[column])), -column))]
     # In headerless CSV files the usual form is the class first, then the title and the body of the text.
     if len(like) == 1 and (width == 2 or (comma_separated and like == [0])):

@@ -20,9 +20,9 @@ class Row:
     `number` is its line in the file, counted from 1, or its row in a Hub data set, counted from 0. `rationales` has one
     entry per annotator, empty for one who marked nothing; () if the text was not annotated. `answers` are those of a
     pair (question, context), of which the first is learned; () if there is none. `units` are the parts of the text that
-    the source names; () if there is none. `contrast` is what its explanation is against: a class, or words of an output
-    (one, or one for each token). `output` is what a model wrote after the text. `asked` is the question with its
-    sources, of which the text is the title.
+    the source names; () if there is none. `contrast` is what its explanation is contrasted with: a class, or words of
+    an output (one, or one for each token). `output` is what a model wrote after the text. `asked` is the question with
+    its sources; the text is then its title.
     """
 
     text: Text

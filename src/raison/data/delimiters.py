@@ -16,17 +16,17 @@ _NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?")
 def delimiter_of(path: Path, encoding: str, wanted: Wanted) -> str:
     """The delimiter of a .csv or .tsv file; SINGLE if each record is one text.
 
-    A .tsv file with a tab anywhere in its first records is separated by tabs. Otherwise a header decides whose names
-    are known or asked for. Otherwise it is the one delimiter that gives the same number of cells, more than one, in all
-    of the first records, including quoted ones. If no delimiter does, the file has one column, unless the text before
-    or after a delimiter looks like a label. Raises DataError if a doubt remains, and OSError.
+    A .tsv file with a tab anywhere in its first records is separated by tabs. Otherwise a header with known or
+    requested names decides. Otherwise it is the one delimiter that gives the same number of cells, more than one, in
+    all of the first records, including quoted ones. If no delimiter does, the file has one column, unless the text
+    before or after a delimiter looks like a label. Raises DataError if a doubt remains, and OSError.
     """
     tsv = path.suffix.lower() == ".tsv"
     if tsv and any(len(record.cells) > 1 for record in islice(read_records(path, encoding), SAMPLE)):
         return "\t"
     heads = {mark: _head(path, encoding, mark) for mark in (*DELIMITERS, SINGLE)}
     if not any(not record.broken for head in heads.values() for record in head):
-        # Nothing can be read: the first record's own reason is said by whoever reads the rows.
+        # Nothing can be read: reading the rows reports the first record's own reason.
         return "\t" if tsv else ","
     named = [mark for mark in DELIMITERS if _has_header(heads[mark], wanted)]
     if len(named) == 1:
@@ -67,12 +67,12 @@ def _is_steady(mark: str, head: list[LineRecord]) -> bool:
 
 
 def _like_prose(mark: str, rows: list[list[str]]) -> bool:
-    """Whether the delimiter stands as in a sentence: a comma or a semicolon with a space after it."""
+    """Whether the delimiter is used as in a sentence: a comma or a semicolon with a space after it."""
     return mark in ",;" and all(cell.startswith(" ") for row in rows for cell in row[1:])
 
 
 def _without_decimals(steady: list[str], heads: dict[str, list[LineRecord]]) -> list[str]:
-    """Leaves out a comma that stands only inside of numbers, where another delimiter is there."""
+    """The delimiters without a comma that occurs only inside numbers, if there is another one."""
     if len(steady) < 2 or "," not in steady:
         return steady
     pairs = [pair for record in heads[","] for pair in zip(_cells(record), _cells(record)[1:], strict=False)]
@@ -92,7 +92,7 @@ def _cuts_labels(mark: str, head: list[LineRecord]) -> bool:
 def _like_labels(cells: list[str], prose: bool) -> bool:
     if all(_NUMBER.fullmatch(cell) for cell in cells):
         return True
-    # A sentence may begin or end so, too, unless a few such pieces come again and again.
+    # A sentence may also begin or end like this, unless the same few pieces recur.
     often = len(cells) >= 6 and len(set(cells)) <= len(cells) // 3
     return is_label_like(cells) and (often or not prose)
 

@@ -20,13 +20,13 @@ _GROUP = 16
 def edits_as_truth(dataset: Dataset, words: int = 3) -> Dataset:
     """Rows that differ from another row in at most `words` words and in their label; these words are the rationale.
 
-    What a label rests on cannot lie in the words that both texts have, as far as the labels are right. Pairs are
-    compared with pairs of the same first text. Single texts are compared with their neighbours in the data set, as
-    files of edited texts have them: an original and its revisions, one after the other. Words are compared without
-    regard to case. Each text is used for one edit, the smallest; a text that only lost words has no word to find and is
-    left out. A rationale replaces those that a row had.
+    If the labels are right, the difference between them cannot be due to the words that both texts share. Pairs are
+    compared with pairs of the same first text. Single texts are compared with their neighbours in the data set, because
+    files of edited texts list an original and its revisions one after the other. Words are compared ignoring case. Each
+    text is used for one edit, the smallest; a text that only lost words has no changed word and is left out. The new
+    rationale replaces those of the row.
 
-    Raises DataError for a number of words below 1, and where no two texts differ so little.
+    Raises DataError for a number of words below 1, and if no two texts differ so little.
     """
     if words < 1:
         raise DataError(f"an edit of {words} words changes nothing: give a whole number, 1 or more.")

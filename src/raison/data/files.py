@@ -33,12 +33,12 @@ def load_file(
     .tsv is read without quoting (as GLUE's files are), .csv with standard quotes, .txt as text and label separated by a
     tab or the last ';' of a line (or as one text a line), .jsonl and .parquet by column. The delimiter of a .csv (or of
     a .tsv without tabs) is detected from its first records, or given as `delimiter`: one character, "tab", or "none" if
-    each record is one text. A first line with a well-known column name, or with a name asked for, is a header.
-    Otherwise columns are found by their content, or named by number, counted from 0. `text="title+description"` joins
-    columns. `limit` stops after so many rows. Labels that are all whole numbers become int. `rationale` names a column
-    of .jsonl or .parquet with a list of [start, end] or [start, end, segment] (one annotator), or a list of such lists;
-    lists in a column called rationale or rationales are found. `contrast` names the column of what each text's
-    explanation is against.
+    each record is one text. A first line with a well-known or requested column name is a header. Otherwise columns are
+    found by their content, or named by number, counted from 0. `text="title+description"` joins columns. `limit` is the
+    maximum number of rows. Labels that are all whole numbers become int. `rationale` names a column of .jsonl or
+    .parquet with a list of [start, end] or [start, end, segment] (one annotator), or a list of such lists; lists in a
+    column called rationale or rationales are found. `contrast` names the column of what each text's explanation is
+    contrasted with.
 
     Raises DataError if the file or a column is missing, if its columns cannot be identified for certain, and at the
     first broken line unless `skip_bad` is set; then broken lines are collected in the data set's `broken`.

@@ -12,7 +12,7 @@ from raison.core.inputs.unit import segments
 from raison.data.dataset import Dataset, Row
 
 Position = Literal["end", "start", "random"] | int
-"""Where the word goes; a number counts the words before it, and a shorter text gets it at its end."""
+"""The word's position; a number counts the words before it, and a shorter text gets it at its end."""
 
 DEFAULT_WORDS = ("negative", "positive")
 _PLACES = ("end", "random", "start")
@@ -46,12 +46,12 @@ def known_features(
 ) -> Dataset:
     """The data set with random labels, each indicated by a word that is inserted into the text.
 
-    Every row's label is drawn anew, uniformly and independently of its old one, so the classes are balanced up to
-    chance. Then word number `label` is inserted, separated by a space, and is the row's single rationale. With a
-    `correlation` below 1, a row gets its word with that probability; otherwise its text stays, and its one annotator
-    has marked nothing. In a pair the second text gets the word. The words are the classes. A row's draw depends only on
-    the seed and on the row's number, so a limit does not change it. Texts that already contain one of the words are
-    kept as they are, as in the thesis: choose words that are rare in the data.
+    Every row gets a new random label, uniform and independent of its old one, so the classes are balanced up to chance.
+    Then word number `label` is inserted, separated by a space, and is the row's single rationale. With a `correlation`
+    below 1, a row gets its word with that probability; otherwise its text stays, and its one annotator has marked
+    nothing. In a pair the second text gets the word. The words are the classes. A row's draw depends only on the seed
+    and on the row's number, so a limit does not change it. Texts that already contain one of the words are kept as they
+    are, as in the thesis: choose words that are rare in the data.
 
     Raises InputError for rows with answers (the word's label would take their place), for fewer than two words, a word
     that is blank, repeated or not one word, a correlation outside (0, 1] or a negative position; UnknownNameError for
@@ -109,7 +109,7 @@ def _inserted(text: str, word: str, position: Position, place: float) -> tuple[s
     if ahead is None:
         ahead = int(position)
     if ahead >= len(starts):
-        # One space: texts that end with one, as SST-2's do, need no other.
+        # Texts that end with a space, as SST-2's do, need no other.
         base = text if not text or text[-1].isspace() else text + " "
         return base + word, len(base)
     start = starts[ahead]

@@ -43,7 +43,7 @@ class LineRecord:
 
 
 def read_records(path: Path, encoding: str, kind: str = "", delimiter: str = ",") -> Iterator[LineRecord]:
-    """The records of a .tsv, .csv, .txt, .jsonl or .parquet file; `kind` is its ending where the name has none.
+    """The records of a .tsv, .csv, .txt, .jsonl or .parquet file; `kind` is the format if the name has no ending.
 
     `delimiter` is that of a .csv file. Raises DataError or OSError if it cannot be opened.
     """
@@ -58,7 +58,7 @@ def read_records(path: Path, encoding: str, kind: str = "", delimiter: str = ","
         yield from _parquet(path)
         return
     _check_width(path, encoding)
-    # Bytes that are not text become surrogates here and are found line by line, so that one bad line stays one.
+    # Bytes that are not text become surrogates here and are found line by line, so that one bad line affects no others.
     name = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
     with path.open(encoding=name, errors="surrogateescape", newline="" if kind == ".csv" else "\n") as file:
         for record in readers[kind](file):
@@ -162,7 +162,7 @@ def _jsonl(file: TextIO) -> Iterator[LineRecord]:
 
 
 def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object. Raises ValueError for a key that is there twice: all values but the last would be lost."""
+    """A JSON object. Raises ValueError for a repeated key, because all values but the last would be lost."""
     values = dict(pairs)
     if len(values) < len(pairs):
         keys = [key for key, _ in pairs]

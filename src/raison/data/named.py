@@ -25,9 +25,9 @@ Reader = Callable[[tuple[Path, ...]], Iterator[Entry]]
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """One split: its files in the data set's folder with their reader, and what it is called on the Hub.
+    """One split: its files in the data set's folder with their reader, and its name on the Hub.
 
-    `hub` is ("owner/name" or "owner/name:configuration", split), or None where the Hub has no such rows.
+    `hub` is ("owner/name" or "owner/name:configuration", split), or None if the Hub does not have these rows.
     """
 
     files: tuple[str, ...]
@@ -60,7 +60,7 @@ def named() -> Mapping[str, NamedSet]:
 
 
 def shared(trained: str, tested: str) -> str | None:
-    """Why a model trained on one data set must not be tested on another; None if it may be.
+    """The reason why a model trained on one data set must not be tested on another; None if it may be.
 
     Both are names of datasets, as `load_named` gives them ("mr/train", whatever follows), or names of files in a data
     set's folder.
@@ -75,7 +75,7 @@ def shared(trained: str, tested: str) -> str | None:
 
 
 def _sets_of(name: str) -> set[str]:
-    """The data sets that a dataset's name may be of."""
+    """The data sets that a dataset's name may refer to."""
     first = name.partition("/")[0]
     return {known for known, one in named().items() if first in (known, Path(one.folder).parts[0])}
 
@@ -120,7 +120,7 @@ def load_named(name: str, split: str, folder: Path | None, limit: int | None, sk
 def named_paths(name: str, split: str, folder: Path | None = None) -> tuple[Path, ...]:
     """The files of a split in the folder of a named data set, for information that its rows lack.
 
-    Raises DataError where there is no folder, or a file is missing.
+    Raises DataError if there is no folder, or a file is missing.
     """
     known = named()[name]
     place = folder if folder is not None else _folder_of(known)

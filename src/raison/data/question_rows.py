@@ -18,8 +18,8 @@ class Gold:
 class QuestionRow:
     """A row of a file: a question, or the messages of a conversation; its sources by id; its answer, if recorded.
 
-    `sources` None are those that the conversation holds. `gold` is what the answer is known to rest on, if the row says
-    it.
+    `sources` None are those in the conversation. `gold` are the sources that the answer is known to rest on, if the row
+    gives them.
     """
 
     number: int

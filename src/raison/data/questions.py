@@ -1,4 +1,4 @@
-"""Questions with their sources, a row each, from a file: plain rows, or traces in OpenInference's convention."""
+"""Questions with their sources from a file, one per row: plain rows, or traces in OpenInference's convention."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ def read_questions(path: Path) -> list[QuestionRow]:
 
 
 def stream_questions(sources: Sequence[str], reading: Reading) -> Iterator[Item]:
-    """The rows of all files in their order, one in memory at a time, up to the limit; traces a file at a time.
+    """The rows of all files in order, one in memory at a time, up to the limit; traces are read a file at a time.
 
     Raises DataError for a file that cannot be read.
     """
@@ -80,7 +80,8 @@ def load_questions(path: Path, limit: int | None = None) -> Dataset:
 
 
 def _entries(path: Path, id_column: Column | None) -> Iterator[tuple[str, Entry]]:
-    """Each row, or why it is none, with its own id or its trace's; "" without one. The first row tells the format."""
+    """Each row, or the reason why it cannot be used, with its own id or its trace's; "" without one. The first row
+    decides the format."""
     if not path.is_file():
         raise DataError(f"{path} is not a file.")
     if path.suffix.lower() not in KINDS:
@@ -115,7 +116,8 @@ def _entry(record: LineRecord, path: Path) -> Entry:
 
 
 def _gold(given: Any, sources: Mapping[str, str], place: str) -> tuple[Gold, ...]:
-    """What "gold" says: an id, or a list of ids and of objects with "source" and "text", or "start" and "end"."""
+    """The gold sources: "gold" is an id, or a list of ids and of objects with "source" and "text", or "start" and
+    "end"."""
     gold = []
     for one in [] if given is None else given if isinstance(given, list) else [given]:
         cells = one if isinstance(one, Mapping) else {"source": one}
@@ -181,7 +183,7 @@ def _traced(spans: list[LineRecord], path: Path) -> Iterator[tuple[str, Entry]]:
 
 
 def _of_trace(held: _Spans) -> QuestionRow | None:
-    """Its retrieved documents, and the messages and the answer of its last language model."""
+    """The row of a trace: its retrieved documents, and the messages and the answer of its last language model."""
     documents = [one for _, flat in held for one in _listed(flat, "retrieval.documents", "document")]
     writing = [flat for _, flat in held if _listed(flat, "llm.input_messages", "message")]
     messages = _listed(writing[-1], "llm.input_messages", "message") if writing else []
@@ -192,7 +194,7 @@ def _of_trace(held: _Spans) -> QuestionRow | None:
     if messages:
         question: Any = tuple({"role": one.get("role", ""), "content": one.get("content", "")} for one in messages)
         texts = "\n".join(str(message["content"]) for message in question)
-        # What was retrieved and not put before the model is no source of its answer.
+        # A retrieved document that the model did not see is no source of its answer.
         used = {name: text for name, text in sources.items() if text.strip() and text.strip() in texts}
         return QuestionRow(held[0][0], question, used or None, answer)
     return QuestionRow(held[0][0], traced_input, sources, answer) if traced_input is not None and sources else None

@@ -16,7 +16,7 @@ TEXT_AND_LABEL = ColumnLayout(((0,),), 1, width=2)
 
 
 def columns(layout: ColumnLayout, codes: Sequence[str], kind: str = "") -> Reader:
-    """Reads one file whose layout is known; `kind` is its ending where the name has none."""
+    """Reads one file of a known layout; `kind` is the format if the name has no ending."""
 
     def read(paths: tuple[Path, ...]) -> Iterator[Entry]:
         records = read_records(paths[0], "utf-8", kind)

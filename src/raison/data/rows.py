@@ -16,7 +16,7 @@ from raison.data.lines import SAMPLE, LineRecord
 from raison.data.spans import parse_rationales, parse_units
 
 Entry = Row | BrokenLine
-"""What one line of a source became."""
+"""The result of reading one line of a source."""
 
 Collected = tuple[tuple[Row, ...], tuple[BrokenLine, ...]]
 
@@ -35,7 +35,7 @@ _INTEGER = re.compile(r"[+-]?\d{1,9}")
 
 @dataclass(frozen=True, slots=True)
 class LaidOut:
-    """A source's records below its header, which come one at a time, their layout, and the first of its records."""
+    """A source's records after its header, one at a time, their layout, and the first of its records."""
 
     records: Iterator[LineRecord]
     layout: ColumnLayout
@@ -52,7 +52,7 @@ def rows_from(
 
 
 def laid_out(records: Iterator[LineRecord], source: str, wanted: Wanted) -> LaidOut:
-    """Find the layout by the first records. Raises DataError."""
+    """Find the layout from the first records. Raises DataError."""
     head = list(islice(records, SAMPLE))
     good = [record for record in head if not record.broken]
     if not good:
@@ -167,7 +167,7 @@ def _rationales(record: LineRecord, layout: ColumnLayout, texts: tuple[str, ...]
 
 
 def typed_labels(rows: tuple[Row, ...]) -> tuple[Row, ...]:
-    # One label that is no number makes them all names: "1" beside "one" is not the number 1.
+    # A single label that is no number makes all of them names: next to "one", "1" is not the number 1.
     if all(isinstance(row.label, int) or (row.label is not None and _INTEGER.fullmatch(row.label)) for row in rows):
         return tuple(replace(row, label=int(row.label or 0)) for row in rows)
     return tuple(replace(row, label=None if row.label is None else str(row.label)) for row in rows)

@@ -12,8 +12,8 @@ from raison.core.inputs.unit import Text, Unit, segments
 def parse_rationales(value: Any, texts: Sequence[str]) -> tuple[Rationale, ...]:
     """A list of spans (one annotator), or a list of such lists (one per annotator), as rationales.
 
-    Characters are counted from 0 and `end` is not included. [] is one annotator who marked nothing. Raises
-    ValueError with the reason where a span is not one of the texts'.
+    Characters are counted from 0 and `end` is not included. [] is one annotator who marked nothing. Raises ValueError
+    with the reason for a span outside of the texts.
     """
     if not isinstance(value, list):
         raise ValueError(f"the rationale {_short(value)} is not a list of spans [start, end]")
@@ -43,7 +43,7 @@ def given_rationales(given: Sequence[Any], texts: Sequence[Text]) -> tuple[tuple
 
 def parse_span(value: Any, texts: Sequence[str]) -> Span:
     """[start, end] or [start, end, segment] as a span of the texts; ValueError with the reason otherwise."""
-    # In Python a bool is an int, but [true, false] is no span.
+    # In Python a bool is an int, but [true, false] is not a span.
     numbers = isinstance(value, list) and all(isinstance(part, int) and not isinstance(part, bool) for part in value)
     if not numbers or len(value) not in (2, 3):
         raise ValueError(f"the span {_short(value)} is not [start, end] or [start, end, segment]")
@@ -59,7 +59,7 @@ def parse_span(value: Any, texts: Sequence[str]) -> Span:
 
 
 def looks_like_units(value: Any) -> bool:
-    """Whether a cell can be spans with or without names: an object, or a list, of lists."""
+    """Whether a cell has the form of spans, with names (an object of lists) or without (a list of lists)."""
     spans = list(value.values()) if isinstance(value, dict) else value
     return isinstance(spans, list) and all(isinstance(span, list) for span in spans)
 
@@ -73,7 +73,7 @@ def parse_units(value: Any, text: Text) -> tuple[Unit, ...]:
 
 
 def _is_one_annotator(value: list[Any]) -> bool:
-    # Lists in lists in the list are annotators; an empty list in it is an annotator who marked nothing.
+    # Three levels of lists are rationales of annotators; an empty list among them is an annotator who marked nothing.
     lists = all(isinstance(part, list) and all(isinstance(span, list) for span in part) for part in value)
     return not value or not lists
 

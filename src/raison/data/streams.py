@@ -61,9 +61,9 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A row of a source, or a line that cannot be used; `row` counts those of all sources from 0.
+    """A row of a source, or a line that cannot be used; `row` is its number among all sources, counted from 0.
 
-    `label` is its own label as the source has it, "" without one.
+    `label` is its own label as in the source, "" without one.
     """
 
     row: int
@@ -81,7 +81,7 @@ class Item:
 def sources_of(given: Sequence[str | Path]) -> tuple[str, ...]:
     """Every file, data set or id; a pattern (*, ?, [) stands for the matching files, sorted by name.
 
-    Raises DataError where it fits none.
+    Raises DataError if it matches none.
     """
     sources: list[str] = []
     for one in map(str, given):
@@ -157,7 +157,7 @@ def _value(record: LineRecord, column: Column) -> object:
 
 
 def _with_output(entry: Entry, record: LineRecord, column: Column) -> Entry:
-    """The entry with what was written after its text; without that, a line that cannot be used."""
+    """The entry with the output written after its text; without an output, a line that cannot be used."""
     if not isinstance(entry, Row):
         return entry
     value = _value(record, column)

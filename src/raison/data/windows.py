@@ -17,7 +17,7 @@ def around_answers(data: Dataset, words: int) -> Dataset:
     A hash of question and context decides where in the window the answer lies, so that its place is uninformative and
     the same in every run. Answers move with the window; further answers outside it are dropped. A row whose answer has
     more words than the window is left out; `broken` and the name report it. Raises DataError for a window without
-    words, for rows that are no question with an answer, and if no row is left.
+    words, for rows that are not questions with an answer, and if no row is left.
     """
     if words < 1:
         raise DataError(f"a window of {words} words holds no answer: give a whole number of at least 1.")

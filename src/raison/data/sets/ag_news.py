@@ -8,8 +8,8 @@ SET = NamedSet(
     folder="ag_news",
     labels=("World", "Sports", "Business", "Sci/Tech"),
     splits={
-        # The training file counts its classes from 0 and has title and description joined by a space; the test
-        # file counts from 1 and has them apart.
+        # The training file counts its classes from 0 and has title and description joined by a space; the test file
+        # counts from 1 and has them in separate columns.
         "train": Split(
             ("train_5000.csv",), columns(TEXT_AND_LABEL, ("0", "1", "2", "3")), ("fancyzhx/ag_news", "train")
         ),

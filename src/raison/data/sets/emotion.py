@@ -21,7 +21,7 @@ def _read(paths: tuple[Path, ...]) -> Iterator[Entry]:
 def _cut(line: LineRecord) -> LineRecord:
     if line.broken:
         return line
-    # A text may have semicolons of its own.
+    # A text may contain semicolons.
     (whole,) = line.cells
     text, _, label = whole.rpartition(";")
     return LineRecord(line.number, [text, label])

@@ -16,7 +16,8 @@ _TOKEN = re.compile(r"\S+")
 
 
 def _read(paths: tuple[Path, ...]) -> Iterator[Entry]:
-    """The first file's reviews, but for those of the files after it. A review's own file is opened at its turn."""
+    """The first file's reviews, except those of the files after it. Each review's own file is opened when it is
+    reached."""
     documents = paths[0].parent / "docs"
     elsewhere = {_id(record.cells) for path in paths[1:] for record in read_records(path, "utf-8")}
     for record in read_records(paths[0], "utf-8"):
@@ -56,7 +57,7 @@ def _span(piece: Mapping[str, Any], text: str, tokens: list[tuple[int, int]]) ->
 SET = NamedSet(
     folder="eraser_movies",
     labels=("negative", "positive"),
-    # The Hub's form is a script, which today's datasets library refuses, and its evidences have no positions.
+    # On the Hub it is a script, which current versions of datasets refuse, and its evidences have no positions.
     splits={
         # The training file repeats all rows of the validation file.
         "train": Split(("train.jsonl", "val.jsonl"), _read),

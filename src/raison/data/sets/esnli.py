@@ -42,7 +42,8 @@ def _items(path: Path) -> list[Any]:
 
 
 def _apart(paths: tuple[Path, ...]) -> Iterator[Entry]:
-    """Plain pairs about photographs that the highlighted pairs, the last file, are not about, numbered throughout."""
+    """Plain pairs about other photographs than those of the highlighted pairs, the last file, numbered
+    consecutively."""
     try:
         photographs = {_photograph(item["id"]) for item in _items(paths[-1])}
     except (AttributeError, KeyError, TypeError):
@@ -79,7 +80,7 @@ def _rationale(item: dict[str, Any], explanation: dict[str, Any]) -> Rationale:
 SET = NamedSet(
     folder="esnli",
     labels=_LABELS,
-    # The Hub's form is a script, which today's datasets library refuses, and it has no highlights.
+    # On the Hub it is a script, which current versions of datasets refuse, and it has no highlights.
     splits={
         "train_highlights": Split(("highlights_train988.json",), _highlights),
         "dev_highlights": Split(("highlights_dev1000.json",), _highlights),

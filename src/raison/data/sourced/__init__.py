@@ -29,16 +29,16 @@ def known_sources(
     seed: int = 0,
     folder: Path | None = None,
 ) -> list[KnownSources]:
-    """The first `limit` questions of a sort, or fewer if there are fewer.
+    """The first `limit` questions of a kind, or all if there are fewer.
 
     - "squad": a question with the passage that answers it, among others of the same article.
     - "squad_exchanged": the answer is exchanged for another one in all sources, so that the source has to be read.
-    - "squad_copied", "squad_near_copied": the source that answers is there twice, or nearly so.
+    - "squad_copied", "squad_near_copied": the source that answers occurs twice, exactly or nearly.
     - "planted_single", "planted_combined", "planted_contradicting": made-up facts, see `planted`.
 
-    `how` says how many other sources there are and how long they are, `part` which articles are asked about ("train",
-    "test", "xquad"), `folder` where SQuAD lies; made-up facts use `how.others` alone. Raises UnknownNameError,
-    and DataError where SQuAD's folder is missing.
+    `how` gives the number and the length of the other sources, `part` the articles of the questions ("train", "test",
+    "xquad"), `folder` the place of SQuAD; made-up facts use only `how.others`. Raises UnknownNameError, and DataError
+    if SQuAD's folder is missing.
     """
     if name not in _MAKERS:
         raise UnknownNameError("sort of known sources", name, _MAKERS)

@@ -36,7 +36,7 @@ class Article:
 def articles(part: Part, folder: Path | None = None) -> tuple[Article, ...]:
     """The articles of a part: "train" and "test" share no article; "xquad" has five paragraphs of each of 48.
 
-    Raises UnknownNameError for a part, DataError where the folder is missing or broken.
+    Raises UnknownNameError for a part, DataError if the folder is missing or broken.
     """
     if part not in get_args(Part):
         raise UnknownNameError("part of squad", part, get_args(Part))

@@ -19,7 +19,8 @@ _ASKS: dict[str, Sort] = {"who": "person", "whom": "person", "where": "place"}
 
 
 def sort_of(question: str, answer: str) -> Sort | None:
-    """What sort of answer it is: a year or a number by itself, a name by the question's first word; None: another."""
+    """The kind of an answer: a year or a number by its form, a name by the question's first word; None: another
+    kind."""
     if _YEAR.fullmatch(answer):
         return "year"
     if _NUMBER.fullmatch(answer):
@@ -29,11 +30,11 @@ def sort_of(question: str, answer: str) -> Sort | None:
 
 
 def exchanged(known: Iterable[KnownSources], articles: Sequence[Article], seed: int = 0) -> Iterator[KnownSources]:
-    """Questions whose answer is replaced by another one of the same sort in all sources that contain it.
+    """Questions whose answer is replaced by another one of the same kind in all sources that contain it.
 
-    The other answer is one to a question about another article; it has no word of the old one, does not occur in the
-    sources, and has as many words where there is such a one. Questions whose answer is of no known sort, or stands in
-    the question, are left out.
+    The other answer belongs to a question about another article. It shares no word with the old one, does not occur in
+    the sources, and has as many words if possible. Questions whose answer is of no known kind, or occurs in the
+    question, are left out.
     """
     answers = _by_sort(articles)
     for one in known:

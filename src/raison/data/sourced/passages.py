@@ -40,11 +40,11 @@ class SourcedQuestions:
 
 
 def among_others(articles: Sequence[Article], how: Passages, seed: int = 0) -> Iterator[KnownSources]:
-    """Every question with a passage that answers it among others of its article, in an order that the seed draws.
+    """Every question with a passage that answers it among others of its article, in an order drawn by the seed.
 
-    Where in its passage the answer stands, and where the passage among the others, is drawn. No other passage has the
-    answer's words. Questions whose answer has more than one sentence, and those of articles that have too few other
-    passages, are left out. What is drawn depends on the seed and the question alone.
+    The place of the answer in its passage, and that of the passage among the others, are drawn. No other passage has
+    the answer's words. Questions whose answer has more than one sentence, and those of articles that have too few other
+    passages, are left out. The draws depend only on the seed and the question.
     """
     places = [
         (article, number, question_and_answer)
@@ -62,9 +62,9 @@ def among_others(articles: Sequence[Article], how: Passages, seed: int = 0) -> I
 def readings(
     articles: Sequence[Article], fewest: int, most: int, questions: int, seed: int
 ) -> Iterator[SourcedQuestions]:
-    """Each paragraph once, in groups of one article: `fewest` to `most` sources, and the questions that these answer.
+    """Each paragraph once, in groups of one article: `fewest` to `most` sources, and the questions that they answer.
 
-    Fewer sources have longer passages. Of more than `questions` questions that many are drawn.
+    Fewer sources have longer passages. If there are more than `questions` questions, that many are drawn.
     """
     for article in articles:
         random = Random(f"readings {seed} {article.title}")
@@ -79,7 +79,7 @@ def readings(
 
 
 def has_words(text: str, words: str) -> bool:
-    """Whether a text has these words, in any case."""
+    """Whether a text has these words, ignoring case."""
     return re.search(rf"(?<!\w){re.escape(words)}(?!\w)", text, re.IGNORECASE) is not None
 
 
@@ -119,7 +119,7 @@ def _sentence_of(sentences: Sequence[Span], answer: Answer) -> int | None:
 
 
 def _run(sentences: Sequence[Span], place: int, length: int | None, random: Random) -> Span:
-    """The characters of a run of sentences that has the one at `place`."""
+    """The characters of a run of sentences that includes the one at `place`."""
     if length is None or len(sentences) <= length:
         return sentences[0][0], sentences[-1][1]
     first = random.randint(max(0, place - length + 1), min(place, len(sentences) - length))

@@ -34,7 +34,7 @@ _FILLERS = (
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Something that can be asked; "{about}" in the question is what it is about. It can be said in two ways."""
+    """A fact with its question, in which "{about}" is its subject, and two ways of stating it."""
 
     about: str
     asked: str
@@ -65,15 +65,16 @@ class _Case:
 
 
 def planted(kind: PlantedKind, others: int = 4, seed: int = 0) -> Iterator[KnownSources]:
-    """Questions about made-up facts without end, each with its sources, drawn from the seed and the question's number.
+    """An endless sequence of questions about made-up facts, each with its sources, drawn from the seed and the
+    question's number.
 
-    - "single": one source has the fact, and `others` have facts of the same sort about others.
-    - "combined": who built a thing stands in one source, and what is asked about that person in a second one. Other
-      sources say the same of other places and people.
+    - "single": one source has the fact, and `others` sources have similar facts about other subjects.
+    - "combined": one source says who built a thing, and a second one has the requested fact about that person. Other
+      sources say the same about other places and people.
     - "contradicting": two sources state the fact with different answers. The answer is that of `gold`, and `against`
       is the other one.
 
-    The sources stand in an order that is drawn. Raises UnknownNameError.
+    The order of the sources is drawn. Raises UnknownNameError.
     """
     if kind not in get_args(PlantedKind):
         raise UnknownNameError("kind of planted facts", kind, get_args(PlantedKind))
@@ -95,7 +96,7 @@ def _contradicting(random: Random, others: int) -> _Case:
 
 
 def _combined(random: Random, others: int) -> _Case:
-    """Sources come in pairs, so that neither of the two alone tells which pair is asked for."""
+    """Sources come in pairs, so that neither source alone reveals the pair in question."""
     relation = random.choice((_birth, _trade))
     thing = random.choice(_THINGS)
     people = _distinct(random, relation, (others + 1) // 2 + 1)
@@ -189,7 +190,7 @@ def _trade(random: Random) -> Fact:
 
 
 def _distinct(random: Random, relation: Callable[[Random], Fact], count: int) -> list[Fact]:
-    """Facts of one sort about different things, whose answers differ as far as there are as many answers."""
+    """Facts of one kind about different subjects, with different answers as long as there are enough."""
     facts: list[Fact] = []
     answers = len(_TRADES) if relation is _trade else count
     while len(facts) < count:

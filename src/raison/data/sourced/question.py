@@ -1,4 +1,4 @@
-"""A question with its sources and the known ones that answer it."""
+"""A question with its sources, and those that are known to answer it."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -20,9 +20,9 @@ class Passage:
 class KnownSources:
     """A question, texts by id in the order of the prompt, the answer, and where the answer is known to occur.
 
-    `gold` are the sources that say it: each of them alone, or all of them together if `combined`. `sentences` are the
-    sentences of these that matter. `against` are sources that say something else. `subject` is what all sources are
-    about, such as an article's title: questions of one subject are no independent samples.
+    `gold` are the sources that contain it: each of them alone, or all of them together if `combined`. `sentences` are
+    their sentences that matter. `against` are sources with another answer. `subject` is the subject of all sources,
+    such as an article's title: questions with the same subject are not independent samples.
     """
 
     question: str

@@ -39,8 +39,8 @@ def repeated(known: Iterable[KnownSources], how: How, seed: int = 0) -> Iterator
     """Questions with a second source, at a random position, that says the same as the first gold source.
 
     - "copy": the same text.
-    - "near copy": a lead-in stands before it, and some frequent words are exchanged for others of the same meaning.
-      Names and the answer stay.
+    - "near copy": it begins with a lead-in, and some frequent words are replaced by synonyms. Names and the answer
+      stay.
 
     Both sources are gold, and not `combined`: each of them is enough. Raises UnknownNameError.
     """
