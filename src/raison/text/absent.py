@@ -6,11 +6,11 @@ from raison.core.inputs.unit import Text, Unit, segments
 
 
 def without(text: Text, units: Sequence[Unit], keep: Sequence[bool], substitute: str | None = None) -> Text:
-    """The text without the units that are not kept; exactly itself where all are.
+    """The text without the units that are not kept; exactly the text itself if all are kept.
 
     A `substitute` takes the place of each absent unit, and all white space stays. Without one, an absent unit is
-    deleted together with the white space before it; what then begins the text does so without white space of its own.
-    Characters of no unit stay.
+    deleted together with the white space before it; the remaining text then begins without white space. Characters
+    outside of units stay.
     """
     strings = []
     for number, string in enumerate(segments(text)):

@@ -7,7 +7,7 @@ _ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 
 def same_answer(one: str, other: str) -> bool:
-    """Whether two answers are equal but for case, articles, punctuation and white space, as SQuAD compares them."""
+    """Whether two answers are equal, ignoring case, articles, punctuation and white space, as SQuAD compares them."""
     return _plain(one) == _plain(other)
 
 

@@ -1,4 +1,4 @@
-"""Which of several texts say nearly the same, by the runs of words that they share."""
+"""Near-duplicates among several texts, by the runs of words that they share."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -15,8 +15,8 @@ def near_duplicates(texts: Sequence[str]) -> tuple[tuple[int, ...], ...]:
     """For each text the numbers of all that are near-duplicates of it, itself included, ascending.
 
     Two texts are near-duplicates if at least half (SHARED) of the different runs of five words (RUN) of the one with
-    fewer runs occur in the other, in any case of the letters and without punctuation. So is what is a near-duplicate of
-    a near-duplicate.
+    fewer runs occur in the other, ignoring case and punctuation. A near-duplicate of a near-duplicate also counts as
+    one.
     """
     runs = [_runs(text) for text in texts]
     group = list(range(len(texts)))

@@ -6,5 +6,5 @@ _HALF = re.compile("[\ud800-\udfff]")
 
 
 def without_halves(text: str) -> str:
-    """The text as tokenizers take it, as long as before: with the replacement character for each half."""
+    """The text in a form that tokenizers accept, of the same length: each half becomes the replacement character."""
     return _HALF.sub("\ufffd", text)

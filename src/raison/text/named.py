@@ -17,7 +17,7 @@ def named_units(
 
     A token belongs to the part that has one of its characters, so a span that cuts a token is extended to the whole
     token, and to tokens that share characters with it. White space alone goes with the token after it, as it does in
-    words. Where tokens were `cut` off, so are their characters, and parts that lost all of them. Raises InputError for
+    words. If tokens were `cut` off, so are their characters, and parts that lost all of theirs. Raises InputError for
     two parts that meet inside a token, and for a part whose characters the tokenizer drops.
     """
     cores: list[list[Span]] = [[] for _ in given.parts]
@@ -34,7 +34,7 @@ def named_units(
             numbers[token] = parts.holding(block, string)
             if numbers[token] >= 0:
                 cores[numbers[token]].append(block)
-        # At the end of a text there is none after it.
+        # At the end of a text there is no token after it.
         follows = numbers[max(spoken)] if spoken else -1
         for token in reversed(trimmed):
             follows = numbers[token] = numbers[token] if token in spoken else follows
@@ -43,7 +43,7 @@ def named_units(
 
 
 def extended(given: PartedText, units: Sequence[Unit]) -> tuple[int, ...]:
-    """The numbers of the units that have more characters than the part they were made of, because of a cut token."""
+    """The numbers of the units that have more characters than their parts, because a part cuts a token."""
     return tuple(
         number
         for number, unit in enumerate(units)
@@ -54,7 +54,7 @@ def extended(given: PartedText, units: Sequence[Unit]) -> tuple[int, ...]:
 
 
 class _PartSpans:
-    """The parts of one string, by their places."""
+    """The parts of one string, with their places."""
 
     def __init__(self, parts: Sequence[Unit], segment: int) -> None:
         self._numbers = [number for number, part in enumerate(parts) if part.segment == segment]
@@ -78,7 +78,7 @@ class _PartSpans:
 
 
 def _read(given: PartedText, offsets: Sequence[Span], owners: Sequence[int]) -> list[Span]:
-    """Of each string, where its first token begins and its last one ends."""
+    """The start of the first token and the end of the last one in each string."""
     spans = []
     for segment in range(len(segments(given.text))):
         part_offsets = [offset for offset, owner in zip(offsets, owners, strict=True) if owner == segment]

@@ -17,7 +17,7 @@ _WORD_BOUNDARY = regex.compile(r"(?wV1)\b")
 _CLUSTER = regex.compile(r"\X")
 _WHITE_SPACE = regex.compile(r"\s+")
 _LINE_BREAK = regex.compile(r"\R")
-# Between flags, word boundaries ignore what they ignore everywhere; clusters do not.
+# Between flags, word boundaries ignore the usual characters; clusters do not.
 _FLAG_OF_WORDS = regex.compile(r"(\p{RI})([\p{WB=Extend}\p{WB=Format}\p{WB=ZWJ}]*+)(\p{RI})")
 _FLAG_OF_CLUSTERS = regex.compile(r"(\p{RI})()(\p{RI})")
 _STAND_IN = "\u00a7\\2\u0301"
@@ -31,8 +31,8 @@ def word_spans(text: str) -> list[Span]:
     """Words by the default rules of UAX #29, with a run of one punctuation mark ("...") as one word.
 
     Every character that is not white space lies in exactly one span. Japanese, Chinese and Thai, which are written
-    without spaces, are split by raison.text.unspaced; other such scripts (Lao, Khmer, Burmese) as the default rules
-    have it, one cluster each.
+    without spaces, are split by raison.text.unspaced; other such scripts (Lao, Khmer, Burmese) by the default rules,
+    one cluster each.
     """
     # The word rules alone would cut a few clusters in two, such as a Thai consonant from its vowel SARA AM.
     clusters = {match.end() for match in _CLUSTER.finditer(without_flags(_FLAG_OF_CLUSTERS, text))}
@@ -68,15 +68,15 @@ def without_flags(flag: regex.Pattern[str], text: str) -> str:
 
 
 def _sentence_ends(text: str, language: str) -> list[int]:
-    """Where sentences end, in order. sentencex takes time with the square of a paragraph's sentences."""
+    """Where sentences end, in order. sentencex takes time quadratic in a paragraph's sentences."""
     ends: list[int] = []
     start = 0
     while start < len(text):
         piece = text[start : start + WINDOW]
         boundaries = [boundary["end_index"] for boundary in sentencex.get_sentence_boundaries(language, piece)]
         if start + WINDOW < len(text):
-            # Each paragraph is looked at alone: what was found up to the end of one is certain. Elsewhere, what follows
-            # may decide on the last ones, such as the second mark of a quotation.
+            # Each paragraph is processed alone, so sentences up to its end are final. Elsewhere, later text may still
+            # change the last ones, such as the second mark of a quotation.
             certain = max(piece.rfind("\n\n") + 2, 3 * WINDOW // 4)
             boundaries = [end for end in boundaries if 0 < end <= certain] or [WINDOW]
         ends += [start + end for end in boundaries]
@@ -85,7 +85,7 @@ def _sentence_ends(text: str, language: str) -> list[int]:
 
 
 def trim(text: str, start: int, end: int) -> Span:
-    """The span without the white space at its two ends; empty where nothing else is in it."""
+    """The span without the white space at its two ends; empty if it has nothing else."""
     piece = text[start:end]
     start += len(piece) - len(piece.lstrip())
     return start, start + len(piece.strip())
@@ -107,7 +107,7 @@ def _is_mark(word: str) -> bool:
 
 
 def _repeats(text: str, span: Span, mark: str) -> bool:
-    # Two ends are enough: a word that starts and ends in a punctuation mark holds nothing else, but for accents.
+    # The two ends suffice: a word that starts and ends with a punctuation mark contains nothing else, except accents.
     return text[span[0]] == mark == text[span[1] - 1]
 
 

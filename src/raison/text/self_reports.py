@@ -16,9 +16,9 @@ _QUOTES = (('"', '"'), ("'", "'"), ("“", "”"), ("`", "`"), ("**", "**"))
 class SelfReport:
     """Scores of the units, zero for those that were not mentioned, and how much of the answer could be used.
 
-    `invented` is the share of the lines in the asked form that name no unit of the text (0 if there is no such line),
-    `missing` the share of units that no line names, `repeated` counts lines that name a unit once more, `unreadable`
-    other lines that are not blank: words around the list, scores out of range.
+    `invented` is the share of the lines in the requested form that name no unit of the text (0 if there is no such
+    line), `missing` the share of units that no line names, `repeated` counts lines that name a unit once more,
+    `unreadable` other lines that are not blank: words around the list, scores out of range.
     """
 
     scores: tuple[float, ...]
@@ -29,13 +29,13 @@ class SelfReport:
 
 
 class _UnitNames:
-    """The units by their names, each to be taken once; equal ones in the order of the text."""
+    """The units by their names; each can be taken once, equal names in the order of the text."""
 
     def __init__(self, units: Sequence[str]) -> None:
         self._units = [one_line(unit) for unit in units]
         self._free: dict[str, list[int]] = {}
         for number, unit in enumerate(self._units):
-            # A token can be a part of a character, with no text of its own: it cannot be named.
+            # A token can be a part of a character, without text: it cannot be named.
             if unit:
                 self._free.setdefault(unit, []).append(number)
 
@@ -56,12 +56,12 @@ def read_self_report(form: Form, answer: str, units: Sequence[str]) -> SelfRepor
     """Read an answer to `raison.text.questions`.
 
     A ranking: the k-th different unit named gets (n - k + 1) / n. A line is a number, one of . ) : and a unit, exactly
-    as in the text, perhaps in quotes. Where the numbers stop rising, a second list begins, which is not read. Scores: a
+    as in the text, perhaps in quotes. If the numbers stop rising, a second list begins, which is not read. Scores: a
     unit, a colon or an equals sign and a number from -1 to 1, perhaps with the unit's number before it. A reasoning
     model's thoughts before its answer are skipped.
     """
     opened, closed = _THOUGHT
-    # A thought that was cut off has no end, and no answer behind it.
+    # A thought that was cut off has no end, and no answer after it.
     report = answer.rpartition(closed)[2].partition(opened)[0]
     lines = [line.strip() for line in report.splitlines() if line.strip()]
     read = _ranked if form == "rank" else _scored
@@ -89,7 +89,8 @@ def read_self_report(form: Form, answer: str, units: Sequence[str]) -> SelfRepor
 
 @dataclass(frozen=True, slots=True)
 class _ReportedLine:
-    """What one line of an answer names: a unit, perhaps with its number, and its score unless the order gives it."""
+    """The content of one line of an answer: a unit, perhaps with its number, and its score unless the order gives
+    it."""
 
     name: str
     number: int | None = None

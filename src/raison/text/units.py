@@ -67,7 +67,7 @@ def _units_of_string(string: str, offsets: list[Span], unit: Granularity) -> tup
 
 
 def _core(string: str, start: int, end: int) -> Span:
-    """A token's characters without white space around them, or the white space where there is nothing else."""
+    """A token's characters without surrounding white space, or the white space if there is nothing else."""
     start = min(start, len(string))
     end = min(max(start, end), len(string))
     first, last = trim(string, start, end)
@@ -80,7 +80,7 @@ def _makes_unit(string: str, core: Span, unit: Granularity) -> bool:
 
 
 def _one_unit(string: str, cores: list[Span]) -> tuple[list[Span], list[int]]:
-    """All tokens together, where none of them can make a unit: an empty text, or nothing but white space."""
+    """One unit of all tokens, if none of them can form a unit: an empty text, or only white space."""
     if not cores:
         return [], []
     whole = _core(string, min(start for start, _ in cores), max(end for _, end in cores))
@@ -95,7 +95,7 @@ def _uncut_start(string: str, span: Span, covered: int) -> int:
 def _uncut_end(string: str, span: Span, covered: int) -> int:
     """Where the last unit ends: at its last token, if truncation took away some of its tokens.
 
-    Nothing marks the cut itself, but characters that a normaliser may drop are no sign of one.
+    The cut itself is not marked; missing characters that a normaliser may drop are no sign of a cut.
     """
     end = covered
     while end < span[1] and _leaves_no_token(string[end]):
@@ -109,7 +109,7 @@ def _leaves_no_token(character: str) -> bool:
 
 
 def _fill(owners: list[int], anchored: list[bool]) -> list[int]:
-    """One unit for each token: tokens without a unit of their own go with the next that has one, else the last."""
+    """One unit for each token: tokens without a unit join that of the next token that has one, otherwise the last."""
     filled = []
     position = 0
     for makes_unit in anchored:

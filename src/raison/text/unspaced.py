@@ -36,7 +36,7 @@ def within_words(text: str) -> set[int]:
 
 
 def _beginnings(run: str, name: str) -> Iterator[int]:
-    """Where words begin. A long run is looked at in windows, each with the characters around it that count."""
+    """Where words begin. A long run is processed in windows, each with the characters of its context."""
     parser = _parser(name)
     for start in range(0, len(run), WINDOW):
         first = max(0, start - _BEFORE)
@@ -49,7 +49,7 @@ def _beginnings(run: str, name: str) -> Iterator[int]:
 
 @cache
 def _parser(name: str) -> "budoux.Parser":
-    # Few texts need it.
+    # Imported here: few texts need it.
     import budoux
 
     model = files("budoux").joinpath("models", f"{name}.json").read_text(encoding="utf-8")

@@ -61,7 +61,7 @@ def _casing(string: str) -> Iterator[Change]:
         word = string[start:end]
         if len(word) > 1 and word.isalpha() and (word.islower() or word.istitle()):
             swapped = word[0].swapcase()
-            # Some letters have no other case, or become two letters.
+            # Some letters have no other case, or turn into two letters.
             if len(swapped) == 1 and swapped != word[0]:
                 yield (start, end), swapped + word[1:]
 
@@ -85,7 +85,7 @@ def _synonym(string: str) -> Iterator[Change]:
 
 
 def _neutral(string: str) -> Iterator[Change]:
-    """A sentence after the last one, in the string's own way of writing."""
+    """A sentence after the last one, in the string's own style."""
     end = len(string.rstrip())
     spaced = _is_spaced(string)
     mark = "" if string[:end].rstrip(_CLOSING).rstrip().endswith(_ENDS) else (" ." if spaced else ".")
@@ -106,22 +106,22 @@ EDITS: dict[str, Callable[[str], Iterator[Change]]] = {
 
 
 def _is_spaced(string: str) -> bool:
-    """Whether marks are words of their own, as in texts that were cut into tokens: "it is n't good ." """
+    """Whether punctuation marks are separate words, as in tokenized texts: "it is n't good ." """
     return regex.search(r"\s(?:[.,;!?]|'\w+|n't)(?:\s|$)", string) is not None
 
 
 def _cased(written: str, like: str) -> str:
-    """With the first letter's case of what was there."""
+    """The replacement with the case of the original's first letter."""
     return written[0].upper() + written[1:] if like[0].isupper() else written
 
 
 @cache
 def _contractions(spaced: bool) -> tuple[tuple[regex.Pattern[str], str], ...]:
-    """What to look for and what to write: both ways of every contraction."""
+    """Patterns and their replacements, in both directions for every contraction."""
     patterns = []
     for full, word, rest in _words()["contractions"]:
         joined = word + (" " if spaced else "") + rest
-        # At the end of a clause nobody contracts ("yes, it is."), but for "not".
+        # Only "not" is contracted at the end of a clause ("yes, it is.").
         follows = r"\b" if rest == "n't" else r"(?=\s+\w)"
         gap = r"\s+".join(full.split())
         patterns.append((_pattern(rf"\b{gap}{follows}"), joined))
@@ -141,7 +141,7 @@ def _synonyms() -> dict[str, str]:
 
 @cache
 def _synonym_pattern() -> regex.Pattern[str]:
-    # A hyphen would make it a part of another word.
+    # A hyphen makes it a part of another word.
     return _pattern(rf"(?<![\w-])(?:{'|'.join(sorted(_synonyms(), key=len, reverse=True))})(?![\w-])")
 
 

@@ -36,7 +36,7 @@ class Edited:
         for segment, start, end, is_after, number in sorted(places):
             if start == end:
                 continue
-            # All are places in the text before: units that share characters there belong together.
+            # All places are in the original text: units that share characters there belong together.
             if (segment, start) >= reached:
                 groups.append(([], []))
             reached = max(reached, (segment, end))
@@ -44,9 +44,9 @@ class Edited:
         return [(tuple(sorted(old)), tuple(sorted(new))) for old, new in groups if old and new]
 
     def given(self, units: Sequence[Unit], unit: str) -> Given:
-        """The text to be given like the one before, which had these units: parts move with their characters.
+        """The edited text in the form of the original, which had these units: parts move with their characters.
 
-        What is created at the border of a part does not belong to it.
+        Text that is created at the border of a part does not belong to it.
         """
         strings = segments(self.text)
         moved = [
@@ -57,16 +57,16 @@ class Edited:
         return again(self.text, tuple(part for part in moved_parts if part.text.strip()), unit)
 
     def _after(self, place: int, segment: int) -> int:
-        """Where a border of a unit is after the edit.
+        """The place of a unit's border after the edit.
 
-        One within the edited characters goes to their end: they belong to the first of the units that share them.
+        A border within the edited characters moves to their end: they belong to the first of the units that share them.
         """
         if segment != self.segment or place <= self.old[0]:
             return place
         return self.new[1] if place < self.old[1] else place + self.new[1] - self.old[1]
 
     def _place(self, unit: Unit) -> Span:
-        """Where the unit's characters came from; an empty span if from nowhere."""
+        """The origin of the unit's characters; an empty span if they are new."""
         if unit.segment != self.segment:
             return (unit.start, unit.end)
         start, end = unit.start, unit.end

@@ -11,14 +11,14 @@ from raison.text.sourced import SourcePlace
 
 @dataclass(frozen=True, slots=True)
 class EditedSources:
-    """A prompt after an edit, and its sources where they are then, in their new order."""
+    """A prompt after an edit, and the new places of its sources, in their new order."""
 
     text: str
     places: tuple[SourcePlace, ...]
 
 
 def edit_sources(name: str, text: str, places: Sequence[SourcePlace]) -> EditedSources | None:
-    """The prompt after one edit of its sources by its name, or None if they have no place for it.
+    """The prompt after one named edit of its sources, or None if the edit does not apply.
 
     Which sources are edited depends only on the text. "order" exchanges two sources with their labels; any other edit
     is one of raison.text.edits, made in one source. Raises UnknownNameError.
@@ -35,7 +35,7 @@ def edit_sources(name: str, text: str, places: Sequence[SourcePlace]) -> EditedS
 
 
 def _replaced(text: str, places: Sequence[SourcePlace], number: int, written: str) -> EditedSources:
-    """Other words for one source; its label stays."""
+    """The prompt with one source reworded; its label stays."""
     place = places[number]
     moved = len(written) - (place.last - place.first)
     moved_place = replace(place, last=place.last + moved, end=place.end + moved)
@@ -44,7 +44,7 @@ def _replaced(text: str, places: Sequence[SourcePlace], number: int, written: st
 
 
 def _exchanged(text: str, places: Sequence[SourcePlace], one: int, other: int) -> EditedSources:
-    """Two sources in each other's place; what stands between sources stays where it is."""
+    """The prompt with two sources exchanged; the text between sources stays."""
     new = [*places]
     new[one], new[other] = places[other], places[one]
     between = [text[a.end : b.start] for a, b in pairwise(places)]

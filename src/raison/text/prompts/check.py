@@ -28,13 +28,13 @@ def slots(form: str) -> list[str]:
 
 
 def fill(form: str, text: str, label: str) -> str:
-    """The format with its slots filled; what is filled in may hold braces of its own."""
+    """The format with its slots filled; the inserted text may contain braces."""
     values = {"text": text, "label": label}
     return _SLOT.sub(lambda match: values[match[1]], form)
 
 
 def mistakes_in(values: Mapping[str, Any]) -> list[str]:
-    """What is wrong with well-typed values of a prompt's fields; fields that are not there are not judged."""
+    """The mistakes in well-typed values of a prompt's fields; missing fields are not checked."""
     labels = values.get("labels")
     return [
         *_wrong_choice("chat", values.get("chat"), get_args(Chat)),
@@ -97,7 +97,7 @@ def _wrong_shots(shots: Shots, labels: Mapping[str, str] | None) -> list[str]:
 
 
 def read_table(table: Mapping[str, Any], keys: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
-    """The fields of a TOML table that have the right type, and what is wrong with the table."""
+    """The fields of a TOML table that have the right type, and the table's mistakes."""
     mistakes = [str(UnknownNameError("key", key, keys)) for key in table if key not in keys]
     mistakes += (
         [] if "labels" in table else ['there is no [labels]: one line for each class, such as negative = " bad".']

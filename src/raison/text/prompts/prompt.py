@@ -29,7 +29,7 @@ class Prompt:
     - `labels` maps each class to its label word as it follows the cue, with its leading space if one is needed.
     - `shot` is the format of a shot, with the slots {text} and {label}. `query` is the format of the input, with {text}
       only, up to where the answer begins (by default `shot` up to {label}). All other braces are text.
-    - `shots` are texts with their classes. `separator` stands between task, shots and query.
+    - `shots` are texts with their classes. `separator` is put between task, shots and query.
     - `chat` sends everything as one user message of the tokenizer's chat template, or every shot as a user message (its
       query) and an answer (its label word); the task then opens the first message.
     - `scoring` says how label words of several tokens are scored.
@@ -106,7 +106,7 @@ class Prompt:
         return render_chat(self._layout(self.shots if self.chat == "turns" else ()), template)
 
     def messages(self, text: str) -> tuple[PromptMessage, ...]:
-        """The messages of a chat with the input in its slot, for what puts them into a template itself."""
+        """The messages of a chat with the input in its slot, for servers that apply the template themselves."""
         layout = self._layout(self.shots if self.chat == "turns" else ())
         *earlier, last = layout.messages
         return (*earlier, PromptMessage(last.role, last.text[: layout.slot] + text + last.text[layout.slot :]))

@@ -17,7 +17,7 @@ _WAY_OUT = "take a prompt without `chat` (plain text), or one whose messages thi
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """The prompt as the model gets it: `before`, the input, `after` (the answer cue).
+    """The prompt as the model reads it: `before`, the input, `after` (the answer cue).
 
     `parts` are spans of `before` that can be units: each sentence of the system message and of the task, each shot
     as a whole.
@@ -57,7 +57,7 @@ def render_plain(layout: MessageLayout) -> Rendered:
 
 
 def render_chat(layout: MessageLayout, template: Template) -> Rendered:
-    """The messages in their template. Raises InputError for a template that does not take texts as they are."""
+    """The messages in their template. Raises InputError for a template that changes the texts."""
     marks = [_mark(number) for number in range(len(layout.messages) + 1)]
     frame = template([_sent(message.role, mark) for message, mark in zip(layout.messages, marks, strict=False)])
     gaps = _gaps(frame, marks[:-1], layout.messages)
@@ -72,7 +72,7 @@ def render_chat(layout: MessageLayout, template: Template) -> Rendered:
 
 
 def _mark(number: int) -> str:
-    # Characters that a template could escape, strip or fold, so that it shows if it does.
+    # Characters that a template could escape, strip or fold, to detect whether it does.
     return f"Mark\"<&'{{{number}}}\\>\nEnd"
 
 
@@ -81,7 +81,7 @@ def _sent(role: str, content: str) -> dict[str, str]:
 
 
 def _gaps(frame: str, marks: Sequence[str], messages: Sequence[PromptMessage]) -> list[str]:
-    """What the template writes before, between and after the messages."""
+    """The template's own text before, between and after the messages."""
     gaps, rest = [], frame
     for mark, message in zip(marks, messages, strict=True):
         count = frame.count(mark)

@@ -1,4 +1,4 @@
-"""Questions about a model's own answer: the wording lies beside this file, one text file for each form."""
+"""Questions about a model's own answer: the wording is in this folder, one text file for each form."""
 
 import re
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ _CLASS = "praise"
 
 @dataclass(frozen=True, slots=True)
 class _AnsweredExample:
-    """A text with a score for each unit: small models keep to the form only where they have seen it."""
+    """A text with a score for each unit: small models keep to the form only if they are shown an example."""
 
     units: tuple[str, ...]
     scores: tuple[float, ...]
@@ -37,7 +37,7 @@ _SENTENCES = _AnsweredExample(("We came by bus.", "What a warm film!", "It is sl
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a question is about: a text, its units and their name, the classes to choose from, and the answer."""
+    """The subject of a question: a text, its units and their name, the classes to choose from, and the answer."""
 
     text: str
     units: Sequence[str]
@@ -66,7 +66,7 @@ def question(form: Form, subject: Subject) -> str:
         "answer": subject.answer,
     }
     wording = (_FOLDER / f"{form}.txt").read_text(encoding="utf-8").strip()
-    # In one go, so that nothing that is put in is read as a slot.
+    # In one go, so that no inserted text is read as a slot.
     return re.sub(r"\{(\w+)\}", lambda slot: values[slot[1]], wording)
 
 

@@ -1,4 +1,4 @@
-"""Prompts with sources as data: the included ones are TOML files beside this file, found by their names."""
+"""Prompts with sources as data: the included ones are TOML files in this folder, found by their names."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A prompt with a question and its sources, and where each source is in it."""
+"""A prompt with a question and its sources, and the place of each source in it."""
 
 import re
 import tomllib
@@ -16,7 +16,7 @@ _OF_SOURCE = re.compile(r"(\{text\}|\{id\}|\{number\})")
 class SourcePlace:
     """A source in a prompt: characters `start` to `end`, of which `first` to `last` are its text, the rest its label.
 
-    The label comes and goes with the source.
+    The label is removed together with the source.
     """
 
     id: str
@@ -36,15 +36,15 @@ class Filled:
 
 @dataclass(frozen=True, slots=True)
 class SourceTemplate:
-    """How a question and its sources are put to a language model. All other braces are text.
+    """How a question and its sources are presented to a language model. All other braces are text.
 
     - `prompt` has the slots {sources} and {question}, once each.
-    - `source` is the format of one source: {text}, and {id} or {number} (from 1) for a label. Sources stand in the
-      caller's order, with `separator` between them.
+    - `source` is the format of one source: {text}, and {id} or {number} (from 1) for a label. Sources keep the caller's
+      order, with `separator` between them.
     - `before` is put before a given answer that does not begin with white space; `stop` ends the model's own answer.
     - `chat` sends the prompt as one message of the user, in the tokenizer's own chat template.
 
-    Raises InputError for a slot that is missing, and for one that is there twice.
+    Raises InputError for a slot that is missing or repeated.
     """
 
     name: str
@@ -84,7 +84,7 @@ class SourceTemplate:
         return cls(**{"name": path.stem} | table)
 
     def fill(self, sources: Mapping[str, str], question: str) -> Filled:
-        """The prompt for these sources, in this order, and where they are in it."""
+        """The prompt for these sources, in this order, and their places in it."""
         text, places = "", []
         for piece in _SLOTS.split(self.prompt):
             if piece == "{question}":
