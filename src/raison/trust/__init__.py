@@ -1,1 +1,1 @@
-"""Can an explanation be trusted: randomised parameters, attacks, harmless changes."""
+"""Tests of explanations: randomised parameters, attacks, harmless changes."""

@@ -33,7 +33,7 @@ def attack_seconds(
         rows = range(min(len(texts), max(1, PASSES // passes)))
         job = AlikeAttacks(batch, method, tuple(AttackedText(text, plan) for text in rows))
         begun = time.perf_counter()
-        # As where attacks run.
+        # As attacks themselves run.
         with torch.inference_mode(False):
             _, start = started(job, counts, unit * plan.epsilon)
             explained = time.perf_counter()

@@ -180,7 +180,7 @@ def descend(start: Start, plan: EmbeddingAttack) -> BestChange:
             best.steps[row] += 1
         goes_on = (quiet < plan.patience).nonzero()[:, 0].tolist()
         if len(goes_on) < len(live):
-            # Of all rows: those that go on are written again when they stop.
+            # For all rows: those that continue are written again when they stop.
             ends[live, : change.shape[1]] = change
             if not goes_on:
                 break

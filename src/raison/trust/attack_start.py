@@ -107,7 +107,7 @@ def unit_length(model: LanguageModel, plan: EmbeddingAttack) -> float:
 
 
 def top_counts(batch: Batch, plans: Sequence[EmbeddingAttack]) -> dict[AttackedText, int]:
-    """k of every text and plan."""
+    """The k of every text and plan."""
     return {
         AttackedText(number, plan): checked_count(text, units, plan.share, plan.k)
         for number, (text, units) in enumerate(zip(batch.encoding.texts, batch.encoding.unit_counts, strict=True))

@@ -45,7 +45,7 @@ def undifferentiable(model: LanguageModel, methods: Sequence[Method]) -> dict[st
 def boundary(model: LanguageModel, texts: Sequence[Given], settings: Settings) -> list[int]:
     """The texts whose prediction depends on rounding, so that no change certainly keeps it.
 
-    One pass each; two of a model of one number, which are texts that do not move it.
+    One pass per text. For a model of one number these are the texts that do not move it, at two passes per text.
     """
     return _undecided(prepare(model, texts, settings))
 
@@ -172,7 +172,7 @@ def _undecided(batch: Batch) -> list[int]:
 
 
 def _alike(plans: Sequence[EmbeddingAttack]) -> list[list[EmbeddingAttack]]:
-    """Plans that can share a batch: they differ in what is per row, the objective and its weights."""
+    """Plans that can share a batch: they differ only in settings that each row has, the objective and its weights."""
     groups: dict[EmbeddingAttack, list[EmbeddingAttack]] = {}
     for plan in plans:
         groups.setdefault(replace(plan, objective="constrained", alpha=1.0, beta=1.0), []).append(plan)
@@ -182,7 +182,7 @@ def _alike(plans: Sequence[EmbeddingAttack]) -> list[list[EmbeddingAttack]]:
 def _rows(
     label: str, plans: Sequence[EmbeddingAttack], texts: Sequence[int], done: Collection[AttackKey]
 ) -> list[AttackedText]:
-    """What is left to do for one method."""
+    """The remaining attacks for one method."""
     kinds: tuple[Attack, ...] = ("embedding", "noise")
     return [
         AttackedText(text, plan)

@@ -1,4 +1,4 @@
-"""The jobs of a trial on one model and its texts, in a study's folder, and records that are taken over from others."""
+"""The jobs of a trial on one model and its texts, in a study's folder, and records copied from other folders."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,8 +29,8 @@ DEAR = 10.0
 class Bench:
     """A trial on one model and its texts, in a study's folder; `entry` is its entry in the header.
 
-    `model` is called when there is something to do. `identity` is the model's, with the versions of libraries. Records
-    go to the files of `shard`.
+    `model` is called if there is work. `identity` is the model's, with the versions of libraries. Records are written
+    to the files of `shard`.
     """
 
     trial: TrustTrial
@@ -44,12 +44,12 @@ class Bench:
 
     @cached_property
     def origins(self) -> Mapping[str, Origins]:
-        """What determines each record, by the store's name."""
+        """The origin of each record, by the store's name."""
         return origins_of(self.trial, self.texts, self.identity, TrustRun(self.entry, {}, {}))
 
     def take_over(self, sources: Sequence[Path]) -> None:
         """Copy the records that other folders have. Raises DataError."""
-        # Explanations first: a text with a record has both.
+        # Explanations first, so that a text with a record has both.
         for name in (SUBSTITUTIONS, ATTACKS, SIMILARITIES):
             self.origins[name].take_over(store_of(self.folder, self.entry.name, name), sources)
 
@@ -124,7 +124,7 @@ class Bench:
 
 
 def _parts(keys: Sequence[Any], part: Callable[[Any], Any]) -> list[list[Any]]:
-    """The keys by what they share, in the order in which each first appears."""
+    """The keys in groups that share a part of the work, in the order in which each group first appears."""
     groups: dict[Any, list[Any]] = {}
     for key in keys:
         groups.setdefault(part(key), []).append(key)

@@ -1,4 +1,4 @@
-"""The work of raison.trust, as a study of trust calls it."""
+"""The functions of raison.trust, as a study of trust calls them."""
 
 from collections.abc import Collection, Iterator
 

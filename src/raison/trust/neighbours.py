@@ -71,7 +71,7 @@ class Neighbours:
         return nearest
 
     def places(self, encoding: Encoding) -> list[WordPlace]:
-        """The words of a single text that are one token and have neighbours."""
+        """The words of a single text that consist of one token and have neighbours."""
         strings, spelled = segments(encoding.texts[0]), {name: token for token, name in self.words.items()}
         # A string that is read several times has its words once.
         places: dict[tuple[int, int], WordPlace] = {}

@@ -1,4 +1,4 @@
-"""What determines the records of a trial: the model, the method with its files, the text, and how it is tested."""
+"""The origins of a trial's records: the model, the method with its files, the text, and how it is tested."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -42,7 +42,7 @@ def origins_of(trial: TrustTrial, texts: Sequence[Given], identity: Identity, ru
 
 
 def _concerns(part: str, method: str) -> bool:
-    """Whether a part of the identity, such as another method's file, has to do with this method."""
+    """Whether a part of the identity concerns this method; another method's file does not."""
     return not part.startswith(FILES) or part == f"{FILES}{method}"
 
 
@@ -53,7 +53,7 @@ def _randomisation(trial: TrustTrial) -> dict[str, Any] | None:
 
 
 def _attacks(trial: TrustTrial) -> dict[tuple[bool, str], dict[str, Any]]:
-    """What is done, by whether words are replaced, and the objective."""
+    """The settings of each attack, by whether words are replaced, and by the objective."""
     if trial.attacks is None:
         return {}
     plans = {(False, plan.objective): asdict(plan) for plan in trial.attacks.plans}

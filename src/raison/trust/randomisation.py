@@ -114,7 +114,7 @@ def count_blocks(model: LanguageModel) -> int:
     return len(find_blocks(backbone.core))
 
 
-# The reasons are part of headers, which a resumed study compares: other words would refuse it.
+# The reasons are part of headers, which a resumed study compares: changed wording would refuse to resume it.
 def without_parameters(
     model: LanguageModel, texts: Sequence[Given], methods: Sequence[str | Method], settings: Settings
 ) -> dict[str, str]:

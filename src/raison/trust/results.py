@@ -1,4 +1,4 @@
-"""Records of randomised blocks and attacks for one model on one data set, in its folder; never torch.
+"""Records of randomised blocks and attacks for one model on one data set, in its folder. This file never needs torch.
 
     similarities.jsonl    one line per method, order, blocks, draw and text (raison.trust.records.BlockSimilarity)
     attacks.jsonl         one line per method, attack, objective and text (raison.trust.records.Attacked)
@@ -76,7 +76,8 @@ class AttackedHead:
 
 @dataclass(frozen=True, slots=True)
 class TrustHead:
-    """The header's entry for one model on one data set, by the study's names; `source` is the data's own name."""
+    """The header's entry for one model on one data set, by their names in the study; `source` is the data set's own
+    name."""
 
     name: str
     model: str
@@ -96,7 +97,7 @@ class TrustHead:
             reasons.append(("randomisation", randomised.left_out))
         if attacked is not None:
             empty = [variant.attack for variant in attacked.variants if not variant.methods]
-            # The control of random changes leaves out what its attack does.
+            # The control of random changes leaves out the same methods as its attack.
             works = ["substitution" if attack == "substitution" else "embedding" for attack in empty]
             reasons += [("attacks", attacked.left_out[work]) for work in works]
         lines = [
@@ -122,7 +123,7 @@ class TrustRun:
 
     @property
     def blocks(self) -> int:
-        """How many blocks the model has; 0 if nothing is randomised."""
+        """The model's number of blocks; 0 if nothing is randomised."""
         return 0 if self.header.randomisation is None else self.header.randomisation.blocks
 
     @property
@@ -163,13 +164,13 @@ class TrustRun:
 
     @property
     def missing(self) -> int:
-        """How many records the run still lacks."""
+        """The number of records that the run still lacks."""
         lacking = sum(key not in self.similarities for key in self.wanted_similarities())
         return lacking + sum(key not in self.attacks for key in self.wanted_attacks())
 
     @property
     def wanted(self) -> int:
-        """How many records the finished run has."""
+        """The number of records of the finished run."""
         return sum(1 for _ in self.wanted_similarities()) + sum(1 for _ in self.wanted_attacks())
 
 

@@ -38,9 +38,9 @@ class Substitution:
     """Up to `swaps` words are replaced, one per round, by one of their `neighbours` nearest in the embedding table.
 
     A round tries `tries` texts, drawn by `seed`. Those that keep the prediction, and the explained class's probability
-    up to `tolerance`, are explained; of a model of one number, those that move the number by at most this share (and by
-    at most 0.05) of how far the whole text moves it. The one in which the scores of the k original top units fall most
-    is kept, if they fall at all. k = floor(`share` * units), at least 1, or `k` itself.
+    up to `tolerance`, are explained; for a model of one number, those that move the number by at most this share (and
+    by at most 0.05) of how far the whole text moves it. The one in which the scores of the k original top units fall
+    most is kept, if they fall at all. k = floor(`share` * units), at least 1, or `k` itself.
     """
 
     neighbours: int = 8
@@ -122,7 +122,7 @@ def substitutions(
 
 
 def irreplaceable(model: LanguageModel, text: Given, settings: Settings) -> str:
-    """Why no word of the texts can be replaced; "" where words can. One pass over one text."""
+    """The reason why no word of the texts can be replaced; "" if words can be. One pass over one text."""
     batch = prepare(model, [text], settings.of_texts([0]))
     return _IN_PLACE if batch.answers or batch.places else ""
 

@@ -1,4 +1,4 @@
-"""A study of trust's records -> values of single texts, their means with intervals, curves and areas."""
+"""From the records of a study of trust to values of single texts, their means with intervals, curves and areas."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -61,7 +61,7 @@ def effects(run: TrustRun, method: str, variant: Variant, measure: Effect) -> Va
 
 
 def held(run: TrustRun, method: str, variant: Variant) -> tuple[int, int]:
-    """On how many texts an attack found a change that keeps the prediction, of how many."""
+    """The number of texts on which an attack found a change that keeps the prediction, and the number of texts."""
     texts = range(run.header.attacks.texts if run.header.attacks else 0)
     keys = [AttackKey(method, variant.attack, variant.objective, text) for text in texts]
     kept = [run.attacks[key].held for key in keys if key in run.attacks]
