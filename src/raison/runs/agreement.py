@@ -38,8 +38,8 @@ class AgreementPair(TypedDict):
 class PairAgreement:
     """Agreement of two rows of a run: mean over texts of each measure, with its 95 % interval.
 
-    The mean is NaN, of zero texts, where there was nothing to compare. `cosines` has the texts' own values where there
-    is one.
+    The mean is NaN, over zero texts, if there was nothing to compare. `cosines` has the values of the texts that have
+    one.
     """
 
     first: str
@@ -51,9 +51,10 @@ class PairAgreement:
 
 
 def agreement(explanations: Mapping[str, Sequence[Explanation]]) -> list[AgreementPair]:
-    """Every pair of rows, text by text, as plain JSON values; null where a measure is undefined.
+    """Every pair of rows, text by text, as plain JSON values; null for an undefined measure.
 
-    `explanations` has each row's, of the same texts in the same order. Raises InputError where they differ.
+    `explanations` has each row's explanations of the same texts in the same order. Raises InputError if the texts
+    differ.
     """
     scores = {row: [np.array(e.scores, dtype=np.float64) for e in of_row] for row, of_row in explanations.items()}
     pairs: list[AgreementPair] = []

@@ -44,7 +44,7 @@ class Columns(Mapping[RecordKey, Record]):
         self._names = _StringPool()
 
     def add(self, record: Record) -> None:
-        """Keep a record, in place of one with the same key."""
+        """Store a record, replacing one with the same key."""
         column = self._columns.get((record.row, record.seed))
         if column is None:
             column = self._columns[record.row, record.seed] = self._new(record)

@@ -17,7 +17,7 @@ _KEYS = b', "explanation": {'
 
 
 class ExplanationOffsets:
-    """The offset of each explanation by row and seed; for a text that was written twice, the last."""
+    """The offset of each explanation by row and seed; the last one if a text was written twice."""
 
     def __init__(self, store: RecordStore, texts: int) -> None:
         self._store = store
@@ -32,7 +32,7 @@ class ExplanationOffsets:
                 places[text] = line.place
 
     def there(self, row: str, seed: int) -> np.ndarray:
-        """Which texts have one, in their order."""
+        """Which texts have an explanation, in order."""
         places = self._places.get((row, seed))
         return np.zeros(self._texts, dtype=np.bool_) if places is None else places >= 0
 

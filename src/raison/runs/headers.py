@@ -95,7 +95,7 @@ class ModelHead:
 
 
 def is_folder_name(name: str) -> bool:
-    """Whether a name from a record is that of a folder beside others, and leads nowhere else."""
+    """Whether a name from a record is a plain folder name that cannot lead outside of its parent folder."""
     return bool(name) and name not in (".", "..") and not set(name) & set("/\\:") and name.isprintable()
 
 

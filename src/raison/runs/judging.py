@@ -4,7 +4,7 @@
     not judged  the model did not learn its task: its accuracy exceeds the share of the largest class by at most 10
     points holds       the 95 % interval of the difference lies wholly on the claimed side of zero
     fails       it lies wholly on the other side
-    undecided   else
+    undecided   otherwise
 
 From 8 to 29 values a second test has to agree (p < 0.05), or the claim is undecided; benchmarks/claim_rules has the
 simulation behind these numbers. It is the studentised bootstrap; for hits and misses, whose differences are -1, 0 and
@@ -29,7 +29,7 @@ Finding = Literal["holds", "fails", "undecided", "too few", "not judged", "missi
 FEWEST = 8
 """Minimum number of paired values for a verdict."""
 LEVEL = 0.05
-"""Significance level of the tests beside the interval."""
+"""Significance level of the tests in addition to the interval."""
 LEARNED = 0.1
 """How much a model's accuracy must exceed the share of the largest class."""
 JUDGED: frozenset[Finding] = frozenset({"holds", "fails", "undecided"})
@@ -58,7 +58,8 @@ class Border:
 class Learned:
     """A model's accuracy and its task's majority class: shares from 0 to 1, NaN if unknown.
 
-    `accuracy` is on the texts that `where` says, `majority` the share of the largest class in the study's texts.
+    `accuracy` is measured on the texts that `where` names; `majority` is the share of the largest class in the study's
+    texts.
     """
 
     accuracy: float = math.nan
@@ -96,8 +97,8 @@ class Verdict:
 
     `mean` and `than_mean` are the two values in the table. `difference` has NaN for what is unknown; on a group metric
     it counts groups instead of texts. `adjusted` is the claim's p-value after Holm's correction over the study; NaN for
-    claims that were not tested. `accuracy` is the model's share of right predictions, NaN where it is not known. `note`
-    says why a claim was not judged, or what is not known of its model.
+    claims that were not tested. `accuracy` is the model's share of correct predictions, NaN if unknown. `note` says why
+    a claim was not judged, or what is unknown about its model.
     """
 
     says: str
@@ -157,5 +158,5 @@ def corrected(verdicts: Sequence[Verdict]) -> list[Verdict]:
 
 
 def _p(gap: Difference) -> float:
-    """The larger one where two tests were made."""
+    """The larger p-value if two tests were made."""
     return gap.p if math.isnan(gap.second) else max(gap.p, gap.second)

@@ -25,7 +25,8 @@ R = TypeVar("R", bound=Keyed)
 
 
 def read_keyed(store: RecordStore, make: Callable[[dict[str, Any]], R]) -> tuple[dict[Any, R], int]:
-    """The records of all processes by key, and how many lines were left out: broken ones, and what is no record."""
+    """The records of all processes by key, and the number of lines left out: broken ones, and those that are no
+    record."""
     stored = store.read()
     records, dropped = {}, stored.dropped
     for line in stored.records:

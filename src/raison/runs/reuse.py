@@ -1,7 +1,7 @@
 """Reuse rows of other runs: the same methods on the same texts, models and settings.
 
-A row is reused completely, with all its seeds and texts, or not at all. Which rows, and from which run, is written to
-`reused.json` beside the records.
+A row is reused completely, with all its seeds and texts, or not at all. The rows and their runs are written to
+`reused.json` in the same folder as the records.
 """
 
 import json
@@ -42,11 +42,11 @@ def take_over(
 ) -> None:
     """Copy into `run`, which has a folder, whole rows that it lacks and the sources have.
 
-    `model` is what the run's study says of its model: a source whose study says something else is another model of the
-    same name. Explanations come along where the source has them; a run with metrics of many texts together needs
-    explanations, or these metrics' values. With `agreement` a source without explanations must have the pairs of its
-    rows, which come along: between these rows and those of the run's own nothing is known. Raises DataError where a
-    source cannot be read.
+    `model` is the description of the model in the run's study: a source with another description has another model of
+    the same name. Explanations are copied if the source has them; a run with metrics of many texts together needs
+    explanations, or these metrics' values. With `agreement`, a source without explanations must have the pairs of its
+    rows, which are copied; pairs between these rows and the run's own stay unknown. Raises DataError if a source cannot
+    be read.
     """
     assert run.folder is not None, "a run in memory cannot reuse others"
     for source in sources:
@@ -73,7 +73,7 @@ class _ReusableRows:
 
 
 def _offered(header: RunHead, folder: Path, model: dict[str, Any] | None, agreement: bool) -> _ReusableRows | None:
-    """None where the source is another run; its records, which may be many, are not read then."""
+    """None if the source is another run; its records, which may be many, are then not read."""
     known = read_header(folder / HEADER)
     places, exchanged = _places(header, known), _exchanged(header, known)
     grouped = header.grouped
@@ -85,7 +85,7 @@ def _offered(header: RunHead, folder: Path, model: dict[str, Any] | None, agreem
     for row in header.rows:
         label, seeds = row.label, row.seeds
         there = all((label, seed, text) in source.records for seed in seeds for text in range(header.texts))
-        # What is made of explanations, metrics of many texts and agreement, is computed, or known.
+        # Metrics of many texts and agreement are computed from explanations, or already known.
         made = all((label, seed, metric) in source.groups for seed in seeds for metric in grouped)
         # A selected map does not belong to one method: it has no pairs.
         made = made and (not agreement or label in paired or row.selected_by is not None)
@@ -100,7 +100,7 @@ def _differing(header: RunHead, other: RunHead) -> list[str]:
 
 
 def _exchanged(header: RunHead, other: RunHead) -> set[str]:
-    """The methods and metrics that read other files there than here; files that are gone may have been the same."""
+    """The methods and metrics that read different files there and here; missing files may have been the same."""
     both = header.identity.keys() & other.identity.keys()
     return {part.removeprefix(FILES) for part in _differing(header, other) if part in both and part.startswith(FILES)}
 
@@ -122,7 +122,7 @@ def _take_from(run: Run, folder: Path, model: dict[str, Any] | None, agreement: 
     missing = [label for label, of_row in keys.items() if not all(key in run.records for key in of_row)]
     if missing:
         header = offer.source.header
-        # Runs of older versions do not say which weights they had.
+        # Runs of older versions do not record their weights.
         known = {} if header.identity else {"unchecked": [WEIGHTS, TOKENIZER, CONFIGURATION]}
         _note(run, {"run": settings_hash(header), "versions": header.versions, **known}, missing)
     for label in missing:
@@ -130,11 +130,11 @@ def _take_from(run: Run, folder: Path, model: dict[str, Any] | None, agreement: 
 
 
 def _places(header: RunHead, other: RunHead) -> list[int] | None:
-    """Where the other's records have the scores of the run's metrics; None where it is no such run."""
+    """The places of the run's metrics in the other run's records; None if it does not match."""
     keys = (header.raw.keys() | other.raw.keys()) - {*_OWN, IDENTITY, CAUTIONS, TOGETHER}
     if any(header.raw.get(key) != other.raw.get(key) for key in keys):
         return None
-    # Rows and metrics, which may differ, are among the settings; what else belongs to them was compared above.
+    # Rows and metrics, which may differ, are among the settings; the other settings were compared above.
     parts = {part for part in _differing(header, other) if not part.startswith(FILES)} - {SETTINGS}
     if parts and other.identity:
         return None
@@ -145,7 +145,7 @@ def _places(header: RunHead, other: RunHead) -> list[int] | None:
 def _same_model(source: Path, model: dict[str, Any] | None) -> bool:
     study = None if model is None else read_marker(source.parent, STUDY)
     models = None if study is None else study.get("models")
-    # Older studies do not say what their models are.
+    # Older studies do not describe their models.
     return models is None or any(known == model for key, known in models.items() if source.name.startswith(f"{key}--"))
 
 

@@ -1,6 +1,6 @@
 """A run: the request and the records of every text, in memory or in a folder that survives kills.
 
-    run.json            what was asked, with the schema's version and those of the libraries
+    run.json            the request, with the schema's version and those of the libraries
     records.jsonl       one line per row, seed and text: scores and costs, no text
     explanations.jsonl  the same keys with the complete explanations, including texts
     groups.jsonl        the values of metrics of many texts together
@@ -49,7 +49,7 @@ UNCOMPARED = ("versions", identity.IDENTITY, CAUTIONS, OUTPUTS, TOGETHER)
 class Run:
     """`dropped` counts broken lines that were left out when the folder was read; their work is repeated.
 
-    `shard` is the number of the process that writes, where several share the work.
+    `shard` is the number of the writing process, if several share the work.
     """
 
     header: RunHead
@@ -67,7 +67,7 @@ class Run:
     def add(self, rows: Sequence[tuple[Record, Explanation]]) -> None:
         """Store these; in a folder, they are on disk when this returns. Raises DataError when it is full.
 
-        Without a folder, explanations are kept where a metric of many texts will ask for them.
+        Without a folder, explanations are kept if a metric of many texts will need them.
         """
         if self.folder is not None:
             self._store("explanations").append(
@@ -87,7 +87,7 @@ class Run:
             self.records.add(record)
 
     def add_groups(self, row: str, seed: int, metric: str, values: Sequence[tuple[float, ...]]) -> None:
-        """Keep the values of all groups of one row."""
+        """Store the values of all groups of one row."""
         if self.folder is not None:
             listed = [[plain(value) for value in group] for group in values]
             self._store("groups").append([{"row": row, "seed": seed, "metric": metric, "values": listed}])

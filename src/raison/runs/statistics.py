@@ -35,9 +35,9 @@ class Contrast:
 class Selection:
     """The cost of selecting each text's map by a metric: `values[i][j]` is selected by i, evaluated by j.
 
-    A chooser of None is the method without a choice, where the table has it. `differences[i][j]` is that value minus
-    the one of choosing by the judge itself; None on this diagonal, and where nothing was chosen by that judge. `judges`
-    are the choosers first, in their order, then the table's other metrics with a direction.
+    A chooser of None is the method without selection, if the table has it. `differences[i][j]` is that value minus the
+    one of choosing by the judge itself; None on this diagonal, and if that judge selected nothing. `judges` are the
+    choosers first, in their order, then the table's other metrics with a direction.
     """
 
     method: str
@@ -109,7 +109,7 @@ def selection(comparison: Comparison) -> list[Selection]:
 def cost(row: Scores) -> float:
     """Passes per text, in forward passes: evaluations, and twice the gradients.
 
-    The forward pass of a gradient is among the evaluations; a backward pass works out about twice as much.
+    The forward pass of a gradient is among the evaluations; a backward pass costs about twice as much.
     """
     return row.evaluations.mean + BACKWARD * row.gradients.mean
 

@@ -1,4 +1,4 @@
-"""Records of single texts -> means with intervals. Plain numbers: this file never needs torch."""
+"""From records of single texts to means with intervals. Plain numbers: this file never needs torch."""
 
 import math
 from collections.abc import Sequence
@@ -11,14 +11,14 @@ from raison.numerics.measures.curves import SHARES
 from raison.numerics.statistics.bootstrap import pool_of, pooled, pooled_interval
 
 Value = float | tuple[float, ...]
-"""What a metric measured on one text: a number, or the parts of a pooled value."""
+"""A metric's value on one text: a number, or the parts of a pooled value."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetricInfo:
     """The description of a metric in the records, so that they can be read without the metric.
 
-    `grouped` metrics judge groups of texts: their values are no texts' values.
+    `grouped` metrics judge groups of texts: they have no values of single texts.
     """
 
     label: str
@@ -55,7 +55,7 @@ def metric_scores(
 ) -> MetricScores:
     """Scores from the values of every text under every seed, as an array (seeds, texts, parts).
 
-    With NaN for an interval that is not wanted.
+    Without `interval`, its ends are NaN.
     """
     table = seeds if isinstance(seeds, np.ndarray) else table_of(seeds)
     make = pool_of(info.pool)

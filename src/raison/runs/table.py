@@ -16,7 +16,7 @@ from raison.runs.summary import MetricInfo, method_scores, metric_scores, table_
 def comparison(run: Run) -> Comparison:
     """Methods side by side on the texts that all of them have results for, and the same for each of several labels.
 
-    Raises DataError where there is no such text yet.
+    Raises DataError if there is no such text yet.
     """
     texts = finished_texts(run)
     if not len(texts):
@@ -55,7 +55,7 @@ def _table(run: Run, metrics: Sequence[MetricInfo], texts: np.ndarray) -> Compar
 
 
 def scores_of(run: Run, row: str, metric: str, texts: np.ndarray) -> MetricScores | None:
-    """One cell of `comparison`, without the others and its interval; None where the run has no such row or metric."""
+    """One cell of `comparison`, without its interval; None if the run has no such row or metric."""
     rows = [known for known in run.header.rows if known.label == row]
     infos = [known for known in run.header.metrics if known.label == metric]
     return _cell(run, rows[0], infos[0], texts, interval=False) if rows and infos else None

@@ -1,7 +1,7 @@
 """Words over a data set of explanations: which matter for a class, and which decide far more often than by chance.
 
 A word decides a text if its score is the highest one there, above zero. By chance, that would be any unit of the text:
-a word that stands k times among n units decides with probability k / n. The number of texts that it decides is compared
+a word that occurs k times among n units decides with probability k / n. The number of texts that it decides is compared
 with that, exactly, and Holm's correction over all words bounds the chance of any false finding. A found word decides
 often; whether it should (like "wonderful") or should not (like a reviewer's name) is for people to judge.
 """
@@ -57,7 +57,7 @@ class Decisive:
 
 @dataclass(slots=True)
 class _Chances:
-    """What is known of one word: its chance in every text that has it, and the texts that it decides."""
+    """The statistics of one word: its chance in every text that has it, and the texts that it decides."""
 
     chances: list[float]
     texts: list[int]
@@ -68,8 +68,8 @@ def words_of(
 ) -> tuple[WordScore, ...]:
     """The words with the largest mean scores, by their size, for one explained class.
 
-    With a `length` above 1 these are sequences of so many neighbours, whose scores are summed. What stands several
-    times in a text counts with its scores' sum there. Words are compared without case.
+    With a `length` above 1 these are sequences of `length` neighbours, whose scores are summed. The scores of several
+    occurrences in a text are added. Words are compared ignoring case.
     """
     _check(least, length)
     scores: dict[str, dict[int, float]] = defaultdict(dict)
@@ -86,8 +86,8 @@ def decisive(explanations: Iterable[Explanation], least: int = LEAST, level: flo
     """The words that decide more texts than by chance, the most significant first; every word in at least `least` texts
     is tested.
 
-    Left out are texts of one unit, texts whose highest score several units share or is not above zero, and texts with
-    a score that is no number: nothing decides these. Words are compared without case. Raises InputError.
+    Texts of one unit, texts whose highest score is shared by several units or not above zero, and texts with a NaN
+    score are left out, because no word decides them. Words are compared ignoring case. Raises InputError.
     """
     _check(least)
     if not 0 < level < 1:

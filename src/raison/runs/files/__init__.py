@@ -1,1 +1,1 @@
-"""Explanations of whole files on disk: rows, shards, their folder and summary; never torch."""
+"""Explanations of whole files on disk: rows, shards, their folder and summary. Nothing here needs torch."""

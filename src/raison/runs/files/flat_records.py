@@ -27,7 +27,7 @@ UNITS = "list<struct<start: int32, end: int32, segment: int32, text: string, nam
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its type as Arrow writes it, and what it holds. Values may be missing if it says so."""
+    """A column: its type in Arrow's notation, and a description, which says if values may be missing."""
 
     name: str
     type: str
@@ -127,12 +127,12 @@ def result_of(record: Mapping[str, Any]) -> Explanation | GenerationExplanation 
 
 
 def _written(result: GenerationExplanation | Citations) -> str:
-    """Without the seconds, which the row has: everything else is the same whenever it is done again."""
+    """Without the seconds, which are in the row: everything else is the same when the work is repeated."""
     return dump({name: value for name, value in result.to_dict().items() if name != "seconds"}, None)
 
 
 def _of_statement(citations: Citations, number: int) -> Explanation:
-    """The scores of the sources for a statement. What all statements share is counted for the first."""
+    """The scores of the sources for a statement. Costs that all statements share are counted for the first."""
     one, first = citations.statements[number], number == 0
     share = math.exp(one.log_probability)
     lights = {"lights": [check.light for check in citations.checks[number]]} if citations.checks else {}
@@ -163,10 +163,10 @@ def _of_statement(citations: Citations, number: int) -> Explanation:
 
 
 def _value(log_probability: float, of: str) -> float:
-    """What is explained of a statement: its log-probability, or the log-odds of it."""
+    """The explained value of a statement: its log-probability or its log-odds."""
     if of != "log_odds":
         return log_probability
-    # A probability that rounds to 1 has the largest odds that a float can tell.
+    # A probability that rounds to 1 gets the largest odds that a float can represent.
     below = min(log_probability, -sys.float_info.epsilon)
     return below - math.log(-math.expm1(below))
 

@@ -1,11 +1,11 @@
 """The folder of a whole file's explanations.
 
-manifest.json              what was asked: sources, model, method, settings, and the columns' meaning
+manifest.json              the request: sources, model, method, settings, and the columns' meaning
 explanations/00000.parquet the rows, in shards (or .jsonl)
-receipts/00000.json        what a shard holds: numbers, the digest of its file, rows that were rejected
+receipts/00000.json        summary of a shard: numbers, the digest of its file, rows that were rejected
 work/00000.jsonl           the finished parts of a shard that is not complete
 rejected.jsonl             rows without an explanation, each with its reason; once all shards are there
-summary.json               what all rows come to; once all shards are there
+summary.json               the summary of all rows; once all shards are there
 """
 
 from collections.abc import Iterator, Sequence
@@ -102,7 +102,7 @@ class WrittenShards:
 
     @property
     def done(self) -> int:
-        """Rows in complete shards, rejected ones too."""
+        """The number of rows in complete shards, including rejected ones."""
         return sum(receipt.rows for receipt in self.receipts.values())
 
     @property

@@ -78,7 +78,7 @@ def _write_parquet(path: Path, groups: Iterator[list[FlatRecord]]) -> None:
             try:
                 table = pyarrow.Table.from_pylist(group, schema=schema)
             except UnicodeEncodeError:
-                # Parquet has no halves of characters, as in a text that was cut.
+                # Parquet cannot store lone surrogates, as in a text that was cut within a character.
                 table = pyarrow.Table.from_pylist([_whole(row) for row in group], schema=schema)
             writer.write_table(table)
 

@@ -146,11 +146,11 @@ class _SummaryCounts:
             self.slowest = sorted([*self.slowest, slow], key=lambda one: (-one.seconds, one.row))[:SLOWEST]
 
     def _target(self, record: FlatRecord) -> str:
-        """What words are counted for. No two outputs need be the same: all count together."""
+        """The target that words are counted for. Outputs are rarely equal, so all are counted together."""
         return str(record["target"]) if self.explains == "predictions" else TOGETHER[self.explains]
 
     def _count_prediction(self, record: FlatRecord) -> None:
-        """A class; of statements, what they rest on. Outputs are not counted."""
+        """Count a predicted class, or the origin of a statement. Outputs are not counted."""
         if self.explains == "predictions":
             self.predictions[record["prediction"]] += 1
         elif self.explains == "citations":
