@@ -15,8 +15,8 @@ from raison.studies.kind import kind_of
 class PairedSample:
     """The paired values that a claim compares, one row for each text (or group); `second` may be a number.
 
-    `metric`, `row` and `than` are what is compared, in words. The means are those of the tables. `interval` is that of
-    the difference from a number, where the table has its own.
+    `metric`, `row` and `than` describe the comparison in words. The means are those of the tables. `interval` is that
+    of the difference from a number, if the table has its own.
     """
 
     metric: str
@@ -34,9 +34,9 @@ class PairedSample:
 
     @property
     def gap(self) -> Difference:
-        """The first minus the second; unknown if they have different texts."""
+        """The difference of the first and the second; unknown if they have different texts."""
         if isinstance(self.second, np.ndarray):
-            # A group metric that is undefined on some groups leaves them out: what is left cannot be paired.
+            # A group metric leaves out groups on which it is undefined: the others cannot be paired.
             same = self.first.shape == self.second.shape
             return difference(self.first, self.second, self.pool) if same else UNKNOWN
         gap = against(self.first, self.second, self.pool)

@@ -12,7 +12,7 @@ from raison.studies.entries import KnownFeatures, StudyData
 
 
 def load_rows(entry: StudyData, limit: int | None) -> Dataset:
-    """A study's data, at most `limit` rows of what the study asks for. Raises RaisonError."""
+    """A study's data, limited to `limit` of the rows that the study asks for. Raises RaisonError."""
     first = min((count for count in (entry.limit, limit) if count is not None), default=None)
     drawn = entry.sample is not None
     lengths = entry.lengths
@@ -22,7 +22,7 @@ def load_rows(entry: StudyData, limit: int | None) -> Dataset:
         data = edits_as_truth(data, entry.edited_words)
     data = lengths.of(data)
     if drawn:
-        # Rows are drawn before a limit from outside, so that fewer rows are rows of the same draw.
+        # Rows are drawn before the limit of the call applies, so that fewer rows belong to the same draw.
         count = min(entry.limit or len(data), len(data))
         places = Random(f"sample {entry.sample}").sample(range(len(data)), count)[:limit]
         name = f"{data.name}, {count} drawn with seed {entry.sample}"
@@ -40,7 +40,8 @@ def with_features(data: Dataset, words: KnownFeatures) -> Dataset:
 
 
 def numbered(data: Dataset, labels: tuple[str, ...]) -> Dataset:
-    """The data with its labels as numbers in the order of these, the study's names of the classes, if there are any."""
+    """The data with its labels as numbers in the order of `labels`, the study's names of the classes, if there are
+    any."""
     if not labels:
         return data
     numbers = data.class_indices(labels)
@@ -51,7 +52,7 @@ def numbered(data: Dataset, labels: tuple[str, ...]) -> Dataset:
 def load_all(
     entries: Mapping[str, StudyData], keys: Sequence[str], limit: int | None
 ) -> tuple[dict[str, Dataset], list[str]]:
-    """The data of these keys, and why some cannot be loaded."""
+    """The data of these keys, and the reasons why some cannot be loaded."""
     data, reasons = {}, []
     for key in keys:
         try:

@@ -50,7 +50,7 @@ class About:
 class StudySettings:
     """What is explained; see raison.compare. `target` "predicted" or "label" (each row's own), or a class, or two.
 
-    `of` None is what is usual for each model: the probability of a class, or a model's one number.
+    `of` None is each model's default: the probability of a class, or a model's one number.
     """
 
     unit: UnitSetting = "word"
@@ -79,12 +79,13 @@ _NO_CONTRAST = {"contrast": "studies explain predictions without a contrast: lea
 
 @dataclass(frozen=True, slots=True)
 class StudyData:
-    """`source` is as for raison.data.load, with files beside the study file first; `unit` is that of this data's runs.
+    """`source` is as for raison.data.load, with files in the study file's folder first; `unit` is that of this data's
+    runs.
 
     `sample` is the seed of a random draw of `limit` rows. Texts get their `lengths` before a limit or a draw.
-    `template` puts questions with sources to a language model that writes; see raison.cite. `edited_words` keeps texts
-    that differ from another one in so many words and in label: the edit is the rationale. `known_features` None leaves
-    the data as it is.
+    `template` presents questions with sources to a language model that writes; see raison.cite. `edited_words` keeps
+    texts that differ from another one in at most this number of words and in their label: the edit is the rationale.
+    `known_features` None leaves the data as it is.
     """
 
     source: str
@@ -114,7 +115,7 @@ class StudyModel:
 
     `removal` overrides the study's for this model, since models of one study may have different tokens.
 
-    With `made` the study makes the model itself, and `name` is only what the records call it.
+    With `made` the study makes the model itself, and `name` is only its name in the records.
     """
 
     name: Annotated[

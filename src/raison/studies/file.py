@@ -97,7 +97,7 @@ def entries_of(
 ) -> tuple[T, list[str]]:
     """A file as its kind's record, and the mistakes in its entries; MistakesError if the schema is newer.
 
-    `without` says why a kind has no key that others have.
+    `without` gives the reasons why a kind lacks keys that others have.
     """
     schema = table.get("schema", SCHEMA)
     if isinstance(schema, int) and schema != SCHEMA:

@@ -1,7 +1,7 @@
 """A study's folder: files common to all kinds and their checks; without torch.
 
     study.toml    the study file as it was run
-    a header      a JSON file by which the kind is known: schema, name, digest, limit, versions, claims, what was asked
+    a header      a JSON file that identifies the kind: schema, name, digest, limit, versions, claims, the request
     labels.json   label statistics of the models (raison.runs.task_accuracy)
 
 The rest is the kind's own, in its results.py.
@@ -40,7 +40,7 @@ _LIBRARIES = ("torch", "transformers", "numpy")
 class Claim(ABC):
     """A claim that a study makes before it is run, in its file and its header: the row `above` or `below` another.
 
-    What else a claim says, such as by which metric, is its kind's.
+    The rest of a claim, such as its metric, depends on the kind.
     """
 
     says: str
@@ -134,7 +134,7 @@ class WrittenStudy(ABC):
         return 0, 0
 
     def unfinished(self) -> Iterator[str]:
-        """What is missing or was left out, one sentence each."""
+        """What is missing or was left out, one sentence for each."""
         done, wanted = self.progress
         if done < wanted:
             yield f"Unfinished: {done:,} of {wanted:,} records. The tables cover these; resume the work for the rest."
@@ -195,7 +195,7 @@ def versions() -> dict[str, str]:
 def check_folder(folder: Path, study: Any, limit: int | None, resume: bool) -> None:
     """DataError unless the study may write here: the folder must contain no study or, with `resume`, this one.
 
-    Asked before models and data are loaded; `check_header` asks the rest.
+    Checked before models and data are loaded; `check_header` checks the rest.
     """
     kind = study.kind.folder
     refuse_others(folder, kind)
@@ -226,7 +226,7 @@ def check_header(
     known = read_marker(folder, kind)
     if known is not None and IDENTITY in header:
         check(folder, kind.noun, known, header[IDENTITY])
-        # As it would be read again: a tuple is a list there.
+        # As it would be read from the file, where tuples are lists.
         written = json.loads(json.dumps(header))
         keys = (known.keys() & written.keys()) - set(UNCOMPARED)
         refuse(folder, kind.noun, sorted(key for key in keys if known.get(key) != written.get(key)))

@@ -47,8 +47,8 @@ class EstimateTable:
 class Examined(ABC):
     """A study that can be run, after its models and data were checked: the header of its folder.
 
-    `parts` are headers of comparisons inside the folder, by their own. `labels` has the data whose largest class claims
-    are judged beside.
+    `parts` are headers of comparisons inside the folder, by their own. `labels` has the data whose largest class is
+    used to judge claims.
     """
 
     study: "Study"
@@ -74,10 +74,10 @@ class KindWork(Protocol):
         """Check every model and data set. Raises StudyError with every problem found."""
 
     def jobs(self, examined: Any, folder: Path, shard: int | None) -> list[Job]:
-        """All jobs, done or not; records go to the files of a shard."""
+        """All jobs, done or not; records are written to the files of a shard."""
 
     def begin(self, examined: Any, folder: Path, sources: Sequence[Path]) -> None:
-        """Take over the sources' records, if there are sources: by one process at a time, again on every resume."""
+        """Take over the sources' records, if any: in one process at a time, and again on every resume."""
 
     def estimate(self, examined: Any) -> EstimateTable: ...
 

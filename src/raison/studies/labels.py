@@ -24,10 +24,10 @@ def majority_of(data: Dataset) -> float | None:
 
 
 def accuracy_of(run: Run, data: Dataset, classes: Sequence[str]) -> float | None:
-    """The share of a run's texts whose label is predicted; None where labels and predictions have different names.
+    """The share of a run's texts whose label is predicted; None if labels and predictions have different names.
 
-    `classes` are the model's classes under the data's names where the study gives them, () else. Data that do not name
-    their labels, such as a file, have those of the model.
+    `classes` are the model's classes under the data's names if the study gives them, otherwise (). Data without names
+    of labels, such as a file, use those of the model.
     """
     predictions = {key[2]: record.prediction for key, record in run.records.items()}
     names = tuple(name.lower() for name in classes or data.labels or _classes_of(run))
@@ -43,7 +43,7 @@ def accuracy_of(run: Run, data: Dataset, classes: Sequence[str]) -> float | None
 
 
 def _classes_of(run: Run) -> tuple[str, ...]:
-    """The model's classes, as an explanation states them; () where there is none."""
+    """The model's classes, as an explanation states them; () if there is none."""
     for row, seed in run.header.keys:
         if run.explains(row, seed):
             return tuple(run.explanations(row, seed)[0].classes)
@@ -51,7 +51,8 @@ def _classes_of(run: Run) -> tuple[str, ...]:
 
 
 def write_labels(folder: Path, data: Mapping[str, Dataset], accuracies: Mapping[str, float | None]) -> None:
-    """Write the file of a study's folder: the majorities of its data, and accuracies of runs beside those known."""
+    """Write the labels file of a study's folder: the majorities of its data, and accuracies of runs in addition to
+    known ones."""
     known = read_labels(folder)
     majorities = {key: majority_of(rows) for key, rows in data.items()}
     labels = Labels(

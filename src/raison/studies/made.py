@@ -38,7 +38,7 @@ from raison.training.recipes.samples import split
 from raison.training.recipes.scratch import train_scratch
 
 _RECIPE = 2
-"""Version of the training, increased when the same table would give another model."""
+"""Version of the training, increased whenever the same table would give another model."""
 _FLAT = ("settings", "wanted", "lengths")
 """Records whose entries are written in the enclosing table."""
 _HELD_OUT = 0.1
@@ -49,7 +49,7 @@ _FEWEST = 20
 def made_folder(entry: StudyModel) -> Path:
     """The folder of a model that a study makes, trained first if it is not there.
 
-    Models with equal tables are one, whatever study asks. A killed training goes on from its last epoch; a second
+    Models with equal tables are the same model in all studies. A killed training resumes from its last epoch; a second
     process waits for the first. Raises RaisonError.
     """
     assert entry.made is not None, "a model that is not made here"
@@ -90,7 +90,7 @@ def described(entry: StudyModel, model: LanguageModel | Writer) -> dict[str, Any
 
 def _make(name: str, made: Made, labels: tuple[str, ...], folder: Path) -> None:
     train, held_out = _data(made, labels)
-    # Everything happens beside the folder, which exists only when complete.
+    # The work is done in another folder next to it; the folder itself exists only when complete.
     work = folder.with_suffix(".part")
     work.mkdir(exist_ok=True)
     Console(stderr=True).print(f"making the model {name} from {len(train)} texts, once", highlight=False)
@@ -101,7 +101,7 @@ def _make(name: str, made: Made, labels: tuple[str, ...], folder: Path) -> None:
 
 
 def _data(made: Made, labels: tuple[str, ...]) -> tuple[Dataset, Dataset]:
-    """The texts to learn from, and those to choose by."""
+    """The training texts, and those that choose the epoch."""
     train = numbered(load_rows(made.train, None), labels)
     if made.held_out is not None:
         return train, numbered(load_rows(made.held_out, None), labels)
@@ -112,7 +112,7 @@ def _data(made: Made, labels: tuple[str, ...]) -> tuple[Dataset, Dataset]:
 
 
 def _digest(made: Made, labels: tuple[str, ...]) -> str:
-    """Identifies a table. A data file enters by its content, not by its path."""
+    """Identifies a table. A data file counts by its content, not by its path."""
     table = _stated(made)
     for part in ("train", "held_out"):
         if part in table and Path(table[part]["source"]).is_file():
@@ -122,7 +122,7 @@ def _digest(made: Made, labels: tuple[str, ...]) -> str:
 
 
 def _stated(record: Any) -> dict[str, Any]:
-    """A record as a table that says no default, with the entries of flat records in it."""
+    """A record as a table without default values, with the entries of flat records in it."""
     table: dict[str, Any] = {}
     for field in fields(record):
         value = getattr(record, field.name)

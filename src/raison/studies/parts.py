@@ -54,7 +54,7 @@ def attempt(where: str, work: Callable[[], object]) -> list[str]:
 
 
 def unknown(where: str, kind: str, name: str | None, known: Iterable[str] | None) -> list[str]:
-    """The mistake of a name that is not among the known ones; none if these are unknown, or it is empty."""
+    """The mistake of a name that is not among the known ones; none if these are unknown or the name is empty."""
     return [] if known is None or not name or name in known else [f"{where}: {UnknownNameError(kind, name, known)}"]
 
 
@@ -147,7 +147,7 @@ def data_mistakes(data: StudyData, where: str) -> list[str]:
     if data.sample is not None and data.limit is None:
         mistakes.append(f"{where}: sample draws `limit` rows, so also give limit.")
     if (features := data.known_features) is not None:
-        # Without rows: only the settings are checked.
+        # An empty data set, because only the settings are checked.
         mistakes += attempt(f"{where[:-1]}.known_features]", lambda: with_features(Dataset("", ()), features))
     return mistakes
 
@@ -192,7 +192,7 @@ def claim_of(claim: C, canonical: Callable[[str], str]) -> C:
 def examples_mistakes(
     examples: ExamplesAsked | None, rows: set[str] | None, canonical: Callable[[str], str]
 ) -> list[str]:
-    """The mistakes in [examples]; `rows` are the table's, None where they cannot be told."""
+    """The mistakes in [examples]; `rows` are the table's, None if they are unknown."""
     if examples is None:
         return []
     where, labels = "[examples]", examples.rows or ()
@@ -202,14 +202,14 @@ def examples_mistakes(
     for label in dict.fromkeys(labels):
         wrong = known.name(where, "row", label)
         if not wrong and (written := canonical(label)) != label:
-            # The report compares with the records, and has no catalogue to know settings that are defaults.
+            # The report compares names with the records, without a catalogue that knows default settings.
             wrong = [f"{where}: the records call the row '{label}' '{written}'; write it so."]
         mistakes += wrong
     return mistakes
 
 
 def beside(folder: Path, data: StudyData) -> StudyData:
-    """Data with its file relative to the study's folder, wherever the study is run."""
+    """Data with its file relative to the study's folder, whatever the working directory."""
     there = folder / data.source
     return replace(data, source=str(there)) if there.is_file() else data
 

@@ -51,13 +51,13 @@ def load_entry(entry: StudyModel) -> LanguageModel | Writer:
         dtype=entry.dtype,
         served=_served(entry),
     )
-    # A record should not name the location of the cache.
+    # A record should not contain the location of the cache.
     loaded.name = loaded.name if folder is None else entry.name
     return loaded
 
 
 def _served(entry: StudyModel) -> Served | None:
-    """How a server is asked; None where the entry says nothing of it."""
+    """The settings for a server; None if the entry has none."""
     served = Served(
         model=entry.served,
         max_requests=entry.max_requests,
@@ -140,7 +140,7 @@ def reasons_against(request: RunRequest, model: LanguageModel | Writer, data: Da
     if reasons or unreadable:
         return reasons + unreadable
     try:
-        # The target, what is explained and the removal meet the model here.
+        # The target, the explained quantity and the removal are checked against the model here.
         plan = plan_of(request, model, data)
         target = plan.settings.target
         first = replace(plan.settings, target=target[:1]) if isinstance(target, list) else plan.settings
@@ -151,7 +151,7 @@ def reasons_against(request: RunRequest, model: LanguageModel | Writer, data: Da
 
 
 def learned_from(entry: StudyModel, data: Dataset) -> list[str]:
-    """Why a model must not be tested on data: its card says that it was trained on some of the texts."""
+    """Why a model must not be tested on data: its card names training data with some of the texts."""
     trained = card_of(entry).get("data", {}).get("train", {}).get("name", "")
     reason = shared(trained, data.name)
     return [] if reason is None else [reason]
@@ -237,7 +237,7 @@ def _unfit_labels(request: RunRequest, model: LanguageModel, data: Dataset) -> l
 
 
 def _same_names(labels: tuple[str, ...], classes: tuple[str, ...]) -> bool:
-    """Whether every label is a class. Classes that were never named are told by their number."""
+    """Whether every label is a class. Unnamed classes are identified by their numbers."""
     lowered = {name.lower() for name in classes}
     unnamed = lowered == {f"label_{number}" for number in range(len(labels))}
     return unnamed or all(label.lower() in lowered for label in labels)

@@ -1,4 +1,4 @@
-"""The report on a folder of any kind: its page, Markdown, LaTeX, and pages beside it."""
+"""The report on a folder of any kind: its page, Markdown, LaTeX, and further pages."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,10 +13,10 @@ from raison.studies.kind import kind_of
 
 
 def write(folder: Path, out: Path | None = None, draw: bool = True) -> Path:
-    """Write the report on a folder's contents so far, by default into its folder `report`; the page's path.
+    """Write the report on a folder's contents so far, by default into its folder `report`; returns the page's path.
 
-    Reads records only; where explanations are beside them, single texts get their pages. `draw` plots, which needs
-    matplotlib. Raises DataError where the folder holds nothing of any kind, or matplotlib is missing.
+    Reads only records; if explanations are stored with them, single texts get their pages. `draw` plots, which needs
+    matplotlib. Raises DataError if the folder holds nothing of any kind, or matplotlib is missing.
     """
     if is_folder(folder):
         document = partial(explained_files.sections, read(folder))
@@ -26,7 +26,7 @@ def write(folder: Path, out: Path | None = None, draw: bool = True) -> Path:
 
 
 def document_of(results: WrittenStudy, target: Path | None = None) -> Document:
-    """The kind's report on the results: what it is of, and above it why it covers only a part of the work, if it does.
+    """The kind's report on the results, with its origin, preceded by the reasons why it covers only a part, if so.
 
     Pages of single texts are written into the folder `target`, if given.
     """

@@ -37,13 +37,13 @@ def run(
     Args:
         path: the study file; see raison.studies.file.
         out: the folder; by default one in runs/ with the study's name.
-        limit: use the first so many rows of every data set. Recorded: it is another study then.
-        resume: go on with what `out` holds; the result equals that of a study that was never interrupted.
-        progress: a progress bar on stderr, or a function that is told of finished parts.
-        reuse: folders of runs or studies. What they have of this study's work is taken over: of comparisons whole rows
+        limit: use only the first `limit` rows of every data set. It is recorded, and makes it another study.
+        resume: continue the work in `out`; the result equals that of a study that was never interrupted.
+        progress: a progress bar on stderr, or a function that is called with finished parts.
+        reuse: folders of runs or studies. Their results for this study's work are taken over: whole rows of comparisons
             (raison.runs.reuse), otherwise single records of the same origin (raison.jobs.origins).
         sharing: this process's share of the work, or how many processes to start.
-        told: is told of the checked study before it begins.
+        told: is called with the checked study before it begins.
 
     Raises:
         StudyError: with every mistake of the file, or of what its models and data allow, before anything runs.
@@ -87,7 +87,7 @@ def execute(
 ) -> Path:
     """Do the missing work, or a share of it.
 
-    Raises DataError where another process is at work, and where the work was begun with another model or other data.
+    Raises DataError if another process is at work, or if the work was begun with another model or other data.
     """
     check_header(folder, examined.study.kind.folder, examined.header, examined.parts)
     perform(_Studied(examined, folder, tuple(sources)), sharing, progress)
@@ -96,7 +96,7 @@ def execute(
 
 @dataclass(frozen=True)
 class _Studied:
-    """A study in a folder. Another process looks up anew what it calls, and need not begin it."""
+    """A study in a folder. Another process looks up its functions again, and need not begin it."""
 
     examined: Examined
     folder: Path

@@ -66,11 +66,11 @@ def cost_of(model: LanguageModel, suite: Suite) -> AuditCost:
         "harmless changes": _changing(job),
     }
     if isinstance(model, BlackBox):
-        # Nothing else is tried on a function.
+        # No other test applies to a function.
         return AuditCost(parts)
     parts["randomised blocks"] = _randomising(job, sizes[: suite.plan.randomised])
     if suite.answers is not None:
-        # What is written is not attacked.
+        # Generated answers are not attacked.
         return AuditCost(parts)
     return AuditCost(parts | {"attacks": _attacking(job), "exchanged words": _exchanging(job, sizes)})
 
@@ -85,7 +85,7 @@ class _TextSize(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _CostSubject:
-    """What is audited."""
+    """The model and the methods of the estimate."""
 
     model: LanguageModel
     suite: Suite
@@ -94,7 +94,7 @@ class _CostSubject:
     speed: Speed
 
     def seconds(self, made: Method, size: _TextSize) -> float:
-        """What one explanation of a text takes."""
+        """The seconds of one explanation of a text."""
         return self.speed.seconds(made.total_cost(size.units).of_tokens(self.tokens.of(made, size.text)), size.length)
 
 
@@ -107,7 +107,7 @@ def _randomising(job: _CostSubject, sizes: Sequence[_TextSize]) -> float:
     states = sum(blocks if order == "cascading" else blocks - 1 for order in plan.orders) * plan.draws
     seconds = 0.0
     for made in job.methods:
-        # As raison.trust.randomisation leaves out, told by the count of passes instead of a run.
+        # Left out as in raison.trust.randomisation, by the count of passes instead of a run.
         if Property.TRAINED not in made.properties and made.total_cost(1) != Cost():
             shared = (blocks + 1) / (2 * blocks) if _only_masks(made) else 1.0
             seconds += sum(job.seconds(made, size) for size in sizes) * (1 + states * shared)
@@ -136,7 +136,7 @@ def _attacking(job: _CostSubject) -> float:
 
 
 def _changing(job: _CostSubject) -> float:
-    """Each text is explained once, and once more in every wording that turns out to be harmless: that is asked now."""
+    """Each text is explained once, and again in every wording that is harmless, which is predicted here."""
     plan, settings = job.suite.comparisons(job.model)[CHANGES], job.suite.settings
     (metric,) = plan.judges
     assert isinstance(metric, HarmlessChange)
@@ -174,7 +174,7 @@ def _explaining(job: _CostSubject, batch: Batch, texts: Mapping[int, int]) -> fl
 def _exchanging(job: _CostSubject, sizes: Sequence[_TextSize]) -> float:
     """Each text is explained once, and in every round as often as a try keeps the prediction.
 
-    How many do is counted in a first round of some texts, which is the same for all methods.
+    The number of these tries is counted in a first round on some texts, which is the same for all methods.
     """
     plan, attacked = job.suite.plan.substitution, job.suite.plan.attacked
     texts = job.suite.texts[: min(attacked, COUNTED)]

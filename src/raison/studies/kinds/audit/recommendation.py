@@ -1,6 +1,6 @@
-"""Which method an audit recommends, and whether method="auto" may follow it.
+"""The method that an audit recommends, and whether method="auto" may follow it.
 
-benchmarks/audit_rule.py has what these rules recommend, by the number of texts, and what it costs.
+benchmarks/audit_rule.py shows what these rules recommend for different numbers of texts, and at what cost.
 """
 
 from collections.abc import Mapping
@@ -17,14 +17,14 @@ RANDOM = "random"
 KEPT = 0.8
 """The share of the most faithful method's lead over random scores that a cheaper one has to keep."""
 BASE = "kernel_shap"
-"""What method="auto" falls back on."""
+"""The fallback of method="auto"."""
 
 
 def recommended(passing: Mapping[str, float], table: Comparison) -> tuple[str, str]:
-    """The cheapest method that surely keeps most of the lead of the most faithful one, and the reason.
+    """The cheapest method that surely keeps most of the most faithful method's lead, and the reason.
 
-    `passing` has the passes per text of the methods with the best light, at least one. Surely means by the rule of
-    claims: with few texts it is hard to show, and then the most faithful method itself is recommended.
+    `passing` has the passes per text of the methods with the best light, at least one. "Surely" means by the rule of
+    claims: few texts can hardly show it, and then the most faithful method itself is recommended.
     """
     best = max(passing, key=lambda method: float(np.nanmean(faithfulness(table[method]))))
     alike = [method for method in passing if method == best or _keeps(table[method], table[best], table[RANDOM])]
@@ -41,7 +41,7 @@ def recommended(passing: Mapping[str, float], table: Comparison) -> tuple[str, s
 
 
 def unfit_for_auto(chosen: str, table: Comparison) -> str:
-    """Why method="auto" does not follow a recommendation; empty where it does.
+    """Why method="auto" does not follow a recommendation; empty if it does.
 
     It would give up its own choice for a method that was compared with too little, or on too few texts.
     """
@@ -74,9 +74,10 @@ def faithfulness(row: Scores) -> list[float]:
 
 
 def _keeps(row: Scores, best: Scores, random: Scores) -> bool:
-    """Whether it is surely above the least that it has to reach, text by text, on each count and on both."""
+    """Whether a method is surely above the required minimum, text by text, on each count and on both."""
     counts = zip(_higher_is_better(row), _higher_is_better(best), _higher_is_better(random), strict=True)
-    # The lead is estimated, too: a method that varies with the best one would pass by chance if it were a constant.
+    # The lead is itself an estimate. If it were taken as constant, a method that varies with the best one would pass by
+    # chance.
     gaps = (difference(own[:, None], (KEPT * most + (1 - KEPT) * least)[:, None]) for own, most, least in counts)
     return all(finding_of(gap, "above") == "holds" for gap in gaps)
 

@@ -1,7 +1,7 @@
 """The results of an audit: for each method four questions, each with its evidence, a light, and a recommendation.
 
-    audit.json      what was asked: model, data, methods, what was left out and why, what it was to take
-    spent.jsonl     what each job took
+    audit.json      the request: model, data, methods, what was left out and why, the estimated cost
+    spent.jsonl     the seconds of each job
     faithfulness/   a run: all methods on all texts
     changes/        a run: the same methods on texts that were changed harmlessly
     trust/          randomised blocks and attacks, as the run of a study of trust
@@ -66,7 +66,7 @@ _BORDER = {
 }
 ORDER: Order = "cascading"
 ANSWERED = "log-probability of the answer"
-"""What the number of a language model that writes is called."""
+"""The name of the number of a language model that writes."""
 
 Question = Literal["faithful", "parameters", "changes", "attacks"]
 
@@ -82,7 +82,7 @@ HARD = 0.25
 class Finding:
     """The answer to one question about one method.
 
-    `value` is what the light is a rule on; None, with a grey light, where the question does not apply: `says` has why.
+    `value` decides the light; None, with a grey light, if the question does not apply: `says` gives the reason.
     """
 
     question: Question
@@ -118,8 +118,9 @@ class EstimateHead:
 class AuditHead(StudyHead):
     """The request of an audit. `unable` gives the reasons for missing default methods, `about` describes the model.
 
-    `number` is what a model of one number calls it. `contrasts`: it is explained against another class of each text.
-    `others` counts left out answers that are not the model's own. Older versions wrote what jobs took (`spent`) here.
+    `number` is the name of the number of a model of one number. `contrasts`: the prediction is explained against
+    another class of each text. `others` counts answers that were left out because they are not the model's own. Older
+    versions wrote the seconds of jobs (`spent`) here.
     """
 
     name: str = ""
@@ -144,7 +145,7 @@ class AuditHead(StudyHead):
 
 @dataclass(frozen=True, slots=True)
 class Audit(WrittenStudy):
-    """Verdicts on all methods, the most trustworthy first; `recommended` is None where none can be trusted."""
+    """Verdicts on all methods, the most trustworthy first; `recommended` is None if none can be trusted."""
 
     header: AuditHead
     table: Comparison
@@ -155,7 +156,7 @@ class Audit(WrittenStudy):
     changes: Comparison | None
     agreement: tuple[PairAgreement, ...] = ()
     spent: float = 0.0
-    """In seconds, over all processes."""
+    """Seconds over all processes."""
     dropped: int = 0
 
     def to_dict(self) -> dict[str, Any]:
@@ -167,7 +168,7 @@ class Audit(WrittenStudy):
 
     @property
     def left_out(self) -> list[tuple[str, str]]:
-        """What was not tested, a method or a part of its tests, and why."""
+        """The methods, or parts of their tests, that were left out, and why."""
         listed, header = list(self.header.unable.items()), self.trust.header
         if self.header.others:
             listed.append((f"{self.header.others} more answers", "they are not the model's own"))
@@ -189,7 +190,7 @@ class Audit(WrittenStudy):
 
     @property
     def title(self) -> str:
-        """What the audit is called."""
+        """The audit's title."""
         if self.text:
             return str(self.file["title"])
         return f"Audit of {self.header.model} on {self.header.data}"
@@ -201,7 +202,7 @@ class Audit(WrittenStudy):
 
     @property
     def progress(self) -> tuple[int, int]:
-        """How many texts all methods have explained, with the records of trust, and how many there will be."""
+        """The number of texts that all methods have explained plus the records of trust, and the final number."""
         wanted = self.trust.wanted
         return self.table.texts + wanted - self.trust.missing, self.header.texts + wanted
 
@@ -271,7 +272,7 @@ def _faithful(row: Scores, random: Scores) -> Finding:
     light: Light = "red" if "fails" in findings or not better else "green" if better == 2 else "amber"
     light = "grey" if "too few" in findings else light
     counts = {2: "on both counts", 1: "on one count of two", 0: "on neither count"}[better]
-    # A score in units of its own may be of any size.
+    # A score in its own units may have any size.
     digits = phrases.places(*(10 * gap.mean for gap in gaps))
     means = "; ".join(
         f"{name} {scores.summary.mean:.{digits}f}, random {ground.summary.mean:.{digits}f}, better by "
@@ -317,7 +318,7 @@ def _changes(changes: Comparison | None, method: str) -> Finding:
 
 
 def _attacks(trust: TrustRun, method: str, number: str) -> Finding:
-    """What breaks most decides: an attack, or the best of random shifts, which is an attack as well."""
+    """The strongest change decides: an attack, or the best of random shifts, which is also an attack."""
     by_variant = {
         variant: effects(trust, method, variant, "rank_change")
         for variant, methods in trust.variants.items()
@@ -341,7 +342,7 @@ def _attacks(trust: TrustRun, method: str, number: str) -> Finding:
 
 
 def _light(values: Sequence[float], green: Border, red: Border) -> Light:
-    """By the rule of claims: the mean lies beyond a border or it does not; grey where the values are too few."""
+    """By the rule of claims: whether the mean lies beyond a border; grey if there are too few values."""
     parts = np.array(values, dtype=np.float64).reshape(-1, 1)
     good, bad = (finding_of(against(parts, border.at), border.side) for border in (green, red))
     return "grey" if good == "too few" else "green" if good == "holds" else "red" if bad == "holds" else "amber"
@@ -364,7 +365,7 @@ def _why(trust: TrustRun, part: str, method: str) -> str:
 
 
 def _advice(judged: Sequence[MethodAudit], table: Comparison) -> tuple[str | None, str]:
-    """What is recommended of the methods with the best light, and why."""
+    """The recommendation among the methods with the best light, and the reason."""
     for light in ("green", "amber"):
         passing = {one.method: one.passes for one in judged if one.light == light}
         if passing:

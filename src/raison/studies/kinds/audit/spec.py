@@ -180,13 +180,13 @@ def parse(table: Mapping[str, Any], place: Path, _works: Works) -> Audited:
 
 
 def _is_predicted(target: object) -> bool:
-    """Whether what is explained is the prediction, alone or against another class."""
+    """Whether the prediction is explained, alone or against another class."""
     pairs = target if isinstance(target, list) else [target]
     return target is None or all(isinstance(one, tuple) and len(one) == 2 and one[0] is None for one in pairs)
 
 
 def suite_of(subject: AuditSubject, spec: Audited, data: str) -> Suite:
-    """Check the request for a model and texts, which are called `data`."""
+    """Check the request for a model and texts; `data` is the name of the texts."""
     model, texts, settings, methods = subject.model, subject.texts, subject.settings, spec.methods
     if len(texts) < 2:
         raise InputError("an audit needs a list of at least 2 texts, since an interval needs several.")

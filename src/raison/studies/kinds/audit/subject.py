@@ -53,7 +53,7 @@ def _written(
     settings: Settings | None,
     template: SourceTemplate | str | Path | None,
 ) -> AuditSubject:
-    """Answers that the model gives itself: what another answer rests on, it does not decide."""
+    """The model's own answers: the model does not decide what another answer rests on."""
     if not isinstance(writer, Generator):
         raise InputError(
             f"audit randomises the blocks of a model, which is impossible for {writer.name} behind a server: use "
@@ -74,7 +74,7 @@ def _written(
 
 
 def _read(reading: InputOptions, texts: Any, settings: Settings) -> tuple[list[Given], Settings]:
-    """The texts, and the settings with what receives a score in them."""
+    """The texts, and the settings with their unit."""
     if reading.units is None and reading.language is None:
         return read_texts(texts, reading.column), settings
     unit = settings.unit if reading.language is not None or reading.units in SIDES else None

@@ -63,11 +63,11 @@ class Examined(kind.Examined):
 
     @cached_property
     def model(self) -> LanguageModel:
-        """What is audited."""
+        """The audited model."""
         return _loaded(self.study.spec.model, self.suite) if self.given is None else self.given
 
     def __getstate__(self) -> dict[str, Any]:
-        """Another process loads the model anew, where it is told how."""
+        """Another process loads the model again, if it is told how."""
         known = {name: value for name, value in self.__dict__.items() if name != "model"}
         return known if self.study.spec.model is None else known | {"given": None}
 
@@ -123,7 +123,7 @@ def audit(
     folder = Path(out)
     refuse_others(folder, AUDIT)
     subject = subject_of(model, texts, InputOptions(None, units, text, language), settings, template)
-    # A study without a file.
+    # An audit without a study file.
     study = Study(folder, "", Kind("audit"), data, _asked(methods, plan, subject.settings, entry), tools())
     suite = suite_of(subject, study.spec, data)
     begun = _examined(study, subject.model, suite, None, read_marker(folder, AUDIT))
@@ -135,7 +135,7 @@ def audit(
 
 
 def _remember(model: LanguageModel, audited: Audit) -> None:
-    """Keep the recommendation of a finished audit for method="auto"; say so where that is not possible."""
+    """Store the recommendation of a finished audit for method="auto"; report it if that is not possible."""
     done, wanted = audited.progress
     if audited.recommended is None or done < wanted or audited.unfit_for_auto:
         return
@@ -185,7 +185,7 @@ def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = (
         examined = _examined(study, subject.model, suite, limit, None)
     except RaisonError as error:
         raise StudyError(study.path, [str(error)]) from None
-    # It is loaded again where it is used, in this process or in another one.
+    # It is loaded again when it is used, in this process or in another one.
     return replace(examined, given=None)
 
 
@@ -233,7 +233,7 @@ def _header(study: Study, model: LanguageModel, suite: Suite, limit: int | None)
 
 
 def _number(model: LanguageModel) -> str:
-    """What a number is called; "" for classes."""
+    """The name of a model's number; "" for classes."""
     return {"number": model.classes[0], "statement": ANSWERED}.get(model.outputs, "")
 
 
@@ -273,7 +273,7 @@ def _plan(examined: Examined, name: str) -> Any:
 
 
 def _timed(job: Job, part: str, folder: Path, shard: int | None) -> Job:
-    """The job, which writes down what it took, an interrupted one too."""
+    """The job, which records its seconds, also if it is interrupted."""
 
     def run(advance: Told) -> None:
         started = time.perf_counter()

@@ -1,4 +1,4 @@
-"""The mean curve of each method over the texts, of metrics whose records hold curves."""
+"""The mean curve of each method over the texts, for metrics whose records hold curves."""
 
 from collections.abc import Iterator
 

@@ -68,7 +68,7 @@ class StudyRuns(WrittenStudy):
 
     @property
     def progress(self) -> tuple[int, int]:
-        """How many texts every row of their run has explained, and how many there are."""
+        """The number of texts that all rows of their run have explained, and the number of texts."""
         done = sum(len(finished_texts(run)) for run in self.runs.values())
         return done, sum(run.header.texts for run in self.runs.values())
 
@@ -120,7 +120,7 @@ def places(results: StudyRuns, claim: MetricClaim) -> list[str]:
     compared = {label for label in (claim.row, claim.than) if isinstance(label, str)}
     rows = {name: {row.label for row in run.header.rows} for name, run in results.runs.items()}
     lacking = {name for name, labels in rows.items() if not compared <= labels}
-    # Where no run has them, that is what is to be said.
+    # If no run has them, that has to be reported.
     return [name for name in results.header.runs if name not in lacking or len(lacking) == len(rows)]
 
 

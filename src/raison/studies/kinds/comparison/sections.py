@@ -80,7 +80,8 @@ class _RunSection:
 
 
 def sections(results: StudyRuns, target: Path | None = None) -> Document:
-    """The study; pages of texts and examples go into the folder `target`, where explanations are beside the records."""
+    """The study; pages of texts and examples are written into the folder `target`, if explanations are stored with the
+    records."""
     examples = asked_in(results.file)
     runs = [_told(name, run, target, examples) for name, run in results.runs.items()]
     files = _examples(results, runs, examples, target)
@@ -99,7 +100,7 @@ def _told(name: str, run: Run, target: Path | None, wanted: ExamplesAsked | None
     try:
         table = comparison(run)
     except DataError:
-        # Nothing that all methods have judged yet; the page says so.
+        # No text has results of all methods yet; the page reports this.
         table = None
     title = f"{run.header.model} on {run.header.data}"
     if target is None:
@@ -133,7 +134,7 @@ def _drawing(run: Run) -> bool:
 
 
 def _warnings(runs: Sequence[_RunSection], examples: bool) -> Iterator[str]:
-    """Which pages of single texts are missing, one sentence each."""
+    """The missing pages of single texts, one sentence each."""
     lacking = "pages of single texts" + (" and of examples" if examples else "")
     for one in runs:
         if one.run.records and not one.texts:
@@ -161,7 +162,7 @@ def _run(results: StudyRuns, one: _RunSection, number: int) -> Iterator[Part]:
 
 
 def _note(results: StudyRuns, one: _RunSection) -> str:
-    """The end of a table's caption: seeds, and what names these numbers."""
+    """The end of a table's caption: seeds, and the digest that identifies these numbers."""
     seeds = list(dict.fromkeys(seed for _, seed in one.run.header.keys))
     several = f"Methods that draw are means over the seeds {', '.join(map(str, seeds))}. " if len(seeds) > 1 else ""
     return f"{several}{results.title}, digest {results.digest}, raison {one.run.header.raison}."
@@ -246,7 +247,7 @@ def spreads(pairs: Sequence[PairAgreement], run: int) -> Iterator[Spread]:
 
 
 def _across(results: StudyRuns, runs: Sequence[_RunSection]) -> Iterator[Part]:
-    """A figure over the models, for each data set and metric: as the study asks for, otherwise lines in its order."""
+    """A figure over the models for each data set and metric, as the study requests, or lines in its order."""
     groups: dict[str, list[_RunSection]] = {}
     for one in runs:
         if one.table is not None:

@@ -61,7 +61,7 @@ class ComparisonSpec:
 
 
 def tools() -> None:
-    """Nothing that tests would replace."""
+    """Has no functions that tests would replace."""
 
 
 def parse(table: Mapping[str, Any], place: Path, _tools: None) -> ComparisonSpec:
@@ -88,7 +88,7 @@ def parse(table: Mapping[str, Any], place: Path, _tools: None) -> ComparisonSpec
 
 
 def _rows(study: ComparisonSpec, table: Mapping[str, Any]) -> tuple[set[str] | None, list[str]]:
-    """The labels of the table's rows, None where they cannot be told, and what is wrong with methods and select."""
+    """The labels of the table's rows, None if they are unknown, and the mistakes in methods and select."""
     methods, mistakes = parts.labels_in(study.methods, "methods", METHODS, empty="methods" not in table)
     choosers, wrong = parts.labels_in(study.select, "select", METRICS, empty=True)
     if wrong:

@@ -59,7 +59,7 @@ class Examined(kind.Examined):
 def examine(study: Study, limit: int | None = None, sources: Sequence[Path] = ()) -> Examined:
     """Load every model and data set in turn. Raises StudyError with every problem of any run.
 
-    A method all of whose rows the runs in `sources` have need not work here: a trained explainer may be gone.
+    A method whose rows are all in the runs of `sources` need not work here: its trained explainer may be gone.
     """
     spec = study.spec
     data, reasons = load_all(spec.grid.data, spec.grid.data_keys, limit)
@@ -91,12 +91,12 @@ def examine(study: Study, limit: int | None = None, sources: Sequence[Path] = ()
                     known[run.name] = rows_in(head, runs_in(sources), models[key], agreement=spec.agreement)
             computed += to_compute(request, known.get(run.name, set()))
         reasons += [f"[models.{key}]: {reason}" for reason in unable(able, computed)] if able is not None else []
-        # The next one must not find this one in memory.
+        # This model must leave memory before the next is loaded.
         del model, able
         plan = None
     if reasons:
         raise StudyError(study.path, reasons)
-    # Claims are in it as the records name methods and metrics, so that readers need no catalogue.
+    # Claims name methods and metrics as the records do, so that readers need no catalogue.
     header = {
         **study_header(study, limit),
         "runs": [run.name for run in spec.grid.wanted],
@@ -116,7 +116,7 @@ def begin(examined: Examined, folder: Path, sources: Sequence[Path]) -> None:
 
 
 def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job]:
-    """Of each run chunks of texts, then metrics of many texts, agreement and accuracy; one model at a time."""
+    """For each run chunks of texts, then metrics of many texts, agreement and accuracy; one model at a time."""
     models, listed = Models(), []
     for run in examined.study.spec.grid.wanted:
         name = run.name
@@ -128,19 +128,19 @@ def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job
 
 
 def _close(examined: Examined, run: GridRun, finished: Run, advance: Told) -> None:
-    """What is told of a finished run."""
+    """Agreement and accuracy of a finished run."""
     assert finished.folder is not None, "a run of a study has its folder"
     names = examined.study.spec.grid.models[run.model].labels
     right = accuracy_of(finished, examined.labels[run.data], names)
     write_labels(finished.folder.parent, examined.labels, {run.name: right})
     if examined.study.spec.agreement:
-        # The pairs of rows that were taken over without explanations came with them.
+        # The pairs of rows that were copied without explanations were copied with them.
         agreement.add_pairs(finished.folder, agreement.agreement(agreement.rows_of(finished)))
     advance(1)
 
 
 def estimate(examined: Examined) -> EstimateTable:
-    """Passes and time of every run, of which a few are timed."""
+    """The passes and the time of every run; a few passes are timed."""
     costs = {name: estimate_plan(plan) for name, plan in examined.work()}
     rows = [
         (

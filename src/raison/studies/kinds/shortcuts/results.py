@@ -40,11 +40,11 @@ class ShortcutsHead(StudyHead):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What one model's explanations give, or one draw of random scores.
+    """The result for one model's explanations, or for one draw of random scores.
 
     `found` says whether the planted word is among the words that decide, or under random scores any word. `words`
-    counts these. `rank` is the planted word's place among them, `decided` and `expected` are its texts, `p` is
-    corrected: all 0, or 1 for p, where it is not found. `accuracy` is the model's on rows that it has not seen.
+    counts these. `rank` is the planted word's place among them, `decided` and `expected` count its texts, `p` is
+    corrected; all are 0, and p is 1, if it was not found. `accuracy` is the model's on unseen rows.
     """
 
     row: str
@@ -69,13 +69,13 @@ class Findings(WrittenStudy):
 
     @property
     def progress(self) -> tuple[int, int]:
-        """How many models and draws there are, and how many all rows make."""
+        """The number of models and draws so far, and the final number."""
         head = self.header
         return sum(map(len, self.found.values())), len(head.seeds) * (len(head.rows) + head.draws)
 
 
 def rows_of(shares: Sequence[float]) -> tuple[str, ...]:
-    """The rows of the table but for the random one."""
+    """The rows of the table, without the random one."""
     return tuple(row_of(name, share) for share in shares for name in (PLANTED, BOTH))
 
 
@@ -85,7 +85,7 @@ def row_of(name: str, share: float) -> str:
 
 
 def store_of(folder: Path, shard: int | None = None) -> RecordStore:
-    """Where a process writes."""
+    """The store that a process writes to."""
     return RecordStore(folder / FOUND, shard)
 
 

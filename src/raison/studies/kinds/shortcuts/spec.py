@@ -54,7 +54,7 @@ class Shortcuts:
 
 
 def tools() -> None:
-    """Nothing that tests would replace."""
+    """Has no functions that tests would replace."""
 
 
 def parse(table: Mapping[str, Any], place: Path, _tools: None) -> Shortcuts:

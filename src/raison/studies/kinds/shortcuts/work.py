@@ -108,7 +108,7 @@ class WordCounts:
 
 
 def _counts(places: Mapping[str, int], texts: Sequence[str]) -> np.ndarray:
-    """Texts x words, and a last column of ones; words that are not known count nowhere."""
+    """Texts x words, and a last column of ones; unknown words are ignored."""
     counts = np.zeros((len(texts), len(places) + 1))
     counts[:, -1] = 1
     for row, text in enumerate(texts):
@@ -149,11 +149,11 @@ def begin(examined: Examined, folder: Path, sources: Sequence[Path]) -> None:
 
 
 def _origins(examined: Examined) -> Origins:
-    """What determines each record."""
+    """The origin of each record."""
     spec, head = examined.study.spec, examined.header
     shared = [head[IDENTITY][DATA], spec.word, spec.label, spec.rows, examined.classes, versions()]
     keys = [(row, seed, 0) for seed in spec.seeds for row in head["rows"]]
-    # The explanations of the last model get the random scores.
+    # The explanations of the last model are reused with random scores.
     last = [*shared, head["rows"][-1]]
     drawn = [(RANDOM, seed, draw) for seed in spec.seeds for draw in range(spec.draws)]
     digests = {key: digest_of([shared, key]) for key in keys} | {key: digest_of([last, key]) for key in drawn}
@@ -194,7 +194,8 @@ def _look(examined: Examined, folder: Path, shard: int | None, seed: int, advanc
 
 
 def _planted(rows: LabelledTexts, word: str, classes: Sequence[int], count: int, seed: int) -> LabelledTexts:
-    """The word at the end of so many texts, of these classes in turn; of fewer where a class has no more."""
+    """The rows with the word at the end of `count` texts, taken from the classes in turn; fewer if a class runs out of
+    texts."""
     rng, texts = Random(f"plant {seed}"), list(rows.texts)
     for label in classes:
         of_class = [place for place, of in enumerate(rows.labels) if of == label]

@@ -1,4 +1,4 @@
-"""Heat maps of what trainings made of an attention explainer's coefficients."""
+"""Heat maps of an attention explainer's trained coefficients."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -15,12 +15,12 @@ _READING = (
     "are the attention heads."
 )
 _MOST = 256
-"""Layers and heads of a map; a record with more is not one of a training."""
+"""Maximum number of layers and heads of a map; a record with more does not come from a training."""
 _HIGHEST = 1e9
 
 
 def coefficients(study: TrainingRuns) -> Iterator[Part]:
-    """How to read the heat maps, and the heat maps; nothing where no record has coefficients."""
+    """How to read the heat maps, and the heat maps; nothing if no record has coefficients."""
     tables = list(coefficient_tables(study))
     if tables:
         yield Text(_READING, aside=True)
@@ -28,7 +28,7 @@ def coefficients(study: TrainingRuns) -> Iterator[Part]:
 
 
 def coefficient_tables(study: TrainingRuns) -> Iterator[Table]:
-    """For each task and training: heads by layers, beside them the layers; and the features of each head."""
+    """For each task and training: heads by layers, next to them the layers; and the features of each head."""
     for place in places(study):
         for row in rows(study, "training"):
             for record in records_of(study, row.name, place)[:1]:
@@ -62,7 +62,7 @@ def _table(title: str, lines: Sequence[Sequence[float]], layers: Sequence[float]
 
 
 def _grid(held: object) -> list[list[float]]:
-    """Lines of equal length; nothing where a record holds something else."""
+    """Rows of equal length; nothing if a record holds something else."""
     lines = [_numbers(line) for line in held[:_MOST]] if isinstance(held, list) else []
     return lines if lines and lines[0] and len({len(line) for line in lines}) == 1 else []
 

@@ -1,4 +1,4 @@
-"""Texts as the plain and the trained models of a task are explained, for the page of examples."""
+"""Explanations of texts by the plain and the trained models of a task, for the page of examples."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -17,17 +17,17 @@ _CONTROL = "random"
 
 
 def examples_in(study: TrainingRuns, asked: ExamplesAsked) -> Iterator[Examples]:
-    """For each task its texts, under the first seed; none where the explanations are not in the folder."""
+    """The texts of each task, under the first seed; none if the explanations are not in the folder."""
     for task in study.header.tasks:
         if not is_folder_name(task.name):
-            continue  # A foreign record; no study names a task so.
+            continue  # A foreign record: no study has such a task name.
         by_row = dict(_explained(study, task, asked))
         usual = [label for label in by_row if label.rpartition(": ")[2].partition("(")[0] != _CONTROL]
         labels = [label for label in (usual if asked.rows is None else asked.rows) if label in by_row]
         texts = sorted({text for label in labels for text in by_row[label]})
         examples = tuple(
             tuple(
-                # By its base: where the models were trained says nothing.
+                # Named by the base: the folder in which the models were trained is not informative.
                 Example(text, label, None, replace(by_row[label][text], model=task.base))
                 for label in labels
                 if text in by_row[label]

@@ -1,4 +1,5 @@
-"""What training for several criteria, or on other data, gains or loses: average relative gains (IvRA, figures 5, 8)."""
+"""The gain or loss from training for several criteria, or on other data: average relative gains (IvRA, figures 5,
+8)."""
 
 import json
 import math
@@ -17,7 +18,7 @@ NONE = Gain(math.nan, math.nan, math.nan, 0)
 
 @dataclass(frozen=True, slots=True)
 class GainTable:
-    """`gains[i][j]`: of criterion i by `metrics[i]`, for row j. The caller defines what it is compared with."""
+    """`gains[i][j]` is the gain of row j for criterion i by `metrics[i]`. The caller defines the reference."""
 
     name: str
     criteria: tuple[str, ...]
@@ -29,8 +30,8 @@ class GainTable:
 def mixed(study: TrainingRuns) -> list[GainTable]:
     """For every way of training: rows against the one trained for the criterion alone, over all tasks and seeds.
 
-    A way of training is all of a row's settings but its criteria. It has a table where one row of it has a single
-    criterion that a metric stands for, and there is another row. That row itself has no gain.
+    A way of training is all of a row's settings except its criteria. It has a table if one of its rows has a single
+    criterion with a metric, and there is another row. The former row itself has no gain.
     """
     tables = []
     for name, family in ways(study, "criteria").items():
@@ -77,7 +78,7 @@ def _named(study: TrainingRuns, criteria: Sequence[str]) -> tuple[tuple[str, ...
 
 
 def _gain(study: TrainingRuns, metric: str, where: Sequence[ColumnKey], row: str, alone: str) -> Gain:
-    """The gain of a row over another one, on every place."""
+    """The gain of a row over another one, in every place."""
     return _average(
         study, metric, [tuple(of_seeds(study, name, place, metric) for name in (row, alone)) for place in where]
     )
@@ -101,8 +102,8 @@ def _average(study: TrainingRuns, metric: str, pairs: Sequence[tuple[dict[int, f
 
 
 def ways(study: TrainingRuns, *varied: str) -> dict[str, list[TrainingHead]]:
-    """The trainings by all of their settings but those `varied`; a group is named by the settings that distinguish it
-    from the others.
+    """The trainings in groups by all of their settings except those `varied`; a group is named by the settings that
+    distinguish it from the others.
     """
     groups: dict[str, list[TrainingHead]] = {}
     for row in rows(study, "training"):
@@ -126,5 +127,5 @@ def _way(row: TrainingHead, varied: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _word(key: str) -> str:
-    """Names of criteria, forms and norms speak for themselves."""
+    """Names of criteria, forms and norms are shown without their key."""
     return "" if key in ("criteria", "form", "norm") else f"{key.replace('_', ' ')} "

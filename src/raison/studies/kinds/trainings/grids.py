@@ -1,4 +1,4 @@
-"""The rows of a study of trainings: [[trainings]] with their grids spread out, and the post-hoc methods."""
+"""The rows of a study of trainings: [[trainings]] with their grids expanded, and the post-hoc methods."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -37,9 +37,10 @@ class PosthocTable:
 
 @dataclass(frozen=True, slots=True)
 class TrainingRow:
-    """A training on these tasks; `settings` are its own over those that all share.
+    """A training on these tasks; `settings` are its own, which override those that all share.
 
-    `controls` are methods that explain the trained model beside its own: what of a row is not the explanation's doing.
+    `controls` are other methods that explain the trained model: they show which effects are not due to its own
+    explanation.
     """
 
     name: str
@@ -70,7 +71,7 @@ def training_rows(
 ) -> list[TrainingRow]:
     """One row for each entry, or for each combination of an entry's grid. Raises InputError for a grid or a name.
 
-    InputError, too, for a control that is no method.
+    Also raises InputError for a control that is no method.
     """
     rows = []
     beside = tuple(label_of(CATALOGUE.create(spec)) for spec in controls)
@@ -101,7 +102,7 @@ def _choices(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 
 
 def _name(template: str, choice: Mapping[str, Any]) -> str:
-    """The name with the grid's values at their places; those without a place follow behind."""
+    """The name with the grid's values at their places; values without a place are appended."""
     places = _PLACEHOLDER.findall(template)
     for place in places:
         if place not in choice:

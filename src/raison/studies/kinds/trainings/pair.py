@@ -1,4 +1,4 @@
-"""One task under one seed: the plain model, what explains it, and every training that starts from it."""
+"""One task under one seed: the plain model, the methods that explain it, and every training that starts from it."""
 
 import math
 import time
@@ -43,7 +43,7 @@ from raison.studies.plans import plan_of
 from raison.studies.settings import as_values, make
 
 TRAINED = "trained.json"
-"""In a model's folder once its training has finished."""
+"""The file in a model's folder that marks its training as finished."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class TaskData:
 
 @dataclass(frozen=True, slots=True)
 class Workshop:
-    """Shared by all pairs: the data of each task, the existing records, and what determines all."""
+    """Shared by all pairs: the data of each task, the existing records, and their origins."""
 
     study: Study
     data: Mapping[str, TaskData]
@@ -96,7 +96,7 @@ class Workshop:
 
 @dataclass(frozen=True, slots=True)
 class _Judging:
-    """What a model of `task` is asked: these methods, under a seed, on the data of `test`."""
+    """The evaluation of a model of `task`: these methods, under a seed, on the data of `test`."""
 
     task: Task
     test: str
@@ -106,7 +106,7 @@ class _Judging:
 
 @dataclass(frozen=True, slots=True)
 class _TrainedModel:
-    """A trained model: where it is, how it was made."""
+    """A trained model: its folder, and how it was made."""
 
     name: str
     folder: Path
@@ -168,7 +168,7 @@ def _fine_tuned(shop: Workshop, task: Task, seed: int) -> _TrainedModel:
 
 
 def _refuse_chance(shop: Workshop, task: Task, seed: int) -> None:
-    """InputError for a plain model that has hardly learned its task, unless the file says to go on."""
+    """InputError for a plain model that has hardly learned its task, unless the file says to continue."""
     majority = majority_of(shop.data[task.name].test)
     plain = shop.records[task.name, task.name, PLAIN, seed]
     learned = Learned(plain.accuracy, math.nan if majority is None else majority, "the test texts")
@@ -229,8 +229,8 @@ def _judge(shop: Workshop, judging: _Judging, model: LanguageModel, made: _Train
     wanted = shop.spec.asked(judging.task, judging.test, judging.methods, judging.seed)
     plan = plan_of(wanted, model, shop.data[judging.test].test)
     plan = replace(plan, rows=tuple(row for row in plan.rows if row.label in judging.methods))
-    # The model is called by its place in the study, wherever its folder is. Records of texts survive a kill, and stay
-    # beside the weights that made them.
+    # The model is named by its place in the study, wherever its folder is. Records of texts survive a kill, and stay
+    # with the weights that made them.
     explained = open_run(head_of({**noted_header(plan).raw, "model": made.name}), made.folder / JUDGED / judging.test)
     execute(plan, explained, is_shown())
     return explained
@@ -242,7 +242,7 @@ def _loaded(folder: Path) -> LanguageModel:
 
 
 def _record(shop: Workshop, judging: _Judging, model: LanguageModel, made: _TrainedModel) -> TrainingRecord:
-    """What is known of a model before it is explained."""
+    """The record of a model before it is explained."""
     return TrainingRecord(
         task=judging.task.name,
         test=judging.test,
@@ -262,12 +262,12 @@ def _record(shop: Workshop, judging: _Judging, model: LanguageModel, made: _Trai
 
 
 def _correct(model: LanguageModel, data: Dataset, truncate: bool) -> tuple[int, ...]:
-    """1 for each text whose label, or one of whose answers with both its ends, is what the model predicts."""
+    """1 for each text whose label, or one of whose answers with both ends, the model predicts."""
     correct = []
     for row in data.rows:
         # One at a time: a large data set's tokens need not be in memory together.
         encoding = model.encode([row.text], "token", truncate)
-        # A model of answers was asked for its answer when it read the text.
+        # A question answering model predicted its answer when it encoded the text.
         predicted = (model.ask(Passes).predicted(encoding) if encoding.spans is None else encoding.spans)[0]
         if row.answers:
             there = [answer for answer in row.answers if inside_window(encoding, [answer])[0]]
@@ -279,7 +279,7 @@ def _correct(model: LanguageModel, data: Dataset, truncate: bool) -> tuple[int, 
 
 
 def _explained(record: TrainingRecord, run: Run, judging: _Judging, method: str) -> TrainingRecord:
-    """The record with what one method's explanations reached, and what they took."""
+    """The record with the scores and the cost of one method's explanations."""
     lines = [run.records[method, judging.seed, text] for text in range(run.header.texts)]
     return replace(
         record,
@@ -313,15 +313,15 @@ def _once(folder: Path, work: Callable[[], Mapping[str, Any]]) -> tuple[Mapping[
 
 
 def _count(settings: Any, train: Dataset) -> int:
-    """The texts that are learned from; settings may ask for fewer than there are."""
+    """The number of training texts; settings may ask for fewer than there are."""
     wanted = as_values(settings).get("texts")
     return len(train) if wanted is None else min(int(wanted), len(train))
 
 
 def _untidy(shop: Workshop, folder: Path) -> list[Path]:
-    """What is no longer needed of a model; how its texts were explained stays, and what was trained.
+    """The files of a model that are no longer needed; the explanations of its texts and the trained explainer stay.
 
-    What says that the training is through goes first: without it, what a kill leaves is trained again.
+    The file that marks the training as finished is removed first, so that what a kill leaves is trained again.
     """
     if shop.spec.keep or not folder.is_dir():
         return []

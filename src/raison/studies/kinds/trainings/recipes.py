@@ -10,8 +10,8 @@ from typing import Any
 class Recipes:
     """`fine_tune(base, data, out, settings, dev)` and `train(model, data, out, settings, dev, command)`.
 
-    `plain_settings` and `settings` are their settings' classes, frozen dataclasses; `method` names the method that
-    explains by what was trained with some settings.
+    `plain_settings` and `settings` are the classes of their settings, frozen dataclasses; `method` names the method
+    that uses an explainer trained with given settings.
     """
 
     fine_tune: Callable[..., Mapping[str, Any]]
@@ -31,7 +31,7 @@ def recipes() -> Recipes:
 
 
 def short_names(criteria: Sequence[str]) -> list[str]:
-    """The paper's short names where there are any; a criterion with settings of its own is none of these."""
+    """The paper's short names if they exist; a criterion with its own settings has none."""
     from raison.training.self_explaining.criterion import ALIASES
 
     known = {name: short for short, name in ALIASES.items()}

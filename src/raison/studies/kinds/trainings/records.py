@@ -18,7 +18,7 @@ from raison.studies.folder import Claim, StudyHead, WrittenStudy
 
 MODELS = "trainings"
 JUDGED = "judged"
-"""In a model's folder: how it and its explanations were judged, a run for each task's data."""
+"""The folder in a model's folder with the evaluation of it and its explanations, a run for each task's data."""
 STORE = "trainings.jsonl"
 PLAIN: Final = "plain"
 """The row of the fine-tuned model itself."""
@@ -42,8 +42,8 @@ class TrainingRecord:
     """One row of one task under one seed, judged on the data of `test` (the task's own, or those of another task).
 
     `scores` has each text's value by metrics of single texts, `groups` each group's values by metrics of many.
-    `correct` says of each text whether the model that is explained predicts its label. `plain_accuracy` is that of the
-    fine-tuned model. `texts` were learned from. `history` is what the training wrote down.
+    `correct` says for each text whether the explained model predicts its label. `plain_accuracy` is that of the
+    fine-tuned model. `texts` is the number of training texts. `history` is the training's log.
     """
 
     task: str
@@ -176,7 +176,7 @@ class TrainingRuns(WrittenStudy):
 
     @property
     def progress(self) -> tuple[int, int]:
-        """How many records there are, and how many all rows, tasks and seeds make."""
+        """The number of records so far, and the final number for all rows, tasks and seeds."""
         return len(self.records), len(self.wanted)
 
     @property
@@ -216,5 +216,5 @@ def model_folder(folder: Path, task: str, row: str, seed: int) -> Path:
 
 
 def store_of(folder: Path, shard: int | None = None) -> RecordStore:
-    """Where a process writes its records; `shard` is its number where several share the work."""
+    """The store for a process's records; `shard` is its number if several share the work."""
     return RecordStore(folder / STORE, shard)

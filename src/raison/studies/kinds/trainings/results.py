@@ -41,8 +41,8 @@ def places(results: TrainingRuns, claim: MeasureClaim) -> list[str]:
 def sample(results: TrainingRuns, claim: MeasureClaim, place: str) -> PairedSample | None:
     """Values averaged over the seeds; those of metrics of groups are paired seed by seed and group by group.
 
-    A claim about explanations is not judged where one of the models that are explained did not learn its task; claims
-    about accuracy and seconds are: what a training costs is no statement about explanations.
+    A claim about explanations is not judged if one of the explained models did not learn its task. Claims about
+    accuracy and seconds are judged, because they are not about explanations.
     """
     study, where = results, ColumnKey(place, place)
     row, than, metric = claim.row, claim.than, claim.metric
@@ -53,7 +53,7 @@ def sample(results: TrainingRuns, claim: MeasureClaim, place: str) -> PairedSamp
     known = _learned(study, (row, than), where)
     learned, accuracy = Learned(1.0, 0.0) if metric in MEASURES else known, known.accuracy
     if isinstance(other, float):
-        # With the table's own interval, which for groups is over seeds and groups.
+        # Use the table's own interval, which for groups is over seeds and groups.
         interval = (cell.summary.low - other, cell.summary.high - other)
         values = (values_of(cell), other, cell.summary.mean, other)
         return PairedSample(metric, row, other, *values, learned, cell.pool, interval, accuracy)

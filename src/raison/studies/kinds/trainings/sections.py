@@ -63,7 +63,7 @@ _MOST = 2 * len(SERIES)
 
 
 def sections(results: TrainingRuns, target: Path | None = None) -> Document:
-    """The study; a page of examples goes into the folder `target`, where explanations are beside the records.
+    """The study; a page of examples is written into the folder `target`, if explanations are stored with the records.
 
     Claims come last because there are many, one per task and claim.
     """
@@ -267,7 +267,7 @@ def _scores(study: TrainingRuns, row: TrainingHead | None, place: ColumnKey, met
 
 
 def _gain_table(table: GainTable, title: str, caption: str) -> Table:
-    # One model that gains many times another's value must not take the colour from all others.
+    # One huge gain must not make the colours of all others vanish.
     largest = min(1.0, peak(gain.mean for line in table.gains for gain in line))
     shades = tuple(
         tuple(level(gain.mean, largest) if gain.count else math.nan for gain in line) for line in table.gains

@@ -83,7 +83,7 @@ _SEEDS = {"seeds": "seeds are the whole study's: write seeds = [...] at the top 
 class Task:
     """A base model and its data; `also` are other tasks on whose test data this one's models are evaluated.
 
-    `even_at_chance` trains explainers of a plain model that has hardly learned the task, too.
+    `even_at_chance` also trains explainers of a plain model that has hardly learned the task.
     """
 
     name: Annotated[str, KEY]
@@ -217,7 +217,7 @@ def canonical_measure(label: str) -> str:
 
 
 def gains_of(file: TrainingsFile) -> dict[str, str]:
-    """The metric that stands for each criterion, as the records write it; those that have none are left out."""
+    """The metric of each criterion, as the records write it; criteria without one are left out."""
     if file.gains is not None:
         return {criterion: canonical_metric(metric) for criterion, metric in file.gains.items()}
     labels = [canonical_metric(metric) for metric in file.metrics]
@@ -229,7 +229,7 @@ def gains_of(file: TrainingsFile) -> dict[str, str]:
 
 
 def _or_itself(canonical: Callable[[str], str]) -> Callable[[str], str]:
-    """A name that is none stays as it is: it may be a misspelt row's or measure's, and not a method's or metric's."""
+    """An unknown name stays as it is: it may be a misspelt row or measure instead of a method or metric."""
 
     def written(label: str) -> str:
         try:
@@ -259,7 +259,7 @@ def _task(task: Task, tasks: Mapping[str, Task]) -> list[str]:
 
 
 def _rows(file: TrainingsFile, made: Recipes) -> tuple[list[TrainingRow] | None, list[str]]:
-    """The rows of all trainings, None where they cannot be told, and what is wrong with [[trainings]]."""
+    """The rows of all trainings, None if they are unknown, and the mistakes in [[trainings]]."""
     mistakes = [
         f"[training]: {key} is set in [[trainings]]." for key in ("name", "tasks", "grid") if key in file.training
     ]
@@ -275,7 +275,7 @@ def _rows(file: TrainingsFile, made: Recipes) -> tuple[list[TrainingRow] | None,
         for row in spread:
             wrong += read(made.settings, row.settings, f"{where} ('{row.name}')", without=_DECIDED)[1]
         rows += spread
-        # A grid repeats what is wrong with all its rows.
+        # A grid repeats mistakes that all its rows share.
         mistakes += wrong[:3]
     return (None if mistakes or not rows else rows), mistakes
 

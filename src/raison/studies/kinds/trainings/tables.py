@@ -16,7 +16,7 @@ from raison.studies.kinds.trainings.records import PLAIN, RowKind, TrainingHead,
 
 ACCURACY, TRAINING, EXPLAINING = "accuracy", "training_seconds", "explaining_seconds"
 MEASURES = {ACCURACY: True, TRAINING: False, EXPLAINING: False}
-"""Values of every row besides the study's metrics -> whether higher is better."""
+"""Measures of every row besides the study's metrics, and whether higher is better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def seeds_of(study: TrainingRuns, row: str, place: ColumnKey) -> list[int]:
 def scores(
     study: TrainingRuns, row: str, place: ColumnKey, metric: str, seeds: Sequence[int] | None = None
 ) -> MetricScores | None:
-    """A row's values on a task by a metric, or by one of MEASURES; None where there is no record.
+    """A row's values on a task by a metric, or by one of MEASURES; None if there is no record.
 
     Values of single texts are averaged over the seeds, and the interval is over texts. Those of groups of texts are
     left as they are, seed after seed, and the interval is over seeds and groups. A training has one duration a seed.
@@ -74,7 +74,7 @@ def scores(
     if info.grouped:
         return _grouped(info, [record.groups.get(metric, ()) for record in records])
     columns = [_column(record, metric) for record in records]
-    # Not every row has everything: the plain model explains nothing.
+    # Not every row has all values: the plain model has no explanations.
     return metric_scores(info, columns) if all(columns) else None
 
 
@@ -87,7 +87,7 @@ def paired(
 
 
 def against_plain(study: TrainingRuns, row: str, place: ColumnKey) -> Difference:
-    """A row's accuracy minus that of the plain models, under the seeds that both have; unknown where there are none."""
+    """A row's accuracy minus that of the plain models, under the seeds that both have; unknown if there are none."""
     own, plain = paired(study, row, PLAIN, place, ACCURACY)
     return UNKNOWN if own is None or plain is None else subtract(own, plain)
 
@@ -98,7 +98,7 @@ def deviation(cell: MetricScores) -> float:
 
 
 def of_seeds(study: TrainingRuns, row: str, place: ColumnKey, metric: str) -> dict[int, float]:
-    """Each seed's value by itself, where there is one."""
+    """Each seed's value by itself, if there is one."""
     cells = {seed: scores(study, row, place, metric, [seed]) for seed in seeds_of(study, row, place)}
     return {seed: one.summary.mean for seed, one in cells.items() if one is not None}
 
@@ -119,7 +119,7 @@ def records_of(
 
 
 def _grouped(info: MetricInfo, seeds: Sequence[Sequence[Sequence[float]]]) -> MetricScores | None:
-    """Of the values of each seed's groups of texts; the seconds of a training are one group of one value."""
+    """Scores from the values of each seed's groups of texts; the seconds of a training are one group of one value."""
     flat = [[value for group in groups for value in group] for groups in seeds]
     if len({len(values) for values in flat}) != 1 or not flat[0]:
         return None

@@ -44,7 +44,7 @@ def load_task(task: Task, limit: int | None) -> TaskData:
 
 
 def untrained(task: Task, seed: int = 0) -> LanguageModel:
-    """The task's base with a new head, to try everything on before anything is trained. Raises LoadError."""
+    """The task's base with a new head, to check everything before anything is trained. Raises LoadError."""
     folder = weights.located(task.base)
     if task.kind == "spans":
         return as_classifier(load(*zoo.fresh_span_model(folder, seed)))
@@ -60,10 +60,10 @@ class Examined(kind.Examined):
 
     @cached_property
     def origins(self) -> Origins:
-        """What determines each record: the base, its data, the trainings, and how their models are judged."""
+        """The origin of each record: the base, its data, the trainings, and how their models are judged."""
         spec, head = self.study.spec, self.header
         shared = [head["metrics"], dict(self.files), versions()]
-        # A student's weights are read once, however many rows it has.
+        # A student's weights are read once for all of its rows.
         students = {name: base_identity(name) for name in {*map(_student, head["rows"])} if name}
         digests: dict[tuple[str, str, str, int], str] = {}
         for task in spec.tasks.values():
@@ -111,7 +111,8 @@ def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = (
 
 
 def _reasons(spec: Trainings, task: Task, data: Mapping[str, TaskData], model: LanguageModel) -> list[str]:
-    """Why a task cannot be, seen on its base before any training: methods, metrics, labels, texts that do not fit."""
+    """Why a task is impossible, found on its base before any training: methods, metrics, labels, texts that do not
+    fit."""
     methods = [row.name for row in spec.posthoc if task.name in row.tasks]
     wrong = unable(model, [CATALOGUE.create(method) for method in methods])
     reasons = [f"[tasks.{task.name}]: {reason}" for reason in wrong]
@@ -130,7 +131,8 @@ def begin(examined: Examined, folder: Path, sources: Sequence[Path]) -> None:
 
 
 def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job]:
-    """One for each task and seed: a plain model, what explains it, and every training that starts from it."""
+    """One job for each task and seed: a plain model, the methods that explain it, and every training that starts from
+    it."""
     study, spec = examined.study, examined.study.spec
     records, _ = read_records(folder)
     shop = Workshop(study, examined.data, folder, store_of(folder, shard), examined.origins, records)
@@ -148,7 +150,7 @@ def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job
 
 
 def estimate(examined: Examined) -> EstimateTable:
-    """The number of models to train, and of their texts."""
+    """The numbers of models to train and of their texts."""
     spec, rows = examined.study.spec, []
     seeds = len(spec.seeds)
     for name, data in examined.data.items():

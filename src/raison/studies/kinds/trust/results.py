@@ -33,7 +33,8 @@ CLAIMED = (*MEASURES, *(f"{measure}{AREA}" for measure in MEASURES), *EFFECTS)
 class TrustClaim(Claim):
     """A claim by a measure, of randomised blocks or of an attack; on one run or on all.
 
-    Without `than` the other row is the same method under another attack. `by` is how much lies between the rows.
+    Without `than` the other row is the same method under another attack. `by` is the claimed difference between the
+    rows.
     """
 
     measure: str
@@ -96,7 +97,7 @@ class TrustRuns(WrittenStudy):
 
     @property
     def progress(self) -> tuple[int, int]:
-        """How many similarities and attacks there are, and how many the finished study has."""
+        """The number of similarities and attacks so far, and that of the finished study."""
         wanted = sum(run.wanted for run in self.runs.values())
         return wanted - sum(run.missing for run in self.runs.values()), wanted
 
@@ -126,8 +127,8 @@ def places(results: TrustRuns, claim: TrustClaim) -> list[str]:
 def sample(results: TrustRuns, claim: TrustClaim, place: str) -> PairedSample:
     """Values of single texts, draws averaged first.
 
-    A claim that says `by` how much is held against the other row's value plus that number (of a claim that a row is
-    below it: minus).
+    A claim with `by` is compared with the other row's value plus that number (minus, if the claim is that a row is
+    below it).
     """
     run = results.runs[place]
     method, than = claim.row, claim.row if claim.than == "" else claim.than
@@ -168,7 +169,7 @@ def _blocks(claim: TrustClaim, run: TrustRun) -> int:
 
 
 def _told(claim: TrustClaim, run: TrustRun) -> str:
-    """What is measured, in words."""
+    """A description of the measure in words."""
     measure = claim.measure.replace("_", " ")
     if claim.measure in EFFECTS:
         return measure

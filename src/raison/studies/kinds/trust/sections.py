@@ -139,7 +139,7 @@ def model_table(results: TrustRuns) -> Table:
     rows = []
     for key, about in results.header.models.items():
         size, known = about.parameters, about.accuracy or {}
-        # On held-out texts, or on the first data that a model's card names.
+        # Accuracy on held-out texts, or on the first data that a model's card names.
         accuracy = known.get("held_out", next(iter(known.values()), None))
         cells = (
             Cell(about.name),
@@ -219,6 +219,6 @@ def _cell(values: Summary, places: int = _PLACES) -> Cell:
 
 
 def _places(row: Sequence[Summary]) -> int:
-    """Small changes of scores and probabilities must not all read 0.00."""
+    """Small changes of scores and probabilities must not all be shown as 0.00."""
     largest = peak(value for one in row for value in (one.mean, one.low, one.high))
     return max(_PLACES, phrases.decimals(largest) - 1)

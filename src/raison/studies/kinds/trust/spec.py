@@ -112,7 +112,7 @@ class TrustSpec:
 
     @property
     def texts(self) -> int:
-        """The maximum number of texts that is needed of a data set."""
+        """The maximum number of texts needed from a data set."""
         return TrustTrial(self.methods, self.settings, self.randomisation, self.attacks).texts
 
 
@@ -196,7 +196,7 @@ def _claim(claim: TrustClaim, where: str, known: parts.ClaimNames, tables: set[s
 
 
 def _sense(claim: TrustClaim, where: str, tables: set[str]) -> list[str]:
-    """What is missing, or too much, for the measure of a claim whose entries are right by themselves."""
+    """The entries that are missing or superfluous for the measure of a claim whose entries are valid by themselves."""
     stated, measure = set(claim.to_dict()), claim.measure
     attacking = measure in EFFECTS
     part = "attacks" if attacking else "randomisation"

@@ -33,7 +33,8 @@ REUSED = (SIMILARITIES, ATTACKS)
 
 @dataclass(frozen=True, kw_only=True)
 class Examined(kind.Examined):
-    """A study that can be run: its texts, and its header. `labels` are of all rows: a few texts' classes say little."""
+    """A study that can be run: its texts, and its header. `labels` are those of all rows, because the classes of a few
+    texts say little."""
 
     data: Mapping[str, Dataset]
 
@@ -41,7 +42,7 @@ class Examined(kind.Examined):
 def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = ()) -> Examined:
     """Load every model and data set in turn. Raises StudyError with every problem of any run."""
     grid = study.spec.grid
-    # The texts of a draw are drawn before a limit: fewer texts are texts of the same draw.
+    # Texts are drawn before the limit of the call applies, so that fewer texts belong to the same draw.
     most = study.spec.texts if limit is None else min(limit, study.spec.texts)
     data, reasons = load_all(grid.data, grid.data_keys, most)
     models: dict[str, dict[str, Any]] = {}
@@ -62,7 +63,7 @@ def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = (
             if not against:
                 entry = entries[run.name] = _entry(study, model, run, data[run.data])
                 reasons += head_of(entry).nothing_left
-        # The next one must not find this one in memory.
+        # This model must leave memory before the next is loaded.
         del model
     if reasons:
         raise StudyError(study.path, reasons)
@@ -80,13 +81,13 @@ def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = (
 
 
 def _about(study: Study, key: str, model: LanguageModel) -> dict[str, Any]:
-    """What figures and tables say of a model. Raises UnsupportedError for one whose blocks cannot be told apart."""
+    """The description of a model in figures and tables. Raises UnsupportedError if its blocks cannot be identified."""
     blocks = None if study.spec.randomisation is None else study.tools.blocks(model)
     return {**described(study.spec.grid.models[key], model), "blocks": blocks}
 
 
 def _reasons(study: Study, model: LanguageModel, run: GridRun, data: Dataset) -> list[str]:
-    """Why a run cannot be: methods that the model does not allow, texts that it cannot read."""
+    """Why a run is impossible: methods that the model does not allow, texts that it cannot read."""
     trial = study.spec.trial(run)
     reasons = learned_from(study.spec.grid.models[run.model], data)
     reasons += unable(model, [CATALOGUE.create(method) for method in study.spec.methods])
@@ -106,7 +107,7 @@ def begin(examined: Examined, folder: Path, sources: Sequence[Path]) -> None:
 
 
 def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job]:
-    """Of every run randomisation, attacks and substitution; one model in memory at a time."""
+    """For every run randomisation, attacks and substitution; one model in memory at a time."""
     return [job for bench in _benches(examined, folder, shard) for job in bench.jobs()]
 
 
@@ -116,7 +117,7 @@ def _benches(examined: Examined, folder: Path, shard: int | None = None) -> list
     for run in study.spec.grid.wanted:
         model = partial(models.predicting, study.spec.grid.models[run.model])
         texts, entry = examined.data[run.data].texts, entries[run.name]
-        # Data of the model's name are among its parts; of them, single texts count.
+        # A data set named like the model is among its parts; of it, single texts count.
         known = {**of_one(examined.header[IDENTITY], run.model), DATA: "", "versions": digest_of(versions())}
         benches.append(Bench(study.spec.trial(run), study.tools, model, texts, entry, known, folder, shard))
     return benches
