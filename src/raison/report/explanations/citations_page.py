@@ -1,4 +1,4 @@
-"""Citations as HTML: the answer beside its sources. A statement colours the sources that it depends on, a source the
+"""Citations as HTML: the answer next to its sources. A statement colours the sources that it depends on, a source the
 statements that depend on it.
 """
 
@@ -25,7 +25,7 @@ class SourcePiece:
 
 @dataclass(frozen=True, slots=True)
 class EvidenceCell:
-    """What is said of a statement and a source, and its colour."""
+    """The evidence on a statement and a source in words, and its colour."""
 
     told: str
     css: str
@@ -33,9 +33,9 @@ class EvidenceCell:
 
 @dataclass(frozen=True, slots=True)
 class States:
-    """What a page's script shows: a palette, and for each statement the shades of sources and of their sentences.
+    """The data of a page's script: a palette, and for each statement the shades of sources and of their sentences.
 
-    `told` is what is said of each source.
+    `told` describes each source.
     """
 
     palette: list[str]
@@ -82,7 +82,7 @@ def fragment(c: Citations) -> str:
 
 
 def article(c: Citations) -> CitationsArticle:
-    """How the citations are shown."""
+    """The layout of the citations."""
     largest = max(abs(one) for row in c.scores for one in row)
     count = len(c.statements)
     cells = [[_cell(c, i, j, largest) for j in range(len(c.sources))] for i in range(count)]
@@ -106,7 +106,7 @@ def article(c: Citations) -> CitationsArticle:
 
 
 def _inner(c: Citations, statement: int, largest: float) -> list[int]:
-    """The shade of each sentence; one that the method did not look at has that of its source."""
+    """The shade of each sentence; one that the method did not examine has that of its source."""
     homes = [c.ids.index(sentence.name) for sentence in c.sentences]
     return [
         SIGNED.place(level(c.scores[statement][home] if value is None else value, largest))

@@ -14,7 +14,7 @@ from raison.report.style.terminal_text import facts_grid, plain, safe
 TOP = 3
 """Number of sources shown per statement, besides those in use."""
 SUPPORTED = 0.5
-"""From here on a source supports a statement."""
+"""Minimum entailment at which a source supports a statement."""
 ORIGINS = {
     "sources": "",
     "together": "rests on several sources together; no single one is needed",
@@ -45,7 +45,7 @@ def citations_plain(c: Citations) -> str:
 
 
 def goal(c: Citations) -> str:
-    """What was explained of each statement."""
+    """The explained quantity of each statement."""
     return f"{c.of.replace('log_odds', 'log-odds').replace('_', '-')} of each statement"
 
 

@@ -18,12 +18,12 @@ WIDTH, CELL, LINE, MARGIN = 760, 9, 28, 20
 _ROOM = (WIDTH - 2 * MARGIN) // CELL
 _INK, _SOFT = "#1b1f24", "#5b6470"
 _BAR, _VALUE = 150, 100
-"""The length of the longest bar, and where bars begin or have their middle."""
+"""The length of the longest bar, and the place where bars begin or have their middle."""
 
 
 @dataclass(frozen=True, slots=True)
 class _DrawnWord:
-    """Characters between which no line breaks, the space after them, and the span that they are from."""
+    """Characters without a line break between them, the space after them, and their span."""
 
     text: str
     space: str
@@ -36,7 +36,7 @@ class _DrawnWord:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A rectangle; `top` is above the line that the row's text stands on, if negative."""
+    """A rectangle; a negative `top` is above the baseline of the row's text."""
 
     left: float
     top: int
@@ -47,7 +47,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class TextLine:
-    """Characters from `left` on, or ending there. A word of the text has a `length` and may run from right to left."""
+    """Characters that begin or end at `left`. A word of the text has a `length` and may run from right to left."""
 
     left: float
     text: str
@@ -66,10 +66,10 @@ class DrawnRow:
 
 
 def svg(e: Explanation) -> str:
-    """What was predicted and explained, the text in its colours, the scale, and the strongest units as bars.
+    """The prediction and the target, the coloured text, the scale, and the strongest units as bars.
 
-    Characters are set on a grid, so that colours lie under them in any font. A paragraph that begins in a script from
-    right to left runs that way.
+    Characters are placed on a grid, so that colours match them in any font. A paragraph that begins with a
+    right-to-left script runs from right to left.
     """
     shown = layout(e)
     prediction, goal = phrases.verdict(e).line, phrases.goal(e)
@@ -98,7 +98,7 @@ def _words(spans: Sequence[ShownSpan]) -> Iterator[_DrawnWord | None]:
         for blank, run in groupby(span.piece.text, str.isspace):
             held = "".join(run)
             if not blank:
-                # A long word breaks anywhere.
+                # A long word may break anywhere.
                 yield from (_DrawnWord(held[i : i + _ROOM], "", span) for i in range(0, len(held), _ROOM))
             else:
                 yield None if "\n" in held else _DrawnWord("", " ", span)

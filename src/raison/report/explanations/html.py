@@ -25,7 +25,7 @@ class ExplanationArticle:
 
     @property
     def states(self) -> dict[str, object]:
-        """What the page's script shows of an output."""
+        """The data that the page's script shows for an output."""
         if self.output is None:
             return {}
         named = {name: asdict(state) for name, state in states(self.output).items()}
@@ -33,14 +33,14 @@ class ExplanationArticle:
 
 
 LISTS = ("texts.css", "listing.css")
-"""Styles of a page with a list of what is on it."""
+"""Styles of a page with a list of its content."""
 
 
 def page(explanations: Explained | Sequence[Explained]) -> str:
     """A standalone page of one or more explanations, without any link to the network.
 
-    Several targets of one text have a matrix, and a tab each. Of two explanations of one text the page says how far
-    they agree, of more of any two that are ticked.
+    Several targets of one text get a matrix, and a tab each. For two explanations of one text the page shows their
+    agreement; if there are more, that of any two that are ticked.
     """
     shown = [explanations] if isinstance(explanations, Explained) else list(explanations)
     outputs = all(isinstance(e, GenerationExplanation) for e in shown)
@@ -100,7 +100,7 @@ def _article(number: int, e: Explained, shared: float | None = None) -> Explanat
 
 
 def _title(e: Explained) -> str:
-    """The predicted class, or if there is none or several the model's output in words; or what was written."""
+    """The predicted class; without exactly one, the model's output in words; or the written text."""
     if isinstance(e, GenerationExplanation):
         return f"Why “{phrases.shorten(e.output, 50)}”"
     prediction = e.prediction if e.outputs == "classes" else phrases.verdict(e).line

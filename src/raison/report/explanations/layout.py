@@ -38,7 +38,7 @@ class TextPiece:
 class ShownSpan:
     """A piece as it is shown. `level` is None without a finite score, `rank` 1 for the strongest unit, 0 for none.
 
-    `said` is what is said of it beside its text: its name, its score, its rank.
+    `said` describes it in words besides its text: its name, its score, its rank.
     """
 
     piece: TextPiece
@@ -80,7 +80,7 @@ class Bar:
 class MatrixRow:
     """A target or an output token with the score of each unit.
 
-    Of a token: what it is explained against ("" without a contrast), its probability, and a heading for its colours.
+    For a token: the token that it is contrasted with ("" without one), its probability, and a heading for its colours.
     """
 
     text: str
@@ -113,7 +113,7 @@ class ExplanationLayout:
 
     @property
     def goal(self) -> str:
-        """What was explained."""
+        """The explained quantity."""
         return phrases.goal(self.e)
 
     @property
@@ -122,12 +122,12 @@ class ExplanationLayout:
         return facts(self.e)
 
     def width(self, bar: Bar) -> str:
-        """How long a bar is, as a style has it."""
+        """The length of a bar as a CSS value."""
         return f"{(50 if self.scale.signed else 100) * abs(bar.level):.1f}%"
 
 
 def layout(e: Explanation, shared: float | None = None) -> ExplanationLayout:
-    """How the explanation is shown; `shared` is the end of the scale if it is shared with others."""
+    """The layout of an explanation; `shared` is the end of the scale if it is shared with others."""
     scale = largest(e) if shared is None else shared
     shown = strongest(e, TOP)
     others = sorted(set(range(len(e.scores))) - {*shown, *e.unranked})
@@ -147,7 +147,7 @@ def bar(e: phrases.Explained, unit: int, score: float, scale: float) -> Bar:
 
 
 def ends(e: phrases.Explained, scale: float, against: str, towards: str) -> ScaleEnds:
-    """The ends of a scale, with what the lower and the upper one mean."""
+    """The ends of a scale, with their meanings."""
     places = phrases.decimals(scale)
     low, high = (phrases.score(e, end, places) for end in (-scale if e.signed else 0.0, scale))
     return ScaleEnds(against, low, high, towards)
@@ -181,7 +181,7 @@ def largest(e: Explanation) -> float:
 def strongest(e: Explanation, limit: int) -> tuple[int, ...]:
     """The units with the largest absolute scores first; ties keep the order of the text, NaN and infinity come last.
 
-    Those within the noise of a server are left out.
+    Units within the noise of a server are left out.
     """
     strength = [abs(score) if math.isfinite(score) else -1.0 for score in e.scores]
     ranked = [unit for unit in range(len(strength)) if unit not in e.unranked]
@@ -213,12 +213,12 @@ def _passages(e: Explanation, scale: float) -> tuple[TextLayout, ...]:
 
 
 def names(e: Explanation, span: ShownSpan) -> str:
-    """The names of a span's units, to stand before its score; "" where they have none."""
+    """The names of a span's units, shown before its score; "" if they have none."""
     return "".join(f"{e.units[unit].name}: " for unit in span.piece.units if e.units[unit].name)
 
 
 def _said(e: Explanation, span: ShownSpan) -> str:
-    """What is said of a span beside its text."""
+    """The description of a span besides its text."""
     count = len(span.piece.units)
     together = f" ({phrases.count(count, e.unit)} together)" if count > 1 else ""
     unread = ", unknown to the model" if span.unread else ""

@@ -17,7 +17,7 @@ Listable = Explained | Citations
 BEGINS = 100
 """Number of characters of a text in a list."""
 STRONGEST = 3
-"""Number of units named beside a text."""
+"""Number of units named next to a text."""
 WIDTH = 24
 """Maximum number of characters of a unit's name."""
 HEADS: Mapping[str, tuple[str, str]] = {
@@ -75,7 +75,7 @@ def common_kind(results: Sequence[Listable]) -> str:
 
 
 def common_unit(results: Sequence[Listable]) -> str:
-    """What receives a score in all of these; "unit" where that differs."""
+    """The name of the units of all results; "unit" if they differ."""
     units = {"source" if isinstance(one, Citations) else one.unit for one in results}
     return units.pop() if len(units) == 1 else "unit"
 
@@ -125,7 +125,7 @@ def _explained(one: Listable) -> str:
 
 
 def _said(one: Listable) -> tuple[str, str, float]:
-    """What the model says, its share or its size, and the number by which that is sorted."""
+    """The model's output, its share or its size, and the number by which it is sorted."""
     if isinstance(one, Citations):
         return phrases.shorten(one.answer, BEGINS), str(len(one.statements)), len(one.statements)
     if isinstance(one, GenerationExplanation):

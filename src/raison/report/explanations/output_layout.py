@@ -54,7 +54,7 @@ class PromptColouring:
 
 
 def output_layout(e: GenerationExplanation) -> OutputLayout:
-    """How the explained output is shown."""
+    """The layout of an explained output."""
     whole = layout(e.whole())
     meaning = _meaning(e)
     scale = max((peak(row) for row in e.scores), default=0.0)
@@ -102,7 +102,7 @@ def _row(e: GenerationExplanation, number: int, scale: float) -> MatrixRow:
 
 
 def _goal(e: GenerationExplanation) -> str:
-    """What was explained of each output token."""
+    """The explained quantity of each output token."""
     if e.contrast is None:
         return f"{phrases.quantity(e.of)} of each output token"
     return f"{phrases.quantity(e.of)} of each output token {'over' if e.of == 'margin' else 'minus'} that of another"

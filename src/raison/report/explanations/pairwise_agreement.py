@@ -40,15 +40,15 @@ def agreement(first: Explanation, second: Explanation) -> str:
 
 
 def _whole(e: phrases.Explained) -> Explanation:
-    """An explanation, or that of everything that was written."""
+    """An explanation, or that of the whole output."""
     return e if isinstance(e, Explanation) else e.whole()
 
 
 def _common(first: Explanation, second: Explanation) -> list[tuple[float, float]]:
-    """Both scores of every unit that stands in both texts.
+    """Both scores of every unit that occurs in both texts.
 
-    Where the texts begin and end alike, units are paired by their places; in between, the first "the" is paired with
-    the first "the", and so on.
+    Where the texts begin and end alike, units are paired by position; in between, the first "the" is paired with the
+    first "the", and so on.
     """
     ours, theirs = ([(unit.segment, unit.text) for unit in e.units] for e in (first, second))
     begin = _alike(ours, theirs)
@@ -65,6 +65,6 @@ def _common(first: Explanation, second: Explanation) -> list[tuple[float, float]
 
 
 def _alike(ours: Sequence[tuple[int, str]], theirs: Sequence[tuple[int, str]]) -> int:
-    """How many units they have in common from the beginning."""
+    """The number of units that they have in common from the beginning."""
     pairs = enumerate(zip(ours, theirs, strict=False))
     return next((place for place, (one, other) in pairs if one != other), min(len(ours), len(theirs)))

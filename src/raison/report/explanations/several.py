@@ -83,7 +83,7 @@ def are_targets(explanations: Sequence[phrases.Explained]) -> bool:
 
 
 def targets_layout(explanations: Sequence[Explanation]) -> TargetsLayout:
-    """How the targets are shown; `strong` are the units that are strongest for any of them, in the text's order."""
+    """The layout of the targets; `strong` are the units that are strongest for any of them, in the text's order."""
     scale, first = max(map(largest, explanations)), explanations[0]
     strength = [max(abs(e.scores[unit]) for e in explanations) for unit in range(len(first.units))]
     ranked = sorted(range(len(strength)), key=lambda unit: -strength[unit])

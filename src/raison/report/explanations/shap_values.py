@@ -13,9 +13,9 @@ from raison.core.results.explanation import Explanation
 def to_shap(e: Explanation) -> Any:
     """The scores as `values` above `base_values`, the value of the fully removed text.
 
-    Their sum is the value of the whole text where a method's scores add up, as Shapley values do. Each unit's `data`
-    are its characters with those up to the next unit, so that shap's text plot reads like the text; what precedes the
-    first unit of a text goes to that unit. Raises DataError where shap is missing.
+    Together they sum to the value of the whole text if a method's scores add up, as Shapley values do. Each unit's
+    `data` are its characters with those up to the next unit, so that shap's text plot reads like the text; characters
+    before the first unit belong to it. Raises DataError if shap is missing.
     """
     if find_spec("shap") is None:
         raise DataError("to_shap needs shap: pip install shap.")

@@ -22,19 +22,19 @@ from raison.report.style.phrases import Explained
 from raison.report.style.terminal_text import facts_grid, plain, safe
 
 STRONGEST = 3
-"""Number of units named beside an output token."""
+"""Number of units named next to an output token."""
 ACROSS = 5
 """Maximum number of targets side by side."""
 _HALF = 14
 _COLUMN = 60
-"""Minimum width in characters of an explanation beside another one."""
+"""Minimum width in characters of an explanation next to another one."""
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnBar:
     """A bar from a line: to the right for positive levels, to the left for negative ones.
 
-    The line is in the middle, or at the left where no level is negative.
+    The line is in the middle, or at the left if no level is negative.
     """
 
     level: float
@@ -57,7 +57,7 @@ class DrawnBar:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """Columns as far as there is room for them."""
+    """As many columns as fit."""
 
     shown: tuple[RenderableType, ...]
 
@@ -107,7 +107,7 @@ def explanation_plain(e: Explained) -> str:
 def _explanation(shown: ExplanationLayout) -> RenderableType:
     e = shown.e
     texts = [part for passage in shown.passages for part in (*_passage(passage, shown.scale), Text(""))]
-    # On the page these stand above the text, or are folded with the rest.
+    # On the page these are above the text, or folded with the rest.
     below = ("Value", "Cost", "Server", "Noise", "Unknown", "Extended", "Gap", "Chosen")
     return Group(
         facts_grid(_head(e, _goal(shown))),
@@ -202,7 +202,7 @@ def _ranking(shown: ExplanationLayout) -> Table:
 
 
 def _named(e: Explanation, bar: Bar) -> Text:
-    """A unit in the ranking, with a word beside it if the model does not read what it says."""
+    """A unit in the ranking, with a remark if the model's vocabulary lacks it."""
     name = Text(safe(phrases.named(e.units[bar.unit], 60)))
     return Text.assemble(name, (" (unknown to the model)", "dim")) if bar.unread else name
 

@@ -1,7 +1,7 @@
 """The basis of every plot: its settings, axes with margins, and the SVG inside a page.
 
-It follows the page's light or dark ground and its font. matplotlib (the extra `report`) is imported when a plot is
-drawn; the caller's settings and figures stay as they are.
+It follows the page's light or dark background and its font. matplotlib (the extra `report`) is imported when a plot is
+drawn; the caller's settings and figures are unchanged.
 """
 
 import io
@@ -57,14 +57,14 @@ _SETTINGS: "dict[RcKeyType, object]" = {
 
 
 def require() -> None:
-    """Raises DataError where matplotlib is missing."""
+    """Raises DataError if matplotlib is missing."""
     if find_spec("matplotlib") is None:
         raise DataError("plots need matplotlib: pip install 'raison[report]', or turn plots off with --no-plots.")
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How a curve or a bar is drawn. Random scores are grey and dotted everywhere, as the baseline."""
+    """The look of a curve or a bar. Random scores, the baseline, are grey and dotted everywhere."""
 
     colour: str
     line: str
@@ -89,7 +89,7 @@ class Position(NamedTuple):
 
 def spot_of(axes: "Axes", x: float, y: float) -> Position:
     """A point's place in the figure, in points: the figure has 72 of them an inch, as many as pixels."""
-    # Asking for the limits settles them, which would else wait until the figure is drawn.
+    # Reading the limits fixes them, which would otherwise happen when the figure is drawn.
     axes.get_xlim(), axes.get_ylim()
     across, along = axes.transData.transform((x, y))
     return Position(float(across), float(along))
@@ -127,7 +127,7 @@ def put(axes: "Axes", text: str, position: Position, label: PlacedLabel, colour:
 
 @contextmanager
 def new_figure(right: float, left: float = LEFT, width: float = WIDTH) -> "Iterator[tuple[Figure, Axes]]":
-    """Axes with margins in points; a figure that is wider than others has a row of the page to itself."""
+    """Axes with margins in points; a figure that is wider than others gets a row of the page to itself."""
     require()
     import matplotlib
     from matplotlib.figure import Figure
@@ -158,7 +158,7 @@ def as_svg(figure: "Figure", name: str, label: str) -> Markup:
         (r"font-family: [^;\"]*;? ?", ""),
         (INK, "currentColor"),
         (r"\s*\n\s*", "\n"),
-        # Of coordinates only: what is written in the plot may be smaller than a hundredth.
+        # Only of coordinates: numbers in the plot's text may be smaller than a hundredth.
         (r"<[^>]+>", lambda tag: re.sub(r"(\d+\.\d{2})\d+", r"\1", tag.group())),
     ]
     for pattern, new in replaced:

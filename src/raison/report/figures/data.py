@@ -69,10 +69,10 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A method's values over the models of a figure; None where it has none.
+    """A method's values over the models of a figure; None for a missing value.
 
-    `number` among all methods decides its colour. `style` is "", "dashed" or "dotted"; bars are drawn of "" only, and
-    the others as a short line across them, for what a bar is to be held against.
+    `number` among all methods decides its colour. `style` is "", "dashed" or "dotted"; only those of style "" are drawn
+    as bars, and the others as short lines across them, as a reference for the bar.
     """
 
     name: str
@@ -83,7 +83,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class OverModels:
-    """Lines over the models' sizes, or bars beside each other; `limits` are the ends of the axis, where given."""
+    """Lines over the models' sizes, or bars side by side; `limits` are the ends of the axis, if given."""
 
     name: str
     title: str
@@ -94,7 +94,7 @@ class OverModels:
 
     @property
     def over_sizes(self) -> bool:
-        """Whether there are lines: sizes are asked for, and all are known."""
+        """Whether lines are drawn: sizes are requested, and all are known."""
         return self.axis == "parameters" and all(model.parameters for model in self.models)
 
 

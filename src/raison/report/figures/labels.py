@@ -1,4 +1,4 @@
-"""The labels of a plot's points: where they go, so that none lies on another, and what long ones say.
+"""The labels of a plot's points: their places without overlaps, and the shortening of long ones.
 
 Plain geometry, in points; y goes up.
 """
@@ -27,7 +27,7 @@ _SIDES = ((1, 0), (-1, 0), (1, 1), (1, -1), (-1, 1), (-1, -1), (0, 1), (0, -1))
 class PlacedLabel:
     """The point where a text begins (anchor "left"), ends ("right") or has its middle ("center"), on its mid-line.
 
-    `far` where a line must lead from the point to its label.
+    `far` says that a line must lead from the point to its label.
     """
 
     x: float
@@ -41,7 +41,7 @@ def place(
 ) -> list[PlacedLabel]:
     """A label for each point: the nearest place, in a fixed order of sides, where it covers nothing.
 
-    Where there is no such place, the one that covers least.
+    If there is no such place, the one that covers least.
     """
     taken = [*obstacles, *((x - 4, y - 4, x + 4, y + 4) for x, y in points)]
     placed = []
@@ -53,7 +53,7 @@ def place(
 
 
 def spread(places: Sequence[float], gap: float = HEIGHT) -> list[float]:
-    """Heights at least `gap` apart, in the same order, as near as can be to those wanted (least squares)."""
+    """Heights at least `gap` apart, in the same order, as near as possible to those wanted (least squares)."""
     # Imported here: a page without plots need not wait for it.
     from scipy.optimize import isotonic_regression
 
@@ -65,7 +65,7 @@ def spread(places: Sequence[float], gap: float = HEIGHT) -> list[float]:
 
 
 def shorten_apart(texts: Sequence[str], width: int) -> list[str]:
-    """Each text on one line of at most `width` characters; of those that then look alike, what they share goes.
+    """Each text on one line of at most `width` characters; texts that would then look alike lose what they share.
 
     A method's name and its bracket stay: "aml(…sufficiency', steps=10)".
     """
@@ -91,7 +91,7 @@ def _candidates(x: float, y: float) -> Iterator[PlacedLabel]:
         for right, up in _SIDES:
             across, along = right * (_GAP + 3 * ring), up * (_GAP + 3 + HEIGHT * ring)
             if not up:
-                # Straight to the side there is only one place; further rings would move away without need.
+                # Straight to the side there is only one place; further rings would move away needlessly.
                 along = (ring % 2 * 2 - 1) * HEIGHT * ring / 2
             yield PlacedLabel(x + across, y + along, _ANCHORS[right], ring > 0)
 

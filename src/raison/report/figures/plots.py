@@ -54,7 +54,7 @@ def drawn(figure: Figure) -> Markup:
 
 
 def _front(plot: Front) -> Markup:
-    """The front of rows that no other one beats in both is drawn through."""
+    """A line is drawn through the rows that no other one beats in both."""
     shown = [p for p in plot.points if math.isfinite(p.cost) and math.isfinite(p.scores.summary.mean)]
     title = f"{plot.metric} {'↑' if plot.higher else '↓'}"
     with new_figure(RIGHT) as (figure, axes):
@@ -179,13 +179,13 @@ def _point(axes: "Axes", point: Point) -> None:
     colour = SERIES[0] if point.best else GREY
     if math.isfinite(summary.low) and math.isfinite(summary.high):
         axes.vlines(point.cost, summary.low, summary.high, color=colour, alpha=0.6, linewidth=1)
-    # Hollow: the metric judges maps that it chose itself.
+    # Hollow: the metric evaluates maps that it selected itself.
     fill = "none" if point.row.selected_by else colour
     axes.plot([point.cost], [summary.mean], "o", markersize=6, markeredgecolor=colour, markerfacecolor=fill)
 
 
 def _cost_axis(axes: "Axes", costs: Sequence[float]) -> None:
-    """Logarithmic where costs spread; a cost of zero, as that of random scores, still has its place."""
+    """Logarithmic if costs differ widely; a cost of zero, as for random scores, still has a place."""
     from matplotlib.ticker import FuncFormatter
 
     positive = [cost for cost in costs if cost > 0]

@@ -19,9 +19,9 @@ _LABEL = 40
 
 
 def figure(e: Explanation) -> "Figure":
-    """A horizontal bar for each unit in the order of the text, of a long text the strongest ones.
+    """A horizontal bar for each unit in the order of the text; for a long text, only for the strongest ones.
 
-    The figure belongs to no window and changes no setting. Raises DataError where matplotlib is missing.
+    The figure belongs to no window and changes no setting. Raises DataError if matplotlib is missing.
     """
     if find_spec("matplotlib") is None:
         raise DataError("a plot needs matplotlib: pip install 'raison[report]', or save as .svg or .html.")
@@ -35,7 +35,7 @@ def figure(e: Explanation) -> "Figure":
     scores = [e.scores[unit] for unit in shown]
     colours = [scale.shade(0.75 if score > 0 else -0.75) for score in scores]
     axes.barh(range(len(shown)), scores, color=colours)
-    # A unit's text is no mathematics, whatever dollar signs it has.
+    # A unit's text is not mathematics, even with dollar signs.
     labels = [phrases.named(e.units[unit], _LABEL) for unit in shown]
     axes.set_yticks(range(len(shown)), labels, parse_math=False)
     axes.invert_yaxis()

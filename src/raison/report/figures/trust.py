@@ -26,8 +26,8 @@ SUBSTITUTED = Variant("substitution", "constrained")
 class Tried:
     """Tested models: their runs, facts about each by its key, and the x axis of figures.
 
-    A method's number in `methods` decides its colour in every figure. `scores` says that what is predicted is a score
-    and has no probability.
+    A method's number in `methods` decides its colour in every figure. `scores` says that the model predicts a score
+    without a probability.
     """
 
     methods: tuple[str, ...]
@@ -64,7 +64,7 @@ def randomisation_figures(tried: Tried, order: Order) -> Iterator[Lines]:
 
 
 def _title(tried: Tried, run: TrustRun) -> str:
-    """The model, and the data where there are several."""
+    """The model, and the data if there are several."""
     model = run.header.model
     return f"{model} on {run.header.data}" if len(tried.data) > 1 else model
 
@@ -80,7 +80,7 @@ def _panel(name: str, title: str, blocks: int, order: Order, curves: tuple[Curve
         "blocks randomised, from the last one back" if order == "cascading" else "the one block randomised",
         "Spearman",
         _ticks(blocks, order),
-        # The same height in all panels, so that they can be compared; more room only where it is needed.
+        # The same height in all panels, so that they can be compared; more room only if needed.
         limits=(min(-0.45, lowest - 0.05), 1.06),
         zero=True,
     )
@@ -124,11 +124,12 @@ def _over_models(name: str, tried: Tried, runs: Sequence[TrustRun], measure: Eff
     attacked = {one: _series(tried, runs, Variant("embedding", one), measure) for one in drawn}
     noise = {one: _series(tried, runs, Variant("noise", one), measure) for one in drawn}
     controls = {one: [replace(series, style="dotted") for series in noise[one]] for one in drawn}
-    # The objectives are to be compared: one scale for both.
+    # One scale for both objectives, so that they can be compared.
     limits = _limits([one for some in (*attacked.values(), *controls.values()) for one in some], measure)
     models = _models(tried, runs)
     if tried.axis == "parameters" and all(model.parameters for model in models):
-        # One figure: lines are told apart by their style. The control is that of the objective that is drawn solid.
+        # One figure, in which line styles distinguish the objectives. The control belongs to the objective that is
+        # drawn solid.
         lines = [replace(one, style=STYLES[key] if key != drawn[0] else "") for key in drawn for one in attacked[key]]
         series = (*lines, *(controls[drawn[0]] if drawn else ()))
         yield OverModels(name, tried.named(measure), tried.axis, models, series, limits)

@@ -1,1 +1,1 @@
-"""Documents of a study: its page, the pages beside it, its tables in Markdown and LaTeX."""
+"""Documents of a study: its page, further pages, its tables in Markdown and LaTeX."""

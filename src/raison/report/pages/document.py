@@ -1,4 +1,4 @@
-"""A document as a standalone page, which links only to files beside it."""
+"""A document as a standalone page, which links only to files in its folder."""
 
 from dataclasses import replace
 
@@ -12,11 +12,11 @@ from raison.runs.judging import RULE
 
 STYLES = ("explanation.css", "page.css", "study.css")
 MARKDOWN, LATEX = "tables.md", "tables.tex"
-"""The files of tables beside the page."""
+"""The files of tables in the page's folder."""
 
 
 def page(content: Document, draw: bool) -> str:
-    """The whole page; `draw` puts plots in."""
+    """The whole page; `draw` includes plots."""
     sections = [section if draw else _without_plots(section) for section in content.shown]
     parts = [part for section in sections for part in section.parts]
     explained = any(isinstance(part, HeadedExplanation) for part in parts)
@@ -38,7 +38,7 @@ def page(content: Document, draw: bool) -> str:
 
 
 def _without_plots(section: Section) -> Section:
-    """What a section shows without plots: not the heading of nothing else either."""
+    """A section without its plots, and without headings that only plots followed."""
     kept = tuple(part for part in section.parts if not isinstance(part, Plots))
     only_headings = all(isinstance(part, Heading) for part in kept)
     return replace(section, parts=() if only_headings else kept)

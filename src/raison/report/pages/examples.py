@@ -29,8 +29,8 @@ _SPECIAL = str.maketrans({character: f"\\{character}" for character in "[]~$"})
 class ExamplesAsked:
     """A study file's table [examples]: mark the `top` units of the first `texts` texts of each run.
 
-    `rows` are labels of the table's rows, None for all but random scores. `mispredicted`: only texts of which another
-    class is explained than the model predicts; with target = "label" the model's mistakes.
+    `rows` are labels of the table's rows, None for all but random scores. `mispredicted`: only texts whose explained
+    class differs from the predicted one; with target = "label" these are the model's mistakes.
     """
 
     top: Annotated[int, Setting(least=1)] = 3
@@ -53,7 +53,7 @@ class Example:
 class Mark:
     """Some characters of a text; `rank` is 1 for the highest score, 0 where nothing is marked.
 
-    `part` tells whether they are in the explained answer.
+    `part` says whether they are in the explained answer.
     """
 
     text: str
@@ -185,7 +185,7 @@ def _in_markdown(marked: Sequence[Mark]) -> Iterator[str]:
 
 
 def _takes_stars(before: Mark, mark: Mark, after: Mark) -> bool:
-    """Whether stars around a mark make it bold: not beside other stars, and not between a letter and a full stop."""
+    """Whether stars around a mark make it bold: not next to other stars, and not between a letter and a full stop."""
     if before.rank or after.rank or not mark.text.strip():
         return False
     starts = mark.text[0].isalnum() or not before.text[-1:].strip()
@@ -193,7 +193,7 @@ def _takes_stars(before: Mark, mark: Mark, after: Mark) -> bool:
 
 
 def _flat(text: str) -> str:
-    """Text as it reads in a line of Markdown, with one space for all white space, at its ends too."""
+    """Text for a line of Markdown, with one space for all white space, also at its ends."""
     start = " " if text[:1].isspace() else ""
     end = " " if text[-1:].isspace() and text.strip() else ""
     return start + escape_markdown(text).translate(_SPECIAL) + end

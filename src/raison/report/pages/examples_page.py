@@ -31,11 +31,11 @@ class Examples:
 
     @property
     def folder(self) -> str:
-        """Where the pages of its texts are."""
+        """The folder of the pages of its texts."""
         return self.texts.rpartition("/")[0]
 
     def caption(self, top: int) -> str:
-        """How the marks of the `top` units are to be read."""
+        """The legend of the marks of the `top` units."""
         e = self.examples[0][0].explanation
         seeds = " Methods that draw are shown under their first seed." if self.drawing else ""
         return f"{phrases.count(len(self.examples), 'text')}, explained {e.unit} by {e.unit}. {reading(e, top)}{seeds}"

@@ -46,7 +46,7 @@ def sections(written: WrittenShards, target: Path | None = None) -> Document:
 
 @dataclass(frozen=True, slots=True)
 class _TableNames:
-    """What tables are called: the counts ("" without), what is counted, what receives a score."""
+    """Names for tables: the counts ("" without), the counted items, the units."""
 
     counts: str
     counted: str

@@ -15,13 +15,14 @@ from raison.report.explanations.output_layout import OutputLayout, output_layout
 from raison.report.style.markup import assets, rendered, scripts
 
 MOST = 100
-"""Texts of a table: each has its map, and all lie in the notebook's file."""
+"""Maximum number of texts of a table: each has its map, and all are stored in the notebook's file."""
 STYLES = ("explanation.css", "generation.css", "citations.css", "fragment.css", "listing.css", "texts.css")
 
 
 @dataclass(frozen=True, slots=True)
 class ListedText:
-    """A text of the table: what is said of it, its own label (None if not known), and what it folds, one of three."""
+    """A text of the table: its description, its own label (None if unknown), and its folded content, one of three
+    kinds."""
 
     told: ListEntry
     strongest: tuple[Strong, ...]
@@ -33,7 +34,7 @@ class ListedText:
 
 
 def listing(results: Sequence[Listable], labels: Sequence[str | None]) -> str:
-    """The first hundred as a fragment for notebooks; a small script sorts and filters where scripts run."""
+    """The first hundred as a fragment for notebooks; a small script sorts and filters, if scripts run."""
     pairs = enumerate(zip(results[:MOST], labels, strict=False))
     written = any(not isinstance(one, Explanation) for one in results)
     values = {

@@ -20,7 +20,7 @@ from raison.runs.judging import Verdict
 
 
 def markdown_of(document: Document) -> str:
-    """The whole document but its figures, and the pages beside it where they hold answers."""
+    """The whole document without its figures, and its further pages if they hold answers."""
     parts = [f"# {escape_markdown(document.title)}"]
     about = document.file.get("about")
     parts += [escape_markdown(str(about))] if about else []

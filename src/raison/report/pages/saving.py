@@ -20,8 +20,8 @@ _KINDS: Mapping[str, Callable[[Explanation], str | bytes]] = {".svg": svg, ".tex
 def save(e: Explained | Citations | Sequence[Explanation], path: str | Path) -> Path:
     """Save an explanation to a file: .html, .json, .svg, .tex or .png (which needs matplotlib).
 
-    Of an output, .svg, .tex and .png show the sum over its tokens. Citations and several explanations, such as those of
-    target="each", become one .html or .json. Raises InputError for another ending.
+    For an output, .svg, .tex and .png show the sum over its tokens. Citations and several explanations, such as those
+    of target="each", become one .html or .json. Raises InputError for another ending.
     """
     file = Path(path)
     write_named(file, content_of(e, file.suffix.lower(), file.name))

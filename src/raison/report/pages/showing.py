@@ -27,9 +27,9 @@ Shown = Explained | Citations | Comparison | Scores
 def show(result: Shown | Iterable[Shown]) -> None:
     """Show a result, or several: explanations side by side on one scale, others below each other.
 
-    Targets of one text, as target="each" gives them, are a matrix in the terminal.
-    In a notebook as HTML, elsewhere in the terminal. Raises InputError for what is no result, and for explanations of
-    different quantities, which have no common scale.
+    Targets of one text, as target="each" gives them, are a matrix in the terminal. In a notebook as HTML, elsewhere in
+    the terminal. Raises InputError for anything that is not a result, and for explanations of different quantities,
+    which have no common scale.
     """
     shown = results(result)
     explanations = [one for one in shown if isinstance(one, Explanation)]

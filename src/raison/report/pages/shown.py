@@ -20,7 +20,7 @@ class Shown:
 def shown_texts(run: Run) -> dict[int, list[Shown]]:
     """Every text that has explanations, in order, with its rows in the table's order; none from records only.
 
-    Of rows with several seeds the first is shown.
+    For rows with several seeds, the first seed is shown.
     """
     if run.folder is None:
         return {}

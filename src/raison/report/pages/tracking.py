@@ -19,11 +19,11 @@ class Tracker(Protocol):
     """Logs files to a run: the module `mlflow`, or the return value of `wandb.init()`."""
 
     def log_artifact(self, path: str, /) -> object:
-        """Keep a file."""
+        """Log a file."""
 
 
 def log(e: Explained | Sequence[Explanation], run: Tracker, name: str = "explanation") -> None:
-    """Keep an explanation, or several of one text, in a run: its page and its JSON, as `name`.html and `name`.json.
+    """Log an explanation, or several of one text, to a run: its page and its JSON, as `name`.html and `name`.json.
 
     `run` is the module `mlflow` while a run is active, or a run of Weights & Biases. Raises InputError for another.
     """

@@ -1,4 +1,4 @@
-"""Writes a document: its page, the pages beside it, its tables as Markdown and LaTeX; and shows it in a terminal."""
+"""Writes a document: its page, further pages, its tables as Markdown and LaTeX; and shows it in a terminal."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -23,7 +23,7 @@ PAGE = "index.html"
 def write(make: Callable[[Path], Document], target: Path, draw: bool = True) -> Path:
     """Write the report that `make` returns, given the folder for further pages; returns the page's path.
 
-    Raises DataError where matplotlib is missing for plots, before anything is written.
+    Raises DataError if matplotlib is missing for plots, before anything is written.
     """
     if draw:
         canvas.require()

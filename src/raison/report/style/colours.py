@@ -1,4 +1,4 @@
-"""The two colour scales of scores; white (or a dark page's ground) is zero on both.
+"""The two colour scales of scores; white (or a dark page's background) is zero on both.
 
 On the signed one red speaks for the target and blue against it, the convention of the field. The shades are
 ColorBrewer's RdBu, which people with any common colour vision deficiency can distinguish; numbers and signs always
@@ -38,7 +38,7 @@ _AMOUNT: Stops = {
 
 
 def peak(scores: Iterable[float]) -> float:
-    """The largest absolute finite score; zero where there is none."""
+    """The largest absolute finite score; zero if there is none."""
     return max((abs(score) for score in scores if math.isfinite(score)), default=0.0)
 
 
@@ -67,10 +67,10 @@ class Scale:
         return f"--l:{light};--m:{ink(light)};--d:{dark};--e:{ink(dark)}"
 
     def terminal_style(self, value: float) -> str:
-        """The style of a unit in a terminal, in rich's words; none near zero.
+        """The style of a unit in a terminal, as rich names it; none near zero.
 
-        There the terminal's own ground stands for zero: nobody can ask it for its colour, and on a dark one white would
-        catch the eye more than the strongest red.
+        There the terminal's own background means zero: its colour cannot be queried, and on a dark one white would be
+        more prominent than the strongest red.
         """
         background = self.shade(value)
         return "" if abs(value) < 0.08 else f"{ink(background)} on {background}"

@@ -1,7 +1,7 @@
 """Pages made from templates, which are safe by construction, and the shell of a standalone page.
 
-jinja2 escapes every value that a template prints unless it is Markup, and only this module makes Markup of text (a test
-sees to both). A name that a template misspells is an error.
+jinja2 escapes every value that a template prints unless it is Markup, and only this module makes Markup of text (tests
+check both). A name that a template misspells is an error.
 """
 
 import base64
@@ -46,7 +46,7 @@ def escaped(value: object) -> Markup:
 
 
 def breakable(label: str) -> Markup:
-    """A label that a narrow screen may break where a reader would."""
+    """A label with places where a narrow screen may break it."""
     shown = escaped(label)
     for place in "_(/":
         shown = shown.replace(place, Markup(f"{place}<wbr>"))
@@ -78,7 +78,7 @@ def rendered(template: str, values: Mapping[str, object]) -> Markup:
 
 
 def drawing(svg: str) -> Markup:
-    """What matplotlib drew: it escapes the texts of a figure itself."""
+    """A drawing of matplotlib, which escapes the texts of a figure itself."""
     return Markup(svg)
 
 
@@ -101,8 +101,8 @@ def asset(name: str) -> str:
 def document(title: str, body: Markup, styles: Iterable[str], run: Iterable[str] = ()) -> str:
     """A standalone HTML page.
 
-    `run` are its scripts. Its policy keeps it from loading anything, and from any script and any style but its own,
-    told by their hashes, whatever the texts hold.
+    `run` are its scripts. Its policy forbids loading anything, and any script or style but its own, identified by their
+    hashes, whatever the texts contain.
     """
     body, rules = _without_styles(body)
     sheet, script = Markup("\n").join([assets(styles), rules]), scripts(run)
@@ -112,9 +112,10 @@ def document(title: str, body: Markup, styles: Iterable[str], run: Iterable[str]
 
 
 def _without_styles(body: Markup) -> tuple[Markup, Markup]:
-    """The body with numbers in place of its elements' styles, which its policy does not allow, and a sheet of them.
+    """The body with numbers in place of its elements' inline styles, which its policy forbids, and a sheet with these
+    styles.
 
-    What looks like no style of ours stays, and has no effect.
+    Unknown inline styles stay, and have no effect.
     """
     numbers: dict[str, int] = {}
 
@@ -122,7 +123,7 @@ def _without_styles(body: Markup) -> tuple[Markup, Markup]:
         return f' data-style="{numbers.setdefault(match[1], len(numbers))}"'
 
     numbered = Markup(_STYLE.sub(number, body))
-    # As strong as a style of an element's own: no rule of the pages' sheets has as many parts.
+    # As strong as an inline style: no rule of the pages' sheets has as many parts.
     rules = [f"html {4 * _PLACE.format(place)} {{{style}}}" for style, place in numbers.items()]
     return numbered, Markup("\n".join(rules))
 
@@ -132,5 +133,5 @@ _STYLE = re.compile(r' style="([\w\s#%.,:;()\'+-]*)"')
 
 
 def _hash(content: str) -> str:
-    """As browsers compute it, from what stands between the tags of a script or a sheet."""
+    """The hash as browsers compute it, of the content between the tags of a script or a sheet."""
     return base64.b64encode(hashlib.sha256(f"\n{content}".encode()).digest()).decode()

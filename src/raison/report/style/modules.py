@@ -1,4 +1,5 @@
-"""Scripts as files that import each other, joined to one text: a page of its own and a notebook follow no import."""
+"""Scripts as files that import each other, joined into one text, because standalone pages and notebooks cannot follow
+imports."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -13,12 +14,12 @@ def imports(text: str) -> tuple[str, ...]:
 
 
 def alone(text: str) -> str:
-    """A script without the lines by which files import each other."""
+    """A script without its import and export lines."""
     return _EXPORT.sub("", _IMPORT.sub("", text))
 
 
 def joined(names: Iterable[str], read: Callable[[str], str]) -> str:
-    """The files and all that they import, each once and after what it imports, without these lines."""
+    """The files and all their imports, each once and after its own imports, without these lines."""
     scripts: dict[str, str] = {}
 
     def add(name: str) -> None:

@@ -69,8 +69,8 @@ def signed(value: float, places: int) -> str:
 
 
 def power(gap: Difference, places: int) -> str:
-    """The smallest difference that these texts could have shown, and how many texts the observed one needs; empty if
-    unknown.
+    """The smallest difference that these texts could have shown, and the number of texts that the observed one needs;
+    empty if unknown.
     """
     if not math.isfinite(gap.detectable):
         return ""
@@ -78,12 +78,12 @@ def power(gap: Difference, places: int) -> str:
 
 
 def texts_needed(count: float) -> str:
-    """About how many texts."""
+    """The approximate number of texts."""
     return f"{count:,.0f} texts" if math.isfinite(count) else "over 1,000,000 texts"
 
 
 def score(e: Explained, value: float, places: int) -> str:
-    """A score of an explanation: with its sign where there can be two."""
+    """A score of an explanation, with its sign if scores can have two."""
     return signed(value, places) if e.signed else number(value, places)
 
 
@@ -102,7 +102,7 @@ def quantity(of: str) -> str:
 
 
 def goal(e: Explanation) -> str:
-    """What was explained, such as "probability of positive"; of a label with its own probability."""
+    """The explained quantity, such as "probability of positive"."""
     if e.outputs == "number":
         return f"the score, {e.target}" if not is_ranked(e.text) else f"the difference of the scores, {e.target}"
     if e.against is None:
@@ -111,7 +111,7 @@ def goal(e: Explanation) -> str:
 
 
 def target(e: Explanation) -> str:
-    """What is explained: a class, an answer or a statement by its text, an entity by its tag too, a word at a mask."""
+    """The target in words: a class, an answer or a statement by its text, an entity with its tag, a word at a mask."""
     if e.place is not None:
         return _at_place(e, e.target)
     if e.answer is None or e.target == e.classes[1]:
@@ -128,7 +128,7 @@ def _at_place(e: Explanation, name: str) -> str:
 
 
 def named_target(e: Explanation) -> str:
-    """What is explained with its probability on the whole text, such as "joy 93.1 %"."""
+    """The target with its probability on the whole text, such as "joy 93.1 %"."""
     name = target(e) if e.against is None else f"{target(e)}, not {e.against}"
     places = dict(zip(e.classes, e.probabilities, strict=False))
     return f"{name} {percent(places[e.target])}" if e.target in places else name
@@ -165,7 +165,7 @@ def verdict(e: Explanation) -> OutputPhrase:
     """The predicted class and its probability; the labels that reach the threshold, or that there are none; or a
     number.
 
-    The probability is not known of an answer that is not the explained one.
+    The probability of an answer is known only if it is the explained one.
     """
     if e.answer is not None:
         return OutputPhrase("Predicted", e.prediction, percent(e.probabilities[0]) if e.answer.is_predicted else "")
@@ -186,7 +186,7 @@ def verdict(e: Explanation) -> OutputPhrase:
 
 
 def _among_texts(e: Explanation) -> str:
-    """Where the number stands among those of the texts that were explained with it."""
+    """The rank of the number among those of the texts that were explained with it."""
     if among.NOTE not in e.notes:
         return ""
     known = Among.read(e.notes[among.NOTE])
@@ -196,7 +196,7 @@ def _among_texts(e: Explanation) -> str:
 
 
 def _among_documents(e: Explanation) -> str:
-    """Where the two documents stand among all that were ranked, and how far apart they are."""
+    """The ranks of the two documents, and the difference between them."""
     numbers = e.notes.get(RANKING, ())
     places = places_of(e.target)
     if len(numbers) < among.FEWEST or not places or max(places) >= len(numbers) or min(places) < 0:
@@ -219,7 +219,7 @@ def _labels(e: Explanation) -> OutputPhrase:
 
 
 def shares(e: Explanation) -> str:
-    """The probabilities of the classes, of many the highest ones and those that are explained."""
+    """The probabilities of the classes; if there are many, the highest ones and those that are explained."""
     ranked = sorted(zip(e.classes, e.probabilities, strict=False), key=lambda pair: -pair[1])
     if len(ranked) <= FEW:
         return ", ".join(f"{name} {percent(share)}" for name, share in zip(e.classes, e.probabilities, strict=False))
@@ -247,7 +247,7 @@ def certainty(e: Explanation) -> str | None:
 
 
 def ends(e: Explanation) -> tuple[str, str]:
-    """What the two ends of the scale mean: a negative score and a positive one, or none and the largest."""
+    """The meanings of the two ends of the scale: a negative and a positive score, or none and the largest."""
     if not e.signed:
         return "less important", "more important"
     if e.outputs == "number":
@@ -287,7 +287,7 @@ def gap(e: Explanation) -> str | None:
 
 
 def completeness(e: Explanation, gap: float) -> str:
-    """A gap between the sum of an explanation's scores and the change in value; rounding is none."""
+    """The gap between the sum of an explanation's scores and the change in value; a rounding error counts as none."""
     if abs(gap) <= 1e-6 * max(abs(e.value_full), abs(e.value_empty)):
         return "none: the scores add up to the change in value"
     return f"{gap:+.2g} between the sum of the scores and the change in value"
@@ -330,7 +330,7 @@ def cautions(e: Explained) -> list[str]:
 
 
 def unranked(e: Explanation) -> str | None:
-    """How many units are not ranked, because a server's answers are not as exact as their scores."""
+    """The number of units that are not ranked, because the server's noise exceeds their scores."""
     few = len(e.unranked)
     if not few:
         return None
@@ -342,7 +342,7 @@ def unranked(e: Explanation) -> str | None:
 
 
 def noise(notes: Mapping[str, Any]) -> str | None:
-    """How much a server's answers changed when requests were repeated, and what they lack."""
+    """How much a server's answers changed when requests were repeated, and the effect of omitted numbers."""
     note = notes.get(NOISE)
     if note is None:
         return None
@@ -354,13 +354,13 @@ def noise(notes: Mapping[str, Any]) -> str | None:
 
 
 def unknown_units(e: Explained) -> frozenset[int]:
-    """Numbers of the units with tokens that the model's vocabulary does not have."""
+    """Numbers of the units with tokens outside the model's vocabulary."""
     unknown = unknown_in(e.notes)
     return frozenset() if unknown is None else frozenset(unknown.units)
 
 
 def unread(e: Explanation) -> str | None:
-    """How many tokens the model's vocabulary does not have."""
+    """The number of tokens outside the model's vocabulary."""
     unknown = unknown_in(e.notes)
     if unknown is None:
         return None
@@ -380,7 +380,7 @@ def seconds(value: float) -> str:
 
 
 def named(unit: Unit, width: int) -> str:
-    """A unit on one line, after its name where the caller gave it one."""
+    """A unit on one line, after its name if the caller gave one."""
     text = shorten(unit.text, width)
     return f"{shorten(unit.name, width)}: {text}" if unit.name else text
 

@@ -1,4 +1,4 @@
-"""Text for a terminal, and what a terminal would show as text."""
+"""Text for a terminal, and a terminal's output as plain text."""
 
 import io
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from rich.text import Text
 # Escape codes in a text must never reach the terminal; each is shown as its control picture instead.
 _CONTROLS = {code: 0x2400 + code for code in range(32) if code not in (9, 10)} | {0x7F: 0x2421}
 _CONTROLS |= dict.fromkeys(range(0x80, 0xA0), 0xFFFD) | dict.fromkeys(range(0xD800, 0xE000), 0xFFFD)
-# With these, what is shown is not in the order of what is there.
+# These make the displayed order differ from the stored one.
 _CONTROLS |= dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)], 0xFFFD)
 
 

@@ -20,10 +20,10 @@ Light = Literal["green", "amber", "red", "grey"]
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A mean with its interval. `rank` is 1 for the best of its column, 2 for the second, else 0.
+    """A mean with its interval. `rank` is 1 for the best of its column, 2 for the second, otherwise 0.
 
-    `seeds` is the range of the single seeds' values; `own` where the column's metric chose this row's maps itself.
-    `lead` stands before the mean, `tip` behind it; `soft` is printed grey; `light` is a verdict's colour.
+    `seeds` is the range of the single seeds' values; `own` says that the column's metric selected this row's maps.
+    `lead` is put before the mean, `tip` after it; `soft` is printed grey; `light` is a verdict's colour.
     """
 
     mean: str
@@ -50,7 +50,7 @@ class Table:
     """The heading of the first column and of the others, named rows of cells, and what they are.
 
     `shades` are levels from -1 to 1 where a table is a heat map, NaN for a cell without one. `links` lead from the
-    rows' names. What is `aside` stands on the page alone.
+    rows' names. Content that is `aside` appears only on the page.
     """
 
     title: str
@@ -73,7 +73,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """Above what follows in a section, on the page."""
+    """A heading within a section, on the page."""
 
     words: str
 
@@ -109,14 +109,14 @@ class AnsweredQuestions:
 
 @dataclass(frozen=True, slots=True)
 class Reasons:
-    """What is missing from all tables, and why."""
+    """Items that are missing from all tables, with reasons."""
 
     entries: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Names with their values, on the page alone; empty values are left out."""
+    """Names with their values, only on the page; empty values are left out."""
 
     entries: Mapping[str, object]
 
@@ -132,7 +132,7 @@ class ScoresTable:
 
 @dataclass(frozen=True, slots=True)
 class Plots:
-    """Figures beside each other with their captions; nothing where none is drawn."""
+    """Figures side by side with their captions; nothing if none is drawn."""
 
     figures: tuple[Figure, ...]
     caption: str = ""
@@ -194,7 +194,7 @@ class Section:
 
     @property
     def inside(self) -> tuple[Part, ...]:
-        """The parts that hold anything and stand below its heading; explanations follow as articles of their own."""
+        """The nonempty parts below its heading; explanations follow as separate articles."""
         return tuple(part for part in self.parts if filled(part) and not isinstance(part, HeadedExplanation))
 
     @property
@@ -217,9 +217,11 @@ class Section:
 class Document:
     """The report of a study. `file` is its parsed file, `text` the file itself ("" without one).
 
-    A kind of study gives what is its own; raison.studies.reports adds the title, the file, the digest and the versions.
-    `pages` are documents beside it, by their files' names; `up` is the page that one of these belongs to. `links` lead
-    to what else lies beside the page.
+    A kind of study fills in what is specific to it; raison.studies.reports adds the title, the file, the digest and the
+    versions.
+
+    `pages` are further documents in its folder, by their files' names; `up` is the page that one of these belongs to.
+    `links` lead to other files in the folder.
     """
 
     sections: tuple[Section, ...]
@@ -235,17 +237,17 @@ class Document:
 
     @property
     def known(self) -> dict[str, object]:
-        """What the study file says of where it comes from, and further facts."""
+        """The origin according to the study file, and further facts."""
         return {name: self.file.get(name.lower()) for name in ("Source", "Reference", "Size")} | dict(self.facts)
 
     @property
     def shown(self) -> tuple[Section, ...]:
-        """The sections that hold anything."""
+        """The nonempty sections."""
         return tuple(section for section in self.sections if any(map(filled, section.parts)))
 
 
 def filled(part: Part) -> bool:
-    """Whether a part holds anything."""
+    """Whether a part is not empty."""
     if isinstance(part, Plots):
         return bool(part.figures)
     if isinstance(part, Claims):
@@ -256,7 +258,8 @@ def filled(part: Part) -> bool:
 
 
 def ranked(cells: Sequence[Cell], means: Sequence[float], higher: bool | None) -> list[Cell]:
-    """A column's cells with the best and the second best marked, ties together; none of one value, no second of two."""
+    """A column's cells with the best and the second best marked, ties together; no marks for one value, no second for
+    two."""
     distinct = sorted({mean for mean in means if math.isfinite(mean)}, reverse=bool(higher))
     if len(distinct) < 2 or higher is None:
         return list(cells)

@@ -72,7 +72,7 @@ def caption(results: Results) -> str:
 
 
 def _amount(comparison: Comparison) -> str:
-    """How many texts were explained, or predictions in texts."""
+    """The number of explained texts, or of predictions in texts."""
     threshold = comparison.settings.get(EACH_FROM)
     if threshold is None:
         return phrases.count(comparison.texts, "text")
@@ -81,7 +81,7 @@ def _amount(comparison: Comparison) -> str:
 
 
 def _quantity(comparison: Comparison) -> str:
-    """What is explained, in plain words: a model's one number is its score."""
+    """The explained quantity in plain words: a model's one number is its score."""
     number = comparison.settings.get("outputs") == "number"
     return "score" if number else phrases.quantity(comparison.of)
 
@@ -120,7 +120,7 @@ def csv_text(results: Results) -> str:
 
 
 def _without_seeds(table: Table) -> Table:
-    """The table as papers print it."""
+    """The table without the ranges over seeds, as papers print it."""
     return replace(
         table, rows=tuple((name, tuple(replace(cell, seeds="") for cell in cells)) for name, cells in table.rows)
     )

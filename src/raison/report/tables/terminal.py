@@ -32,7 +32,7 @@ class TerminalTable:
         yield from (self._grid(group) for group in self._groups(room))
 
     def _groups(self, room: int) -> Iterator[Sequence[int]]:
-        """Numbers of the columns that fit beside each other."""
+        """Numbers of the columns that fit side by side."""
         group: list[int] = []
         left = room
         for number, name in enumerate(self.table.head[1:]):

@@ -75,7 +75,7 @@ def one_line(text: str) -> str:
 
 
 def comments(lines: Sequence[str]) -> str:
-    """Lines that LaTeX leaves out."""
+    """Lines as LaTeX comments."""
     return "".join(f"% {one_line(line)}\n" for line in lines)
 
 
