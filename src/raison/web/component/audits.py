@@ -1,4 +1,4 @@
-"""Audits below a folder, by the identity of the model that they are about."""
+"""Audits below a folder, by the identity of their model."""
 
 import threading
 from collections.abc import Mapping
@@ -61,7 +61,7 @@ class Trusts:
         return {**known, "model": model}
 
     def _audited(self, wanted: Identity | None) -> ModelAudit | None:
-        """The first audit of this very model."""
+        """The first audit of this exact model."""
         if self._root is None or not wanted:
             return None
         for name, folder in below(self._root, [AUDIT.marker]):
@@ -72,7 +72,7 @@ class Trusts:
                     with self._reads:
                         return ModelAudit(name, self._read(folder, state_of(folder.rglob("*"))))
             except RaisonError:
-                # An audit that is not finished, or another version's.
+                # An unfinished audit, or one of another version.
                 continue
         return None
 

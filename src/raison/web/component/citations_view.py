@@ -18,7 +18,7 @@ class PaintedStatement:
     short: str
     origin: str
     cells: tuple[tuple[str, str], ...]
-    """What is said of each source, and its colour."""
+    """The description of each source, and its colour."""
 
 
 @dataclass(frozen=True, slots=True)

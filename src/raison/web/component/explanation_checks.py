@@ -21,7 +21,7 @@ SHUFFLES = 99
 STRONGEST = 3
 """Units that are removed, one after the other."""
 FEWEST = 3
-"""Units from which shuffling says something."""
+"""Minimum number of units for shuffling to be informative."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Checks:
     """`remaining` are the target's values with 0, 1, 2 and 3 of the highest units removed.
 
     `shuffled` is None for fewer than three units or equal scores. `harmless` is the mean rank correlation with the maps
-    of harmlessly changed texts; None where no change applies, and `why` says more where the method does not allow it.
+    of harmlessly changed texts; None if no change applies, and `why` gives the reason if the method does not allow it.
     """
 
     remaining: tuple[float, ...]

@@ -17,7 +17,7 @@ TYPES: Mapping[str, str] = {
     "tex": "text/x-tex",
     "png": "image/png",
 }
-"""Kinds of files, as the endings of their names, and what they are called on the web."""
+"""Kinds of files by the endings of their names, with their media types."""
 
 Result = Explanation | GenerationExplanation | Citations
 

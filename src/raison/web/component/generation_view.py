@@ -59,7 +59,7 @@ class PaintedOutput:
     cautions: tuple[str, ...]
     facts: tuple[tuple[str, str], ...]
     remarks: tuple[str, ...]
-    """What is said of this output and the one beside it."""
+    """Remarks on this output and the one that it is compared with."""
 
 
 def output_seen(body: Mapping[str, object]) -> dict[str, object]:
@@ -88,7 +88,7 @@ def token_seen(body: Mapping[str, object]) -> dict[str, object]:
 
 
 def _of_two(first: GenerationExplanation, second: GenerationExplanation) -> Iterator[str]:
-    """What is to be said of two outputs side by side; of the same one how its probability changes."""
+    """Remarks on two outputs side by side; for the same output, how its probability changes."""
     if first.output == second.output:
         yield from_to("probability of the answer", *(math.exp(e.log_probability) for e in (first, second)))
     yield agreement(first.whole(), second.whole())

@@ -20,13 +20,13 @@ from raison.web.component.writing_request import VIEWS as WRITTEN
 from raison.web.rows.listed import Listed
 
 VIEWS = {**WRITTEN, "view/citations": citations_seen}
-"""What is asked of what a model wrote, by the names of the questions."""
+"""Requests about a model's output, by their names."""
 
 
 class Listing(anywidget.AnyWidget):
     """Texts with their explanations as a table that can be sorted and filtered and opens the map of a text.
 
-    The explanations stay in the kernel, which sends what is looked at, 25 texts at a time.
+    The explanations stay in the kernel, which sends the visible part, 25 texts at a time.
     """
 
     _esm = module()
@@ -35,7 +35,7 @@ class Listing(anywidget.AnyWidget):
     face = traitlets.Unicode("rows").tag(sync=True)
 
     def __init__(self, explanations: Sequence[Listable], labels: Sequence[str | None] | None = None) -> None:
-        """`labels` are the texts' own, None where one is not known."""
+        """`labels` are the texts' own, None for an unknown one."""
         self.listed = Listed(explanations, labels)
         super().__init__()
         self.on_msg(self._asked)
@@ -60,7 +60,7 @@ class Listing(anywidget.AnyWidget):
         raise UnknownNameError("question", ask, ["runs", "view", *VIEWS])
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
-        """The live table, and plain HTML for where nothing runs: nbviewer, GitHub, an exported page."""
+        """The live table, and plain HTML for viewers without a kernel: nbviewer, GitHub, an exported page."""
         bundle: Any = super()._repr_mimebundle_(**options)
         data, metadata = bundle
         return {**data, "text/html": listing(self.listed.explanations, self.listed.labels)}, metadata

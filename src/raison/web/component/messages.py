@@ -1,4 +1,4 @@
-"""Messages of the component to a notebook's kernel, and what is sent back."""
+"""Messages of the component to a notebook's kernel, and their answers."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from raison.core.errors import RaisonError
 from raison.progress import hearing
 
 Answer = Callable[[str, Mapping[str, Any]], dict[str, object]]
-"""What is asked and its body, to the answer. It may raise RaisonErrors."""
+"""From the name of a request and its body to the answer. It may raise RaisonErrors."""
 Send = Callable[[dict[str, object]], None]
 
 
@@ -20,10 +20,10 @@ class _DroppedError(Exception):
 
 
 class Desk:
-    """Answers messages one after the other, and cancels work between two passes when nobody waits for it any more.
+    """Answers messages one after the other, and cancels work between two passes when nobody is waiting for it.
 
-    A kernel reads no message while it computes. Where it has a loop, the work is done in a thread beside it, and the
-    loop sends the answer; elsewhere the kernel answers at once, and a message that drops another comes too late.
+    A kernel reads no message while it computes. If it has a loop, the work is done in another thread, and the loop
+    sends the answer; otherwise the kernel answers at once, and a message that cancels another comes too late.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Desk:
         self._one_by_one = Lock()
 
     def hear(self, message: Mapping[str, Any], send: Send, answer: Answer) -> None:
-        """Answer a question, or drop one that was asked before; `send` is called where this is called."""
+        """Answer a request, or cancel an earlier one; `send` is called in the thread that calls this."""
         if message.get("drop"):
             self._wanted.discard(message["id"])
             return
@@ -46,7 +46,7 @@ class Desk:
             loop.call_soon_threadsafe(send, message)
 
         work = partial(self._work, message, tell, answer)
-        # The thread of a kernel that ends is not waited for.
+        # A kernel that ends does not wait for the thread.
         Thread(target=copy_context().run, args=(work,), daemon=True).start()
 
     def _work(self, message: Mapping[str, Any], send: Send, answer: Answer) -> None:
@@ -65,20 +65,20 @@ class Desk:
 
 
 def reply(send: Send, answer: Answer, message: Mapping[str, Any]) -> None:
-    """Send the answer to a message, which has an id, what is asked, and its body."""
+    """Send the answer to a message, which has an id, the name of the request, and its body."""
     try:
         result = answer(message["ask"], message["body"])
     except RaisonError as error:
         send({"id": message["id"], "error": str(error)})
         return
     except KeyboardInterrupt:
-        # The kernel was interrupted by hand, which ends the work between two passes or two tokens.
+        # The user interrupted the kernel, which ends the work between two passes or two tokens.
         send({"id": message["id"], "error": "The kernel was interrupted. What was begun is not finished."})
         return
     except _DroppedError:
         raise
     except Exception as error:
-        # The page would wait for ever; the kernel's log has the rest.
+        # Without an answer, the page would wait forever; the kernel's log has the details.
         send({"id": message["id"], "error": f"this is a mistake of raison: {type(error).__name__}"})
         raise
     send({"id": message["id"], "answer": result})

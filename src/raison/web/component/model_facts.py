@@ -1,4 +1,4 @@
-"""The facts about a model that a page or a widget needs: its classes, its methods, which of them is quick."""
+"""The facts about a model that a page or a widget needs: its classes, its methods, and a quick method."""
 
 from dataclasses import asdict, dataclass
 
@@ -12,7 +12,7 @@ from raison.methods import CATALOGUE
 from raison.models.adapters.writing.writer import Writer
 
 QUICK = ("deep_lift", "attn_lrp", "decompx", "generic_attention")
-"""Methods of one to three passes, the first that works is taken while a text is being typed."""
+"""Methods of one to three passes; the first that works is used while a text is being typed."""
 
 SHOWN = 200
 """Classes that are named, at most."""
@@ -36,7 +36,7 @@ class ModelFacts:
     unable: dict[str, str]
     quick: str | None
     advised: str | None
-    """The method that an audit of this very model recommended."""
+    """The method that an audit of this exact model recommended."""
     chats: bool = False
     """Whether it writes and has a chat template."""
 

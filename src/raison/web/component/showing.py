@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 BESIDE = 4
-"""Explanations that a notebook shows beside each other; more are a table."""
+"""Maximum number of explanations that a notebook shows side by side; more become a table."""
 LABEL = "label"
 """The column of a frame that holds the texts' own labels."""
 
@@ -41,8 +41,9 @@ def show(result: "Shown | Iterable[Shown] | DataFrame", labels: Sequence[str | i
     which the table shows next to the predictions. A pandas frame with explanations in one of its columns is shown in
     the same way; its column `label` has the labels.
 
-    Outside of a notebook everything is printed in the terminal. Raises InputError for what is no result, for
-    explanations of different quantities side by side, which have no common scale, and for labels of other things.
+    Outside of a notebook everything is printed in the terminal. Raises InputError for anything that is not a result,
+    for explanations of different quantities side by side, which have no common scale, and for labels that are not
+    classes.
     """
     many = _framed(result) if _is_frame(result) else Many(showing.results(cast("Shown", result)), labels)
     explanations = [one for one in many.shown if isinstance(one, Explanation)]
@@ -57,7 +58,7 @@ def show(result: "Shown | Iterable[Shown] | DataFrame", labels: Sequence[str | i
 
 
 def _alike(shown: Sequence[object]) -> list[Listable]:
-    """Results of one sort, which can be rows of one table; none where they are of several."""
+    """Results of one kind, which can be rows of one table; none if there are several kinds."""
     for kind in (Explanation, GenerationExplanation, Citations):
         if all(isinstance(one, kind) for one in shown):
             return [one for one in shown if isinstance(one, kind)]
@@ -93,7 +94,7 @@ def _is_missing(label: object) -> bool:
 
 
 def _is_frame(result: object) -> bool:
-    # Only who has a frame has imported pandas.
+    # Whoever has a frame has imported pandas.
     pandas = cast("Any", sys.modules.get("pandas"))
     return pandas is not None and isinstance(result, pandas.DataFrame)
 

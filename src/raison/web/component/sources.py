@@ -1,7 +1,7 @@
 """The component as text: one ES module and one style sheet, the same for a notebook, a page and a standalone file.
 
 A notebook takes one module as text and cannot follow an import. The component is therefore read as one text: its files,
-each after those that it imports, without these lines. Pages of their own need no model, and have of these files what
+each after those that it imports, without these lines. Standalone pages need no model, and contain only the files that
 they need (`scripts` in report/style/markup.py).
 """
 
@@ -12,7 +12,7 @@ from raison.report.style.markup import asset, assets
 from raison.report.style.modules import joined
 
 STYLES = ("explanation.css", "generation.css", "citations.css", "fragment.css")
-"""Of the report: the component has the look of every other page."""
+"""Style sheets of the report: the component looks like every other page."""
 _OWN = files("raison.web.component").joinpath("assets")
 
 
@@ -32,6 +32,6 @@ def style() -> str:
 
 
 def read(name: str) -> str:
-    """A file of the component, or one of the report: what follows the pointer on its pages follows it here."""
+    """A file of the component, or one of the report whose script is shared."""
     file = _OWN.joinpath(name)
     return file.read_text("utf-8") if file.is_file() else asset(name)

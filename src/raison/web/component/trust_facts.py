@@ -29,7 +29,7 @@ class TrustFact:
 
 @dataclass(frozen=True, slots=True)
 class MapTrust:
-    """`light` is that of an audit of this model, None without one; `lead` says where it comes from."""
+    """`light` is that of an audit of this model, None without one; `lead` names its origin."""
 
     light: str | None
     lead: str
@@ -113,7 +113,7 @@ def _sampling(e: Explanation) -> str:
 
 
 def _listed(e: Explanation, note: str) -> list[object]:
-    """A note that is a list. Notes may come from anywhere: what is no list or no number is not told."""
+    """A note that is a list of numbers. Notes may come from anywhere: other values are ignored."""
     value = e.notes.get(note)
     return value if isinstance(value, list) else []
 

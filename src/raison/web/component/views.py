@@ -22,7 +22,7 @@ from raison.report.style import phrases
 from raison.report.style.markup import minus
 
 BAR = 0.75
-"""The level whose colour a bar has: strong, whatever its length."""
+"""The level whose colour all bars have: a strong colour for any length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def seen(explanations: Sequence[Explanation]) -> dict[str, object]:
 
 
 def change(first: Explanation, second: Explanation) -> str:
-    """From which value to which; if the two explain different classes, how the first one's probability changes."""
+    """The change of the value; if the two explain different classes, how the first one's probability changes."""
     if phrases.goal(first) == phrases.goal(second):
         return from_to(phrases.goal(second), first.value_full, second.value_full)
     shares = [dict(zip(e.classes, e.probabilities, strict=False)) for e in (first, second)]

@@ -31,9 +31,9 @@ import traitlets
 
 Offered = LanguageModel | Writer
 QUESTIONS = ("explain", "check", "view", "view/trust", "view/file")
-"""What the component asks of models that predict."""
+"""Requests of the component to models that predict."""
 MOST = 1000
-"""Tokens of an answer that the widget's field takes."""
+"""Maximum number of tokens of an answer in the widget's field."""
 
 
 class Widget(anywidget.AnyWidget):
@@ -81,8 +81,8 @@ class Widget(anywidget.AnyWidget):
     ) -> None:
         """`model` is from `raison.load`, or several of them by name, which can then be compared.
 
-        Below the folder `runs` lie audits (`raison.audit(..., out=)`): the light of that of this very model stands
-        below its maps.
+        The folder `runs` may contain audits (`raison.audit(..., out=)`): the light of the audit of this exact model is
+        shown below its maps.
         """
         named = dict(model) if isinstance(model, Mapping) else {getattr(model, "name", ""): model}
         _check(named)
@@ -103,7 +103,7 @@ class Widget(anywidget.AnyWidget):
     def explanation(self) -> Any:
         """The explanation for the current settings, computed if necessary. Raises RaisonErrors.
 
-        An Explanation; of a model that writes a GenerationExplanation.
+        An Explanation, or a GenerationExplanation for a model that writes.
         """
         return self._explained(self._request())
 
@@ -116,7 +116,7 @@ class Widget(anywidget.AnyWidget):
         return WritingRequest.read({**settings, **output})
 
     def _explained(self, request: ExplainRequest | WritingRequest) -> Explanation | GenerationExplanation:
-        # A cell asks for what the page may be waiting for at the same time.
+        # A cell may request an explanation that the page is already waiting for.
         with self._computing:
             if self._last is None or self._last[0] != request:
                 self._last = request, self._computed(request)
@@ -152,12 +152,12 @@ class Widget(anywidget.AnyWidget):
         raise UnknownNameError("question", ask, QUESTIONS)
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
-        """The live widget, and plain HTML for where nothing runs: nbviewer, GitHub, an exported page."""
+        """The live widget, and plain HTML for viewers without a kernel: nbviewer, GitHub, an exported page."""
         bundle: Any = super()._repr_mimebundle_(**options)
         try:
             html = fragment(self.explanation)
         except RaisonError:
-            # An empty text, for one: the live widget says what is wrong.
+            # For example an empty text: the live widget shows the reason.
             return bundle
         data, metadata = bundle
         return {**data, "text/html": html}, metadata

@@ -19,7 +19,7 @@ from raison.web.component.generation_view import output_seen, span_seen, token_s
 _FIELDS = ("model", "text", "method", "unit", "of", "output", "max_new_tokens", "contrast")
 
 VIEWS = {"view/output": output_seen, "view/span": span_seen, "view/token": token_seen, "view/file": taken}
-"""What is asked of an explained answer, by the names of the questions."""
+"""Requests about an explained answer, by their names."""
 
 Asked = str | tuple[tuple[str, str], ...]
 """A prompt, or the roles and contents of a chat's messages."""

@@ -5,9 +5,9 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 DEPTH = 4
-"""Folders below the named one that are looked through."""
+"""Maximum number of folders below the named one that are searched."""
 MOST = 500
-"""Folders that are listed."""
+"""Maximum number of listed folders."""
 
 State = tuple[tuple[str, int, int], ...]
 
@@ -27,10 +27,10 @@ def below(root: Path, markers: Collection[str]) -> Iterator[tuple[str, Path]]:
 
 
 def inside(folder: Path, root: Path, files: Iterable[Path]) -> bool:
-    """Whether a folder and its files lie below the root, wherever links lead."""
+    """Whether a folder and its files lie below the root after following links."""
     return all(path.resolve().is_relative_to(root) for path in (folder, *files))
 
 
 def state_of(files: Iterable[Path]) -> State:
-    """Equal as long as the files are the same."""
+    """A value that stays equal as long as the files are unchanged."""
     return tuple(sorted((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in files))

@@ -13,7 +13,7 @@ from raison.report.explanations.listed import Listable, Strong, listed, stronges
 from raison.runs.words import deciding
 
 OVERVIEW = 20_000
-"""Texts of which the words are told; of more, the first ones."""
+"""Maximum number of texts whose words are counted; the first ones."""
 
 
 class AbsentError(Exception):
@@ -33,10 +33,10 @@ class RowKey:
 class RunLine:
     """One text of a row.
 
-    `id` is "" where the data name none. `text`, `confidence` and `top`, the unit that decides, are None where the run
-    holds records only, and `strongest`, the units with the largest scores by size, is empty; `label` is None where the
-    text's own is not known. `value` is the number that a model gives, None for any other output. `size` counts the
-    tokens or the statements that were written, None where none were.
+    `id` is "" if the data give none. If the run holds only records, `text`, `confidence` and `top`, the deciding unit,
+    are None, and `strongest`, the units with the largest absolute scores, is empty; `label` is None if the text's own
+    is unknown. `value` is the number that a model gives, None for any other output. `size` counts the written tokens or
+    statements, None without any.
     """
 
     number: int
@@ -79,7 +79,7 @@ class MetricFacts:
 class RunFacts:
     """A run: a comparison, or the explanations of files, which are one row without metrics.
 
-    `gives` is what the model gives, as lists call it ("" for several sorts); `explained` says whether it holds
+    `gives` is the kind of the model's output as in lists ("" for several kinds); `explained` says whether it holds
     explanations, `labelled` whether the texts' own labels are known.
     """
 
@@ -97,18 +97,18 @@ class RunFacts:
 
 
 def shown_text(e: Explanation) -> str | list[str]:
-    """A text as JSON has it."""
+    """A text as a JSON value."""
     return e.text if isinstance(e.text, str) else list(e.text)
 
 
 def top_of(e: Explanation) -> str | None:
-    """The unit that decides, as its text."""
+    """The text of the deciding unit."""
     place = deciding(e)
     return None if place is None else e.units[place].text
 
 
 def line_of(number: int, e: Listable, name: str = "", label: str | None = None) -> RunLine:
-    """A result as a line; `name` is what the data call its text."""
+    """A result as a line; `name` is the text's id in the data."""
     if not isinstance(e, Explanation):
         return _written(number, e, name)
     return RunLine(

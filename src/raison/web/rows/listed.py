@@ -20,11 +20,11 @@ _READ: Mapping[str, Callable[[str], object]] = {
     **dict.fromkeys(("surer", "unsurer", "above", "below"), float),
     **dict.fromkeys(("descending", "wrong"), lambda value: {"true": True, "false": False}[value]),
 }
-"""How values are read that are no strings: all are sent as those of an address."""
+"""How values other than strings are read: all are sent as strings, as in an address."""
 
 
 class Listed:
-    """Explanations with their texts' own labels, None where these are not known. Each method is a row.
+    """Explanations with their texts' own labels, None if these are unknown. Each method is a row.
 
     A text's number is its place in the list.
     """
@@ -60,7 +60,7 @@ class Listed:
         return tuple(line_of(number, e, label=label) for number, (e, label) in enumerate(known))
 
     def answer(self, ask: str, body: Mapping[str, object]) -> dict[str, object]:
-        """What `GET /api/...` of the server answers of a run. Raises RaisonErrors."""
+        """The server's answer to `GET /api/...` for a run. Raises RaisonErrors."""
         if ask == "runs":
             return plain_values({"runs": [asdict(self.facts)]})
         if ask not in _ANSWERS:
@@ -123,7 +123,7 @@ _ANSWERS: Mapping[str, Callable[[Listed, Mapping[str, object]], dict[str, object
 
 
 def _by_method(explanations: Sequence[Listable]) -> dict[str, list[int]]:
-    """Places in the list by methods; settings are named where one method has several."""
+    """Places in the list by methods; settings are named if a method has several."""
     settings: dict[str, set[str]] = {}
     for e in explanations:
         settings.setdefault(e.method, set()).add(_settings(e))

@@ -21,14 +21,14 @@ ORDERS: Mapping[str, Callable[[RunLine], object]] = {
     "size": lambda line: line.size,
     "top": lambda line: None if line.top is None else line.top.casefold(),
 }
-"""What lines are sorted by, besides metrics."""
+"""The orders of lines, besides metrics."""
 LONGEST = 200
-"""Lines of a slice, at most."""
+"""Maximum number of lines of a slice."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextFilter:
-    """Which texts are wanted; None means no condition."""
+    """A filter of texts; None means no condition."""
 
     prediction: str | None = None
     target: str | None = None
@@ -46,7 +46,7 @@ class TextFilter:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Which of the texts that are wanted: `count` from `start` on, in an order."""
+    """A part of the matching texts: `count` from `start` on, in an order."""
 
     start: int = 0
     count: int = 50
@@ -67,7 +67,7 @@ class Accuracy:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Some texts of a row: of `texts` in all, `matching` were wanted. Without labels there is no accuracy of these."""
+    """Some texts of a row: `matching` of all `texts` pass the filter. Without labels there is no accuracy."""
 
     texts: int
     matching: int
@@ -84,7 +84,7 @@ def slice_of(lines: Sequence[RunLine], wanted: TextFilter, cut: Cut) -> Slice:
     matching = [line for line in lines if all(test(line) for test in tests)]
     key = _key(lines, cut.sort)
     matching.sort(key=key, reverse=cut.descending)
-    # What has no value stands behind all others, in either order.
+    # Lines without a value come last in either order.
     matching.sort(key=lambda line: not key(line)[0])
     return Slice(
         texts=len(lines),
@@ -96,7 +96,7 @@ def slice_of(lines: Sequence[RunLine], wanted: TextFilter, cut: Cut) -> Slice:
 
 
 def accuracy_of(lines: Sequence[RunLine]) -> Accuracy | None:
-    """Over the lines whose label is known; None without one."""
+    """The accuracy over the lines with a known label; None without any."""
     judged = [line.prediction == line.label for line in lines if line.label is not None]
     if not judged:
         return None
@@ -144,5 +144,5 @@ def _key(lines: Sequence[RunLine], sort: str) -> Callable[[RunLine], tuple[bool,
 
 
 def _single(score: object) -> object:
-    """A metric's number; of a value of several parts the first."""
+    """A metric's number; the first part of a value of several parts."""
     return score[0] if isinstance(score, list) else score

@@ -11,7 +11,7 @@ from raison.web.rows.lines import RunLine
 from raison.web.rows.slices import Accuracy, accuracy_of
 
 MOST = 30
-"""Labels and predictions that have a slice, the most frequent ones."""
+"""Maximum number of labels and predictions with a slice, the most frequent ones."""
 QUARTERS = (0.25, 0.5, 0.75)
 
 By = Literal["label", "prediction", "units", "confidence"]
@@ -31,7 +31,7 @@ def strata(lines: Sequence[RunLine]) -> list[Stratum]:
     """By label, by prediction, and by quarters of length and of confidence."""
     return [
         *_named(lines, "label", lambda line: line.label),
-        # Nearly every answer that was written is one of its own.
+        # Nearly all written answers differ.
         *_named(lines, "prediction", lambda line: line.prediction if line.size is None else None),
         *_quarters(lines, "units", "least", "most", lambda line: line.units),
         *_quarters(lines, "confidence", "surer", "unsurer", lambda line: line.confidence),
@@ -48,7 +48,8 @@ def _named(lines: Sequence[RunLine], by: By, value: Callable[[RunLine], str | No
 def _quarters(
     lines: Sequence[RunLine], by: By, least: str, most: str, value: Callable[[RunLine], float | None]
 ) -> Iterator[Stratum]:
-    """About a quarter of the texts each; equal values stay together, and each slice ends with values that occur."""
+    """Slices of about a quarter of the texts; equal values stay together, and each slice ends at a value that
+    occurs."""
     known = sorted({number for line in lines if (number := value(line)) is not None})
     if len(known) < len(QUARTERS) + 1:
         return

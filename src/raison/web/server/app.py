@@ -57,7 +57,7 @@ def application(served: ServedModels) -> Guard:
         version=__version__,
         summary="Explanations of language models",
         lifespan=life,
-        # Their pages load scripts from elsewhere.
+        # FastAPI's own pages load scripts from other sites.
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
@@ -157,7 +157,7 @@ def _errors(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     async def mistaken(_: Request, error: Exception) -> Response:
-        # The guard logs where it happened.
+        # The guard logs the place of the error.
         return _error(500, MISTAKEN)
 
     @app.exception_handler(HTTPException)
@@ -171,7 +171,7 @@ def _error(status: int, line: str, headers: dict[str, str] | None = None) -> Res
 
 
 def _asked_of(request: Request) -> type[BaseModel]:
-    """What the path of a request takes: its body, or the fields of its query."""
+    """The arguments of a request: its body, or the fields of its query."""
     taken = inspect.signature(request.scope["endpoint"]).parameters.values()
     (annotation,) = (one.annotation for one in taken if one.name in ("body", "query"))
     model: type[BaseModel] = get_args(annotation)[0] if get_args(annotation) else annotation
@@ -179,7 +179,7 @@ def _asked_of(request: Request) -> type[BaseModel]:
 
 
 def _mistake(error: dict[str, Any], body: type[BaseModel]) -> tuple[int, str]:
-    """The status and the line of what a body or a query holds that it may not."""
+    """The status and the error line for an invalid body or query."""
     kind, place = error["type"], [part for part in error["loc"] if part not in ("body", "query")]
     name = str(place[0]) if place else ""
     if kind == "json_invalid":

@@ -15,7 +15,7 @@ NewTokens = Annotated[int | None, Field(ge=1, description="a number of tokens, a
 
 
 class Body(BaseModel):
-    """What a request holds in JSON: these fields of exactly these types, and no other."""
+    """The JSON of a request: exactly these fields with exactly these types."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 

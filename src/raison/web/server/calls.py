@@ -26,11 +26,11 @@ from raison.web.server.settings import ANSWER, Limits
 OUTSIDE = ("checkpoint", "filler", "student")
 """Settings of methods and metrics that name a folder or a model: requests cannot."""
 TOGETHER = 32
-"""Requests that are answered by one call, at most."""
+"""Maximum number of requests that one call answers."""
 WORK = 640
-"""Passes of such a call, about: others wait meanwhile."""
+"""Approximate number of passes of such a call, during which others wait."""
 USUAL = 20
-"""Units of a usual text."""
+"""Number of units of a typical text."""
 
 
 class ModelRequest(ABC):
@@ -38,7 +38,7 @@ class ModelRequest(ABC):
 
     body: PredictBody | CiteBody
     together: int
-    """How many of its kind make one call."""
+    """Maximum number of such requests in one call."""
 
     @property
     @abstractmethod
@@ -48,7 +48,7 @@ class ModelRequest(ABC):
     @property
     @abstractmethod
     def settings(self) -> str:
-        """All but the text; equal for equal requests."""
+        """Everything but the text; equal for equal requests."""
 
     @abstractmethod
     def check(self, model: LanguageModel | Writer, limits: Limits) -> None:
@@ -60,7 +60,7 @@ class ModelRequest(ABC):
 
     @property
     def key(self) -> bytes:
-        """Equal for equal requests; says nothing of the text."""
+        """A key that is equal for equal requests and does not reveal the text."""
         whole = dump([type(self).__name__, self.settings, self.about])
         return hashlib.sha256(whole.encode()).digest()
 
@@ -126,7 +126,7 @@ class AskedExplanation(ModelRequest):
         body, texts = self.body, [_text(one) for one in requests]
         spans = tupled_spans(body.units)
         units: Any = spans if spans is None or isinstance(spans, str) else [spans] * len(texts)
-        # Which of the signatures of `explain` it is, the request says.
+        # The request decides which signature of `explain` applies.
         explanations: Any = explain(
             model,
             cast("Any", texts),
@@ -185,7 +185,7 @@ class AskedPrediction(ModelRequest):
             return [json_of(continued(model, text, tokens)) for text in texts]
         if tokens is not None:
             raise InputError("max_new_tokens applies to generative models only: leave it out.")
-        # A method that looks at nothing: what is left is the prediction.
+        # A method that needs no pass, so that only the prediction remains.
         explanations = explain(model, cast("Any", texts), "random", truncate=self.body.truncate, progress=False)
         return [json_of(_predicted(one)) for one in cast("list[Explanation]", explanations)]
 
@@ -193,7 +193,7 @@ class AskedPrediction(ModelRequest):
 def check_call(instance: object, limits: Limits) -> None:
     """Raise InputError for a method or metric whose settings name a file or a model, or exceed the limits.
 
-    A setting may itself be a call: the same holds of that one.
+    A setting may itself be a call, which is checked in the same way.
     """
     refuse(mistakes_in(type(instance), {one.name: getattr(instance, one.name) for one in fields(instance)}))  # type: ignore[arg-type]
     for one in fields(instance):  # type: ignore[arg-type]
@@ -223,7 +223,7 @@ def tupled_spans(units: Any) -> Any:
 
 
 def check_size(body: PredictBody | CiteBody, limits: Limits, texts: str = "the text has") -> None:
-    """Raise InputError for a request of too many characters, in what `texts` says, or of too many new tokens."""
+    """Raise InputError for a request with too many characters in `texts`, or too many new tokens."""
     if (size := characters(body)) > limits.characters:
         raise InputError(f"{texts} {size:,} characters, and this server reads {limits.characters:,}.")
     if (body.max_new_tokens or 0) > limits.new_tokens:
@@ -240,7 +240,7 @@ def _is_ranking(text: object) -> bool:
 
 
 def _parts(value: object) -> Iterator[object]:
-    """A setting's value; of a list or a table every one in it."""
+    """A setting's value; for a list or a table, every value in it."""
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, tuple | list | set | frozenset):
@@ -270,7 +270,7 @@ def json_of(value: object) -> bytes:
 
 
 def _predicted(e: Explanation) -> dict[str, object]:
-    """What of an explanation is the prediction, by the same names."""
+    """The fields of an explanation about the prediction, under the same names."""
     known = e.to_dict()
     names = ("model", "text", "outputs", "classes", "probabilities", "truncated", "answer", "place")
     prediction: dict[str, object] = {name: known[name] for name in names if name in known}

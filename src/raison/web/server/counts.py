@@ -27,7 +27,7 @@ class Counts:
         self._requests.labels(path, str(status)).inc()
 
     def waiting(self, model: str, count: int) -> None:
-        """So many requests wait now."""
+        """`count` requests are waiting now."""
         self._waiting.labels(model).set(count)
 
     def withdrawn(self, model: str) -> None:
@@ -43,7 +43,7 @@ class Counts:
         self._kept_bytes.set(size)
 
     def answered(self, model: str, count: int, seconds: float) -> None:
-        """A call answered so many requests."""
+        """A call answered `count` requests."""
         self._sizes.labels(model).observe(count)
         self._seconds.labels(model).observe(seconds)
 

@@ -25,15 +25,15 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 PAGES = ("/", "/runs")
-"""Paths of pages, which links of other sites may lead to."""
+"""Paths of pages, to which links on other sites may lead."""
 OPEN = (*PAGES, "/healthz")
-"""Paths without a token; and so are the page's own files, whose paths begin with ASSETS."""
+"""Paths that need no token, in addition to the page's own files, whose paths begin with ASSETS."""
 ASSETS = "/assets/"
 VIEWED = "/api/view"
 BODY_SECONDS = 10.0
-"""How long a body may take to arrive."""
+"""Maximum time for a body to arrive."""
 FORGETTING = 0.5
-"""For how many seconds a body that is too large is read and forgotten before it is refused."""
+"""Maximum number of seconds for which an oversized body is read and discarded before it is refused."""
 TOO_LONG = f"a request has at most {BODY:,} bytes: shorten its texts."
 TOO_MANY = (
     f"explanations that are to be shown have at most {VIEW:,} bytes together: show them one at a time, or explain less "
@@ -52,17 +52,17 @@ HEADERS = (
     (b"cache-control", b"no-store"),
 )
 GONE = 499
-"""The status, in counts and in the log, of a request that nobody waits for."""
+"""The status, in counts and in the log, of a request whose client has left."""
 MISTAKEN = "a mistake of the server; its log says where."
 LOG = logging.getLogger("raison.serve")
 
 
 class GoneError(Exception):
-    """The connection has ended: by the client, or by uvicorn, which has answered what is no HTTP."""
+    """The connection has ended: by the client, or by uvicorn, which answered invalid HTTP."""
 
 
 class RequestRefusedError(Exception):
-    """A request that is not read, with the status and the line that it gets."""
+    """A refused request, with its status and its error line."""
 
     def __init__(self, status: int, line: str) -> None:
         super().__init__(line)
@@ -79,7 +79,7 @@ class RequestHead:
 
     @classmethod
     def of(cls, scope: Scope) -> "RequestHead":
-        """The head of a request: of several headers of a name the last one. A second Host is refused."""
+        """The head of a request; the last one of several headers with the same name. A second Host is refused."""
         pairs = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"]]
         if sum(name == "host" for name, _ in pairs) > 1:
             raise RequestRefusedError(400, "a request has one Host.")
@@ -87,7 +87,7 @@ class RequestHead:
 
     @property
     def is_navigation(self) -> bool:
-        """Whether somebody opens the page, perhaps through a link on another site."""
+        """Whether the page is being opened, perhaps through a link on another site."""
         return self.method == "GET" and self.path in PAGES and self.headers.get("sec-fetch-mode") == "navigate"
 
 
@@ -103,7 +103,7 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Admit a request to the application, or refuse it: one call of the ASGI protocol."""
         if scope["type"] != "http":
-            # Only the life of the server itself: there are no other protocols.
+            # Only start and stop of the server: there are no other protocols.
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return
@@ -183,13 +183,13 @@ class _HeaderSender:
         if status == 401:
             headers.append((b"www-authenticate", b"Bearer"))
         if status in (408, 413):
-            # What of the body is still to come is not read.
+            # The rest of the body is not read.
             headers.append((b"connection", b"close"))
         try:
             await self.send({"type": "http.response.start", "status": status, "headers": headers})
             await self.send({"type": "http.response.body", "body": content})
         except LocalProtocolError:
-            # uvicorn has ended the connection, because what followed on it is no HTTP.
+            # uvicorn has ended the connection, because invalid HTTP followed.
             self.status = GONE
 
 
@@ -211,7 +211,7 @@ def urlsplit_host(origin: str) -> str | None:
 
 
 def urlsplit_name(host: str) -> str | None:
-    """The name in a Host, without its port; None for what is no Host."""
+    """The name in a Host, without its port; None for an invalid Host."""
     try:
         split = urlsplit(f"//{host}")
         port = split.port
@@ -256,7 +256,7 @@ async def _body(asking: RequestHead, receive: Receive) -> bytes:
 
 
 async def _forget(receive: Receive) -> None:
-    """Read what is still to come of a body, a short while: a connection that ends before takes the answer with it."""
+    """Read the rest of a body for a short while: if the connection ended earlier, the answer would be lost."""
     with suppress(TimeoutError):
         async with asyncio.timeout(FORGETTING):
             while (await receive()).get("more_body", False):
@@ -264,7 +264,7 @@ async def _forget(receive: Receive) -> None:
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    """The body at once; then what else comes, which is that the client leaves."""
+    """The body at once; then the only further event, that the client leaves."""
     given = iter([{"type": "http.request", "body": body, "more_body": False}])
 
     async def replayed() -> Message:

@@ -4,11 +4,11 @@ import threading
 from collections import OrderedDict
 
 OVERHEAD = 256
-"""Bytes of an entry besides its answer, about."""
+"""Approximate number of bytes of an entry besides its answer."""
 
 
 class Kept:
-    """Answers by their key. Every method may be called by any thread."""
+    """Answers by their keys. All methods may be called from any thread."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -18,18 +18,18 @@ class Kept:
 
     @property
     def size(self) -> int:
-        """Bytes that the answers take."""
+        """The size of the answers in bytes."""
         return self._bytes
 
     def get(self, key: bytes) -> bytes | None:
-        """The answer of a key, which is then the latest used."""
+        """The answer of a key, which becomes the most recently used."""
         with self._lock:
             if key in self._answers:
                 self._answers.move_to_end(key)
             return self._answers.get(key)
 
     def put(self, key: bytes, answer: bytes) -> None:
-        """Keep an answer, in place of those that were not used for longest."""
+        """Store an answer, in place of the least recently used ones."""
         size = len(answer) + OVERHEAD
         with self._lock:
             if size > self._most or key in self._answers:

@@ -20,7 +20,7 @@ from raison.web.rows.lines import AbsentError
 from raison.web.server.bodies import Body
 
 MOST = 4
-"""Explanations that are shown beside each other."""
+"""Maximum number of explanations that are shown side by side."""
 
 
 @cache
@@ -36,7 +36,7 @@ FILES: Mapping[str, tuple[str, Callable[[], str]]] = {
     "component.js": ("text/javascript", module),
     "component.css": ("text/css", style),
 }
-"""The page's files by their names: their types, and what is in them."""
+"""The page's files by their names: their types and contents."""
 
 
 class ViewBody(Body):

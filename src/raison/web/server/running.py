@@ -15,13 +15,13 @@ from raison.web.server.served import ServedModels
 from raison.web.server.settings import Access
 
 HEAD_SECONDS = 5.0
-"""How long the head of a request may take to arrive, and up to twice as long."""
+"""Maximum time in seconds for the head of a request to arrive; in effect up to twice as long."""
 HEAD = 1 << 14
-"""Bytes of such a head."""
+"""Maximum number of bytes of such a head."""
 CONNECTIONS = 2000
-"""Connections at the same time; further ones get the status 503."""
+"""Maximum number of simultaneous connections; further ones get the status 503."""
 GRACE = 5
-"""Seconds in which what is begun may finish when the server ends."""
+"""Seconds for pending requests to finish when the server stops."""
 
 
 class Patient(H11Protocol):
@@ -35,7 +35,7 @@ class Patient(H11Protocol):
         self._look()
 
     def _look(self) -> None:
-        """Close the connection if no request has begun since it was looked at last."""
+        """Close the connection if no request has begun since the last check."""
         if self.transport.is_closing():
             return
         idle = self.conn.their_state is h11.IDLE
@@ -53,7 +53,7 @@ def listening(access: Access) -> socket.socket:
 
 
 def run(served: ServedModels, ready: Callable[[str], None]) -> None:
-    """Serve until an interrupt. `ready` is told the page's address. Raises OSError for an address that is not free."""
+    """Serve until an interrupt. `ready` is called with the page's address. Raises OSError if the address is in use."""
     held = listening(served.access)
     server = server_of(served)
     host = f"[{served.access.host}]" if ":" in served.access.host else served.access.host
@@ -82,7 +82,7 @@ def server_of(served: ServedModels) -> uvicorn.Server:
 
 
 def _log_here() -> None:
-    """Lines on stderr: requests without their texts, and what uvicorn warns of."""
+    """Log to stderr: requests without their texts, and uvicorn's warnings."""
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
     for logger, level in ((LOG, logging.INFO), (logging.getLogger("uvicorn"), logging.WARNING)):

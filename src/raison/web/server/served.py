@@ -1,4 +1,4 @@
-"""What is served: models with their queues, and the results that are kept."""
+"""The served models with their queues, and the stored results."""
 
 import asyncio
 import time
@@ -19,9 +19,9 @@ from raison.web.server.turns import Client, Waiting
 from raison.web.server.worker import Worker
 
 NAME = "x-raison-client"
-"""The header by which one of several clients at an address names itself."""
+"""The header with which one of several clients at an address identifies itself."""
 LONGEST = 64
-"""Characters of such a name that count."""
+"""Number of significant characters of such a name."""
 
 
 class LeftError(Exception):
@@ -64,7 +64,7 @@ class ServedModels:
         return self.workers[model]
 
     async def answer(self, request: Request, call: ModelRequest) -> Response:
-        """The answer, known or computed when its turn comes.
+        """The answer, from the stored results or computed when its turn comes.
 
         Raises FullError, RaisonErrors of the call, and LeftError if the client leaves before.
         """
@@ -82,7 +82,7 @@ class ServedModels:
         return _timed(content, f"wait;dur={1000 * queued:.1f}, run;dur={1000 * spent:.1f}")
 
     def _client(self, request: Request) -> Client:
-        """Who asks. Behind a proxy, the address is the one that the proxy itself has seen."""
+        """The client. Behind a proxy, its address is the one that the proxy reports."""
         address = "" if request.client is None else request.client.host
         if self.access.behind_proxy:
             address = request.headers.get("x-forwarded-for", address).rpartition(",")[2].strip()
@@ -90,12 +90,12 @@ class ServedModels:
 
 
 def _timed(content: bytes, timing: str) -> Response:
-    """An answer in JSON, and how long it took."""
+    """An answer in JSON, with its timing."""
     return Response(content, headers={"server-timing": timing}, media_type="application/json")
 
 
 async def _unless_left(request: Request, worker: Worker, waiting: Waiting) -> bytes:
-    """The answer, unless the client leaves first; then the request is taken back."""
+    """The answer, unless the client leaves first; then the request is withdrawn."""
     answered: asyncio.Future[Any] = asyncio.wrap_future(waiting.future)
     left: asyncio.Future[Any] = asyncio.ensure_future(_left(request))
     try:
@@ -108,7 +108,7 @@ async def _unless_left(request: Request, worker: Worker, waiting: Waiting) -> by
         left.cancel()
         if not answered.done():
             worker.withdraw(waiting)
-            # Nobody reads what becomes of it.
+            # Nobody reads its result.
             answered.cancel()
 
 

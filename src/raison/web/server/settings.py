@@ -9,15 +9,15 @@ from raison.core.errors import InputError
 from raison.core.settings.fields import Setting
 
 BODY = 1 << 18
-"""Bytes of a request."""
+"""Maximum number of bytes of a request."""
 VIEW = 1 << 21
-"""Bytes of a request to show explanations."""
+"""Maximum number of bytes of a request to show explanations."""
 ANSWER = 1 << 22
-"""Bytes of an answer."""
+"""Maximum number of bytes of an answer."""
 TOKEN = "RAISON_TOKEN"
-"""The variable of the environment that may hold the token, which a command line would show to everybody here."""
+"""The environment variable that may hold the token, which a command line would show to all users of the machine."""
 SHORTEST = 16
-"""Characters that a token has at least."""
+"""Minimum number of characters of a token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who may come, and by which name. `token` None asks for none."""
+    """Who may send requests, and under which host names. `token` None requires none."""
 
     host: Annotated[str, Setting("Address to listen on.")] = "127.0.0.1"
     port: Annotated[int, Setting("Port to listen on.", 0, most=65535)] = 8000

@@ -25,7 +25,7 @@ class AskedCheck(ModelRequest):
 
     @classmethod
     def read(cls, body: ExplainBody, limits: Limits) -> "AskedCheck":
-        """Raises a RaisonError for what no text could be explained by."""
+        """Raises a RaisonError for settings that are invalid for any text."""
         if body.target == "each" or body.select is not None:
             raise InputError("a check tests a single map: leave target='each' and select out.")
         return cls(AskedExplanation.read(body, limits), body)

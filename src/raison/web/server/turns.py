@@ -10,7 +10,7 @@ from raison.web.server.calls import ModelRequest
 
 
 class Client(NamedTuple):
-    """An address, and the name that one of several clients there gives itself."""
+    """An address, and the name of one of several clients there."""
 
     address: str
     name: str
@@ -18,7 +18,7 @@ class Client(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Waiting:
-    """A request that waits. Its future has the answer; one that is cancelled is not answered."""
+    """A waiting request. Its future has the answer; a cancelled one is not answered."""
 
     client: Client
     asked: ModelRequest
@@ -28,11 +28,11 @@ class Waiting:
     begun: float = 0.0
     """When its work began."""
     left: bool = False
-    """Whether its client has gone."""
+    """Whether its client has left."""
 
 
 class Turns:
-    """Requests that wait, in the order in which they are answered."""
+    """Waiting requests, in the order in which they are answered."""
 
     def __init__(self) -> None:
         self._addresses: OrderedDict[str, OrderedDict[str, deque[Waiting]]] = OrderedDict()
@@ -42,17 +42,17 @@ class Turns:
         return self._count
 
     def of(self, client: Client) -> int:
-        """How many requests of a client wait."""
+        """The number of waiting requests of a client."""
         return len(self._own(client))
 
     def add(self, waiting: Waiting) -> None:
-        """Put a request behind the others of its client."""
+        """Add a request after the others of its client."""
         clients = self._addresses.setdefault(waiting.client.address, OrderedDict())
         clients.setdefault(waiting.client.name, deque()).append(waiting)
         self._count += 1
 
     def remove(self, waiting: Waiting) -> bool:
-        """Withdraw a request; False if it is not waiting any more."""
+        """Withdraw a request; False if it is no longer waiting."""
         waiting_here = self._own(waiting.client)
         if waiting not in waiting_here:
             return False
@@ -78,11 +78,11 @@ class Turns:
         return batch
 
     def all(self) -> list[Waiting]:
-        """Every request that waits."""
+        """All waiting requests."""
         return [w for clients in self._addresses.values() for queue in clients.values() for w in queue]
 
     def _next(self) -> Iterator[Waiting]:
-        """The next request of each client: one of each address, then another one of each, and so on."""
+        """The next request of each client: one from each address, then another from each, and so on."""
         rings = [iter(clients.values()) for clients in self._addresses.values()]
         while rings:
             left = []

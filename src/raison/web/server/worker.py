@@ -15,11 +15,11 @@ from raison.web.server.settings import Limits
 from raison.web.server.turns import Client, Turns, Waiting
 
 LATELY = 20
-"""Calls from which the time that a request takes is known."""
+"""Number of calls from which the time of a request is estimated."""
 
 
 class FullError(Exception):
-    """Too many requests wait. `seconds` is when to retry."""
+    """Too many requests are waiting. `seconds` is the time until a retry."""
 
     def __init__(self, line: str, seconds: int) -> None:
         super().__init__(line)
@@ -27,7 +27,7 @@ class FullError(Exception):
 
 
 class _EndedError(Exception):
-    """The work is not to be finished: nobody waits any more, or it took too long."""
+    """The work must stop: nobody is waiting any more, or it took too long."""
 
 
 class Worker:
@@ -42,7 +42,7 @@ class Worker:
         self._changed = threading.Condition()
         self._stopping = False
         self._lately: deque[tuple[float, int]] = deque([(0.1, 1)], maxlen=LATELY)
-        """Seconds of the last calls, and how many requests each answered."""
+        """Seconds of the last calls, and the number of requests that each answered."""
         self._thread = threading.Thread(target=self._work, name=f"raison {name}", daemon=True)
 
     @property
@@ -91,7 +91,7 @@ class Worker:
             self._counts.withdrawn(self.name)
 
     def _seconds(self, requests: int) -> int:
-        """How long so many requests will take, as the last ones did."""
+        """The estimated seconds for `requests` requests, from the last calls."""
         spent, answered = (sum(column) for column in zip(*self._lately, strict=True))
         return max(1, round(requests * spent / max(1, answered)))
 
@@ -107,13 +107,13 @@ class Worker:
                 self._answer(batch)
 
     def _answer(self, batch: Sequence[Waiting]) -> None:
-        """Answer requests that go together; each has its own answer or its own error."""
+        """Answer requests together; each has its own answer or its own error."""
         began = time.monotonic()
         for waiting in batch:
             waiting.begun = began
         ready = [waiting for waiting in batch if self._fits(waiting)]
         if ready and not self._run(ready) and len(ready) > 1:
-            # One of them spoilt it for the others.
+            # One of them made the call fail for all.
             for waiting in ready:
                 self._run([waiting])
         spent = time.monotonic() - began
@@ -121,7 +121,7 @@ class Worker:
         self._counts.answered(self.name, len(batch), spent)
 
     def _fits(self, waiting: Waiting) -> bool:
-        """Whether a request can be answered at all; otherwise it has its error now."""
+        """Whether a request can be answered at all; otherwise it gets its error now."""
         try:
             waiting.asked.check(self.model, self._limits)
         except Exception as error:  # noqa: BLE001 - whatever it is belongs to this request
@@ -130,7 +130,7 @@ class Worker:
         return True
 
     def _run(self, batch: Sequence[Waiting]) -> bool:
-        """One call. False where it failed and each request of several is to be tried by itself."""
+        """One call. False if it failed and each of several requests must be tried separately."""
         end = time.monotonic() + self._limits.seconds
 
         def go_on(_: int) -> None:
@@ -157,5 +157,5 @@ class Worker:
 
 
 def _fail(future: "Future[bytes]", error: Exception) -> None:
-    # Without what led to it, which holds the batch's tensors.
+    # Without its cause, which holds the batch's tensors.
     future.set_exception(error.with_traceback(None) if isinstance(error, RaisonError) else error)

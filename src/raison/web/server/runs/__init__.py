@@ -1,1 +1,1 @@
-"""The runs of a folder: what is held, its lines, and slices of them."""
+"""The runs of a folder: their contents, lines, and slices of these."""

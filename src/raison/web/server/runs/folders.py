@@ -1,4 +1,4 @@
-"""Runs in folders. Only what lies below one folder is read, links followed before the check."""
+"""Runs in folders. Only files below one folder are read; links are followed before the check."""
 
 import threading
 from collections.abc import Iterator, Sequence
@@ -20,8 +20,8 @@ class RunFolders:
 
     def __init__(self, folder: Path | None) -> None:
         self._root = None if folder is None else folder.resolve()
-        # What is long to read is read by one request at a time, and again only when files have changed; few at a
-        # time, because each takes memory.
+        # Large files are read by one request at a time, and again only after changes; few are kept, because each takes
+        # memory.
         self._reads = threading.Lock()
         self._facts = lru_cache(maxsize=MOST)(self._stating)
         self._held = lru_cache(maxsize=4)(self._holding)
@@ -35,7 +35,7 @@ class RunFolders:
             try:
                 runs.append(self._facts(name, folder, _state(folder)))
             except RaisonError:
-                # Another version's, or a broken one: the others are there nevertheless.
+                # A run of another version, or a broken one: the others are still listed.
                 continue
         return runs
 
@@ -63,7 +63,7 @@ class RunFolders:
             return self._held(place.run, folder, _state(folder)).explanation(place, number)
 
     def identity(self, run: str) -> Identity:
-        """What a run is about. Raises AbsentError, DataError."""
+        """The identity of a run. Raises AbsentError, DataError."""
         return held_in(run, self._folder(run)).identity
 
     def _folders(self) -> Iterator[tuple[str, Path]]:
@@ -75,7 +75,7 @@ class RunFolders:
                 yield name, folder
 
     def _folder(self, run: str) -> Path:
-        """A run's folder: one of those that are found, so that no path of a request is ever opened."""
+        """A run's folder, one of those that were found, so that no path of a request is ever opened."""
         known = dict(self._folders())
         if run not in known:
             raise AbsentError(str(UnknownNameError("run", run[:200], known)))

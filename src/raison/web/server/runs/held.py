@@ -31,13 +31,13 @@ from raison.web.rows.lines import (
 )
 
 MARKERS = (HEADER, EXPLANATIONS.marker)
-"""Files by which a folder is known."""
+"""Files that identify a folder."""
 PARTS = (files.SHARDS, files.RECEIPTS)
-"""Folders in it whose files belong to it."""
+"""Subfolders whose files belong to it."""
 GIVES = {"outputs": "output", "citations": "answer"}
-"""What models that write give, by what the rows of a file are about."""
+"""The kinds of output of generative models, by the kind of a file's rows."""
 TEXTS = 50_000
-"""Texts of a run that can be shown; of explained files the first ones."""
+"""Maximum number of texts of a run that can be shown; for explained files, the first ones."""
 
 
 class Held(ABC):
@@ -50,12 +50,12 @@ class Held(ABC):
     @property
     @abstractmethod
     def facts(self) -> RunFacts:
-        """What it is. Raises DataError."""
+        """The facts about the run. Raises DataError."""
 
     @property
     @abstractmethod
     def identity(self) -> Identity:
-        """What the run is about: digests of its model, its data and its settings; empty if unknown."""
+        """The run's identity: digests of its model, its data and its settings; empty if unknown."""
 
     @abstractmethod
     def lines(self, place: RowKey) -> tuple[RunLine, ...]:
@@ -67,7 +67,7 @@ class Held(ABC):
 
     @abstractmethod
     def explanation(self, place: RowKey, number: int) -> Listable:
-        """The explanation of one text, or of what was written after it. Raises AbsentError, DataError."""
+        """The explanation of one text, or of the output written after it. Raises AbsentError, DataError."""
 
     def _absent(self, what: str) -> AbsentError:
         return AbsentError(f"{self.name} has no {what}.")
@@ -202,7 +202,7 @@ class Filed(Held):
         self._check(place)
         written, start = files.read(self.folder), 0
         if written.manifest.explains == "citations":
-            # An answer has a row for each statement, so that no receipt says where it stands.
+            # An answer has a row for each statement, so the receipts do not give its place.
             record = next(islice(self._records(), number, None), None)
             if record is None:
                 raise self._absent(f"answer {number}")
@@ -214,7 +214,7 @@ class Filed(Held):
         raise self._absent(f"text {number}")
 
     def _records(self) -> Iterator[FlatRecord]:
-        """The rows that are lines: of an answer the first, which has all of it."""
+        """The rows that become lines; for an answer the first, which has the complete result."""
         written = files.read(self.folder)
         rows = written.rows()
         if written.manifest.explains == "citations":
@@ -239,7 +239,7 @@ def _classes_of(e: Listable) -> tuple[str, ...]:
 
 
 def _any_class(written: files.WrittenShards, e: Listable) -> bool:
-    """Whether the labels of the rows that are shown are classes of the model, one at least."""
+    """Whether the labels of the displayed rows are classes of the model, at least one of them."""
     labels = [str(row.get("label") or "") for row in islice(written.rows(["label"]), TEXTS)]
     return any(label is not None for label in as_classes(labels, _classes_of(e)))
 

@@ -37,7 +37,7 @@ class Strata(BaseModel):
 
 
 class RowQuery(BaseModel):
-    """One row of a run's table under one seed, as a query says it."""
+    """One row of a run's table under one seed, as given in a query."""
 
     model_config = {"extra": "forbid"}
 
@@ -47,7 +47,7 @@ class RowQuery(BaseModel):
 
     @property
     def place(self) -> RowKey:
-        """The row as the runs know it."""
+        """The row's key."""
         return RowKey(self.run, self.row, self.seed)
 
 
