@@ -60,7 +60,7 @@ def main() -> None:
     except RaisonError as error:
         _refuse(str(error))
     except KeyboardInterrupt:
-        # Before a command began, or in one that takes no time.
+        # Before a command began, or in a short one.
         sys.stderr.write("raison: interrupted.\n")
         sys.exit(130)
     except BrokenPipeError:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Auditing:
-    """How a command audits, besides the settings; see raison.audit."""
+    """The options of a command that audits, besides the settings; see raison.audit."""
 
     texts: options.TextOptions
     methods: Annotated[

@@ -45,7 +45,7 @@ Answer = Annotated[str | None, typer.Option(help="The answer to explain; the mod
 
 @dataclass(frozen=True, slots=True)
 class Citing:
-    """How a command cites; see raison.cite."""
+    """The options of a command that cites; see raison.cite."""
 
     entry: StudyModel
     template: Annotated[str | None, Setting("plain, chat, a TOML file, or a text with {sources} and {question}.")] = (
@@ -131,14 +131,14 @@ def _cited_files(data: Sequence[str], citing: Citing, files: InFiles) -> "Writte
 
 
 def _one_file(data: list[str] | None) -> Path | None:
-    """The file whose questions are answered at once. Raises InputError for several."""
+    """The only file, whose questions are answered directly. Raises InputError for several."""
     if data and len(data) > 1:
         raise InputError("several files need a folder for the results: give --out DIR.")
     return Path(data[0]) if data else None
 
 
 def _rows(question: str | None, sources: list[Path], data: Path | None, answer: str | None) -> "list[QuestionRow]":
-    """What is asked. Raises InputError or DataError."""
+    """The questions. Raises InputError or DataError."""
     from raison.data.question_rows import QuestionRow
     from raison.data.questions import read_questions
 
@@ -173,7 +173,7 @@ def _of_row(run: Callable[..., Told], writer: Any, row: "QuestionRow", citing: C
 
 
 def _tell_cost(estimates: "list[CiteEstimate]", json: bool) -> None:
-    """Print the cost of each question, and the time of all."""
+    """Print the cost of each question and the total time."""
     if json:
         typer.echo(dump([asdict(one) for one in estimates], 1) if len(estimates) > 1 else dump(asdict(estimates[0]), 1))
         return

@@ -16,7 +16,7 @@ from raison.jobs.engine import Sharing
 
 @dataclass(frozen=True, slots=True)
 class Comparing:
-    """How a command compares, besides the settings; see raison.compare."""
+    """The options of a command that compares, besides the settings; see raison.compare."""
 
     texts: options.TextOptions
     out: Annotated[Path | None, Setting("Folder for explanations and scores; run again to resume.")] = None

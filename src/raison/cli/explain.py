@@ -69,7 +69,7 @@ class WritingOptions:
 
 @dataclass(frozen=True, slots=True)
 class Explaining:
-    """How a command explains; see raison.explain."""
+    """The options of a command that explains; see raison.explain."""
 
     settings: Settings
     texts: options.TextOptions
@@ -89,7 +89,7 @@ class Explaining:
     ] = None
 
     def options(self) -> dict[str, Any]:
-        """The arguments that one text and files have in common."""
+        """The arguments that are the same for one text and for files."""
         settings = self.settings
         return {
             "unit": settings.unit,
@@ -134,7 +134,7 @@ def explain(
 
 
 def _explained(model: Any, given: Any, how: Explaining, contrast: str | list[str] | None) -> Told:
-    # Only the model's files tell whether a prediction or an output is explained: no overload can be chosen here.
+    # Only the model's files decide whether a prediction or an output is explained, so no overload can be chosen here.
     from raison.explaining.explain import explain as run
 
     told: Told = run(
@@ -177,7 +177,7 @@ def _explained_files(
 
 
 def _tell(explained: Told, html: Path | None, json: bool) -> None:
-    """An explanation, or one for each target of the text; one line where there is none."""
+    """Print an explanation, or one for each target of the text; one line if there is none."""
     from raison.report.pages.saving import content_of, json_of
     from raison.report.pages.showing import show
 

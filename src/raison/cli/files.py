@@ -1,4 +1,4 @@
-"""What the commands that work through files have in common: their options, and what they show of what is written."""
+"""Shared by commands that work on files: their options, and the display of results so far."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Where the explanations of files go."""
+    """Options for the output of explanations of files."""
 
     out: Annotated[Path | None, Setting("With --data: the folder for the explanations; run again to resume.")] = None
     format: Annotated[Format, Setting("With --data: parquet, or jsonl, which needs no further package.")] = "parquet"
@@ -37,7 +37,7 @@ class InFiles:
     sharing: Sharing
 
     def refuse_without_data(self, way_out: str = "name them with --data") -> None:
-        """Raise InputError where one was given for a single text."""
+        """Raise InputError if one was given for a single text."""
         given = [
             f"--{name.replace('_', '-')}"
             for record in (self.reading, self.files, self.sharing)
@@ -49,14 +49,14 @@ class InFiles:
 
 
 def refuse_beside_data(for_texts: Mapping[str, object]) -> None:
-    """Raise InputError where an option was given that is about one text."""
+    """Raise InputError if an option was given that applies to one text."""
     given = [name for name, value in for_texts.items() if value]
     if given:
         raise InputError(f"{', '.join(given)} is for one text, and --data explains files: leave it out.")
 
 
 def write_page(html: Path, content: str | bytes) -> None:
-    """Write a page, and say so on stderr."""
+    """Write a page, and report it on stderr."""
     from raison.jobs.disk import write_named
 
     write_named(html, content)
@@ -64,7 +64,7 @@ def write_page(html: Path, content: str | bytes) -> None:
 
 
 def show(written: "WrittenShards", json: bool) -> None:
-    """What has been written so far, as tables or as JSON."""
+    """Print the results so far, as tables or as JSON."""
     from json import dumps
 
     from raison.report.pages import writing

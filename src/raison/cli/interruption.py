@@ -1,4 +1,4 @@
-"""The message of a long command when it is interrupted (Ctrl-C): what is kept, and how to resume."""
+"""The message of an interrupted (Ctrl-C) long command: what is kept, and how to resume."""
 
 import functools
 import shlex
@@ -18,8 +18,8 @@ CODE = 130
 def interruptible(keeping: Keeping, resume: str = "") -> Callable[[Callable[..., None]], Callable[..., None]]:
     """End an interrupted command with one line and exit code 130.
 
-    `keeping` is what it leaves: nothing, the pages of a report, a folder that the next start goes on with, with the
-    option `resume` where it needs one, or such a folder only where --out names one, or only where --data does.
+    `keeping` is what it leaves: nothing, the pages of a report, or a folder from which the next start resumes, with the
+    option `resume` if it needs one. Some commands leave such a folder only with --out, or only with --data.
     """
 
     def decorated(command: Callable[..., None]) -> Callable[..., None]:

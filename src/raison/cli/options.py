@@ -63,7 +63,8 @@ class _Asked:
 def from_records(command: Callable[..., None]) -> Callable[..., None]:
     """The command with an option for each Setting of its record parameters; it receives the records.
 
-    typer and click know functions' parameters only; the fields of a record, and of records in it, become some of these.
+    typer and click only support parameters of functions, so the fields of a record, and of records in it, become
+    parameters.
     """
     parameters: list[inspect.Parameter] = []
     records: dict[str, _Asked] = {}
@@ -88,7 +89,7 @@ def from_records(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _asked(kind: type, buts: Sequence[But]) -> _Asked:
-    """What a command asks for a record, with the command's defaults."""
+    """The options of a record in a command, with the command's defaults."""
     without = {name for but in buts for name in but.without}
     defaults = {name: value for but in buts for name, value in but.defaults.items()}
     asked = _Asked(kind, [], {})
@@ -138,7 +139,7 @@ def _typed(one: Field) -> tuple[Any, Any]:
 
 
 def _is_list(one: Field) -> bool:
-    """Whether a field takes several items: with commas between them, or the option once for each."""
+    """Whether a field takes several items, separated by commas or by repeating the option."""
     return get_origin(one.hint) is tuple and one.setting.read is None
 
 
@@ -200,7 +201,7 @@ class TextOptions:
 
 
 def plots_where_possible(wanted: bool) -> bool:
-    """Whether to draw plots; without matplotlib, no, with one line on stderr."""
+    """Whether to draw plots; without matplotlib no plots are drawn, with one line on stderr."""
     if not wanted or find_spec("matplotlib") is not None:
         return wanted
     typer.echo("raison: without plots, which need matplotlib (pip install 'raison[report]')", err=True)

@@ -69,7 +69,7 @@ class JudgedRows:
     """The texts to evaluate, from the data set `name`: `texts` as compare accepts them, and the model that predicts
     them.
 
-    `rationales` where every text has them. `target` is, with a column of contrasts, a pair for each text.
+    `rationales` are given if every text has them. With a column of contrasts, `target` is a pair for each text.
     """
 
     given: "Judged"
@@ -102,7 +102,7 @@ def judged_rows(model: "LanguageModel | Writer", source: TextSource, settings: "
 
 
 def _readable_rows(model: "LanguageModel", source: TextSource, settings: "Settings") -> JudgedRows:
-    """The texts that the model can read, cut if the settings say so, and explained against what their column says.
+    """The texts that the model can read, cut if the settings allow it, with the contrasts of their column.
 
     Rows that cannot be read raise DataError; with skip_bad they are named on stderr and skipped.
     """

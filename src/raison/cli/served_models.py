@@ -37,7 +37,7 @@ def served_models(
 
 def _in_file(path: Path) -> dict[str, StudyModel]:
     """The models of the tables [models.NAME], whose entries are those of a study file. Raises DataError."""
-    # The library of methods comes with it, which a refused option need not wait for.
+    # Imported here: it imports all methods, which an invalid option need not wait for.
     from raison.studies.parts import model_mistakes
 
     try:

@@ -58,7 +58,7 @@ def check(file: File, limit: Rows = None, json: options.Json = False) -> None:
 
 
 def _show_estimate(examined: "Examined") -> None:
-    """What a study will cost, on stderr."""
+    """Print the estimated cost of a study on stderr."""
     _show(examined.study.kind.work.estimate(examined), stderr=True)
 
 

@@ -58,7 +58,7 @@ def ivra(
 
 
 def _kept(scores: Mapping[str, Sequence[float | None]]) -> str:
-    """The scores of the state that was kept: the first best one by the criteria."""
+    """The scores of the kept state, the first with the best criteria."""
     moments = [-inf if value is None else value for value in scores["criteria"]]
     kept = moments.index(max(moments))
     reached = {name: values[kept] for name, values in scores.items() if name != "criteria"}

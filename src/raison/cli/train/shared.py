@@ -66,7 +66,8 @@ def named(data: Dataset, labels: tuple[str, ...]) -> Dataset:
 
 
 def command_line(context: typer.Context, command: str) -> str:
-    """The command as typed, with paths relative to the current folder, so that a card names no machine's folders."""
+    """The command as typed, with paths relative to the current folder, so that a card contains no folders of a
+    machine."""
     words = ["raison", "train", command]
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")
