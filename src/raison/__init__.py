@@ -106,7 +106,8 @@ def __getattr__(name: str) -> object:
 def _imported(name: str) -> ModuleType:
     """A module; the caller's random state is as before, although rich draws numbers when it is imported."""
     if name in sys.modules:
-        # Nothing is drawn, and another thread's draws must not be taken back. Half imported, it is waited for.
+        # An imported module draws nothing, and another thread's draws must not be undone. A module that is being
+        # imported is waited for.
         return importlib.import_module(name)
     state = random.getstate()
     try:

@@ -15,10 +15,10 @@ SECONDS = 5
 def patiently() -> Iterator[str]:
     """Inside the context, the Hub is used only if it responds; otherwise only earlier downloads are read.
 
-    Yields "", or why the Hub is not asked, for the error message of what then fails. Without this, each file would be
-    requested six times, ten seconds each.
+    Yields "", or the reason why the Hub is not used, for later error messages. Without this, each file would be
+    requested six times, for ten seconds each.
     """
-    # Only now: nothing else here needs it.
+    # Imported here, because nothing else needs it.
     from huggingface_hub import constants
 
     silent = "" if constants.HF_HUB_OFFLINE else _silence(constants.ENDPOINT, int(time.monotonic()) // 60)
@@ -34,7 +34,7 @@ def patiently() -> Iterator[str]:
 
 @cache
 def _silence(endpoint: str, _minute: int) -> str:
-    """Why there is no answer, or ""; asked again after a minute."""
+    """The reason why the Hub does not answer, or ""; checked again after a minute."""
     try:
         request = urllib.request.Request(endpoint, method="HEAD")
         with urllib.request.urlopen(request, timeout=SECONDS):

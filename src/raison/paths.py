@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def cache_folder() -> Path:
-    """RAISON_CACHE if set, else the platform's folder for caches."""
+    """RAISON_CACHE if set, otherwise the platform's folder for caches."""
     if os.environ.get("RAISON_CACHE"):
         return Path(os.environ["RAISON_CACHE"]).expanduser()
     if sys.platform == "win32":

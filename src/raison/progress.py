@@ -41,7 +41,7 @@ class Report:
 
 
 class Told(Protocol):
-    """Hears how many more are done, and the latest numbers in words."""
+    """A function that is called with the number of newly finished items, and with the latest numbers in words."""
 
     def __call__(self, count: int, note: str = "") -> None:
         """Say that `count` more are done."""
@@ -76,7 +76,7 @@ class _Task:
 
 
 class _Screen:
-    """Stderr, which all work of this process shares: of nested work, each level has its own bar."""
+    """Stderr, which all work of this process shares; each level of nested work has its own bar."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -144,11 +144,11 @@ _heard: ContextVar[Advance | None] = ContextVar("heard", default=None)
 
 @contextmanager
 def progress_bar(title: str, total: int, show: bool | Advance, done: int = 0, unit: str = "") -> Iterator[Told]:
-    """Yields a function that is told how many more of `total` are done; `done` of them were done before.
+    """Yields a function to call with the number of newly finished items; `done` of `total` were finished before.
 
     A bar appears on stderr after a second of work; if stderr is no terminal, a line every 15 seconds. A single item is
-    not counted. `show` may be a function of the caller's, which is then told of the progress instead. Steps that work
-    inside reports (`steps_of`) are shown below, unless this is not shown. With `unit`, the rate is shown, too.
+    not counted. `show` may be a function of the caller's, which is then called instead. Steps of the work inside
+    (`steps_of`) are shown below, if this is shown. With `unit`, the rate is shown, too.
     """
     token = _shown.set(show is True)
     try:
@@ -162,13 +162,13 @@ def progress_bar(title: str, total: int, show: bool | Advance, done: int = 0, un
 
 
 def is_shown() -> bool:
-    """Whether the work that goes on is shown."""
+    """Whether the current work is shown."""
     return _shown.get()
 
 
 @contextmanager
 def hearing(function: Advance) -> Iterator[None]:
-    """Tell a function of the steps of work that is not shown. It may raise, which ends the work between two passes."""
+    """Call a function at each step of work that is not shown. It may raise, which ends the work between two passes."""
     token = _heard.set(function)
     try:
         yield
@@ -177,14 +177,14 @@ def hearing(function: Advance) -> Iterator[None]:
 
 
 def say(line: str) -> None:
-    """A line on stderr about what is done now, in a log as above the bars of a terminal, where work is shown."""
+    """Print a line about the current work on stderr, above the bars of a terminal or into a log, if work is shown."""
     if _shown.get():
         _SCREEN.say(line)
 
 
 @contextmanager
 def steps_of(title: str, total: int) -> Iterator[Told]:
-    """As `progress_bar`, for steps inside work that may be shown: shown where it is."""
+    """As `progress_bar`, for steps inside other work: shown if that work is shown."""
     if not _shown.get() or total < 2:
         yield _listener(_heard.get())
         return

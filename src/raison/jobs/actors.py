@@ -1,4 +1,4 @@
-"""Jobs in Ray: Ray Data hands them to actors, each of which holds the model and writes into the folder itself.
+"""Jobs in Ray: Ray Data passes them to actors, each of which holds the model and writes into the folder itself.
 
 Ray places the actors, holds jobs back until one is free, replaces an actor that dies, and gives its job to another.
 Whatever a job has written by then is on disk, and the job resumes from there. The records are those of any other
@@ -33,7 +33,7 @@ _QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0"}
 def in_actors(work: Work, jobs: Sequence[Job], sharing: Sharing, progress: bool | Advance = True) -> None:
     """Do the missing jobs, the most expensive first, with one actor per worker.
 
-    Raises DataError without Ray, and with the first job's reason where one fails: what is finished stays.
+    Raises DataError without Ray, and with the first job's reason if one fails: finished work stays.
     """
     missing = sorted((job for job in jobs if not job.is_done()), key=lambda job: -job.cost)
     total = sum(job.size for job in missing)
@@ -66,7 +66,7 @@ class Actor:
             self._failed = _line(error)
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
-        """The batch with each job's size, its latest numbers, and the reason why it failed, if it did."""
+        """The batch with each job's size, its latest numbers, and the reason if it failed."""
         done = [self._done(str(key)) for key in batch["key"]]
         return {name: [one[place] for one in done] for place, name in enumerate(("size", "note", "failed"))}
 
@@ -96,7 +96,7 @@ def _handed_out(request: bytes, keys: Sequence[str], sharing: Sharing) -> "Datas
     from ray import data
 
     with warnings.catch_warnings():
-        # Of settings that Ray 2.60 makes itself, and of arguments for which it has no other names yet.
+        # Warnings about settings that Ray 2.60 makes itself, and about arguments that have no other names yet.
         warnings.simplefilter("ignore")
         data.DataContext.get_current().enable_progress_bars = False
         listed = data.from_items([{"key": key} for key in keys], override_num_blocks=len(keys))
@@ -114,16 +114,16 @@ def _handed_out(request: bytes, keys: Sequence[str], sharing: Sharing) -> "Datas
 
 @contextmanager
 def _ray(sharing: Sharing) -> Iterator[None]:
-    """Ray, started here or connected to, and left as it was found, with the environment. Raises DataError."""
+    """Ray, started here or connected to; Ray and the environment are restored afterwards. Raises DataError."""
     before = dict(os.environ)
-    # A shared folder that is gone must not be told on.
+    # A shared folder that no longer exists must not be passed on.
     settings = {**_QUIET, **before, **shared.for_started()}
     os.environ.update(settings)
     try:
         with _started(sharing):
             yield
     finally:
-        # Ray sets some of its own, and a debugger.
+        # Ray sets some variables, and a debugger.
         rays = {name for name in os.environ if name.startswith("RAY_")}
         for name in {*_QUIET, shared.FOLDER, "PYTHONBREAKPOINT"} | rays:
             if name in before:

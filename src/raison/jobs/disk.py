@@ -1,7 +1,7 @@
 """The only module that writes for long work: files are complete and synced when a call returns.
 
-A file is written beside its destination as .part, synced, and moved there; then its folder is synced.
-A kill leaves the old file or the new one, and perhaps a part, which `sweep` removes. Tests cut every call of `os` here.
+A file is written as .part in the folder of its destination, synced, and moved there; then the folder is synced. A kill
+leaves the old file or the new one, and perhaps a part, which `sweep` removes. Tests cut every call of `os` here.
 """
 
 import errno
@@ -19,7 +19,7 @@ PART = ".part"
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file atomically; halves of characters as escapes. Raises DataError if it cannot be written."""
+    """Write a file atomically; lone surrogates become escapes. Raises DataError if it cannot be written."""
     with whole_file(path) as part, explained(path):
         file = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
         try:
@@ -34,7 +34,7 @@ def write_named(path: Path, content: str | bytes) -> None:
     Raises DataError if it cannot be written.
     """
     with explained(path):
-        # A pipe such as /dev/stdout is there, and its link leads to no path.
+        # A pipe such as /dev/stdout exists, but its link does not lead to a path.
         if path.exists() and not path.is_file() and not path.is_dir():
             with path.open("wb") as file:
                 file.write(_bytes(content))
@@ -66,7 +66,7 @@ def whole_file(path: Path) -> Iterator[Path]:
 def whole_files(folder: Path) -> Iterator[Path]:
     """The same for several files: a folder to write them to inside, from which each is moved when the context closes.
 
-    Those that stood there before stay or are replaced; one after the other, in the order of their names.
+    Existing files stay or are replaced, one after the other, in the order of their names.
     """
     part = folder / f"files.{os.getpid()}{PART}"
     with explained(folder):
@@ -129,7 +129,7 @@ def explained(path: Path) -> Iterator[None]:
 def _append(path: Path, file: int, content: bytes) -> None:
     size = os.lseek(file, 0, os.SEEK_END)
     if size and not _ends_whole(path, size):
-        # A kill cut the last line: what follows must start a new one.
+        # A kill cut the last line: new content must start on a new one.
         content = b"\n" + content
     try:
         _write_all(file, content)
@@ -150,7 +150,7 @@ def _write_all(file: int, content: bytes) -> None:
 
 
 def _place(part: Path, path: Path) -> None:
-    # What another library has written need not be on the disk yet; opened for writing, as Windows wants it.
+    # A file written by another library may not be on the disk yet; opened for writing, as Windows requires.
     file = os.open(part, os.O_RDWR)
     try:
         os.fsync(file)

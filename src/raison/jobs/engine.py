@@ -2,7 +2,7 @@
 
     a job       one idempotent piece with a key: stopped anywhere and run again, it gives the same records
     a shard     one of several processes that share the work, each with jobs of about the same total cost
-    workers     processes of this machine that this one starts, a shard each, with threads that do not fight
+    workers     processes of this machine that this one starts, a shard each, which divide the cores among them
 
 A job that needs all others, such as a metric of all texts together, comes `last`: if several processes share the work,
 one of them does it when everything else is done.
@@ -71,7 +71,7 @@ def shard_of(text: str) -> Shard:
 class Sharing:
     """How the work is shared: this process's `shard` of it, or all of it by `workers` processes that this one starts.
 
-    Workers are processes of this machine, or actors of Ray: of the cluster at `address`, else of a Ray of their own.
+    Workers are processes of this machine, or actors of Ray: of the cluster at `address`, otherwise of a new local Ray.
     """
 
     shard: Annotated[
@@ -109,26 +109,26 @@ class Work(Protocol):
 
     @property
     def folder(self) -> Path:
-        """Where its records go; every process must have access to it."""
+        """The folder of its records; every process must have access to it."""
 
     def opened(self, shard: Shard) -> AbstractContextManager[Callable[[], Sequence[Job]]]:
         """Inside, the folder, or a share of it, belongs to this process; the function lists all jobs in their current
         state.
 
-        Raises DataError for a folder of other work, BusyError where another process has this share.
+        Raises DataError for a folder of other work, BusyError if another process has this share.
         """
 
 
 def do(jobs: Sequence[Job], progress: bool | Advance = True) -> None:
     """Do the missing jobs in order, and a last one as soon as its inputs exist, so that nothing is loaded twice.
 
-    If `progress` is a function, it is told of the finished parts of all jobs except the last ones.
+    If `progress` is a function, it is called with the finished parts of all jobs except the last ones.
     """
     _perform(jobs, progress)
 
 
 def do_share(jobs: Sequence[Job], shard: Shard, progress: bool | Advance = True) -> None:
-    """Do a shard's missing jobs, none of the last ones."""
+    """Do a shard's missing jobs, except the last ones."""
     _perform(share([job for job in jobs if not job.last], shard), progress)
 
 
@@ -139,7 +139,8 @@ def finish(jobs: Sequence[Job], progress: bool | Advance = True) -> None:
 
 
 def share(jobs: Sequence[Job], shard: Shard) -> list[Job]:
-    """A shard's jobs in order: the most expensive go first to the least loaded shard, equally in every process."""
+    """A shard's jobs in order: each goes to the least loaded shard, the most expensive first, with the same result in
+    every process."""
     costs = [0.0] * shard.count
     taken = set()
     for place in sorted(range(len(jobs)), key=lambda place: -jobs[place].cost):

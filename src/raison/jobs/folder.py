@@ -24,7 +24,7 @@ PATIENCE = 20.0
 
 
 class WorkInterrupted(KeyboardInterrupt):
-    """An interrupt (Ctrl-C) of work in a folder, which keeps what is finished."""
+    """An interrupt (Ctrl-C) of work in a folder, which keeps finished work."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ KINDS = (
 def read_marker(folder: Path, kind: WorkKind) -> dict[str, Any] | None:
     """The content of the folder's marker file; None if there is none.
 
-    Raises DataError where it is broken, or was changed after it was written.
+    Raises DataError if it is broken, or was changed after it was written.
     """
     return read_head(folder / kind.marker)
 
@@ -107,9 +107,9 @@ def refuse_others(folder: Path, kind: WorkKind) -> None:
 def working_in(folder: Path, kind: WorkKind, shard: int | None = None) -> Iterator[None]:
     """Inside, the folder belongs to this process; partly written files of a killed process are removed first.
 
-    With `shard`, the number of this process's share, only that share does: others may work on theirs.
-    Raises DataError for another kind's folder, and where another process is at work; an interrupt becomes
-    WorkInterrupted, which names the folder.
+    With `shard`, the number of this process's share, only that share does: others may work on theirs. Raises DataError
+    for another kind's folder, and if another process is at work; an interrupt becomes WorkInterrupted, which names the
+    folder.
     """
     refuse_others(folder, kind)
     new = not folder.exists()
@@ -159,7 +159,7 @@ def _remove_empty(folder: Path) -> None:
 
 @contextmanager
 def _held(folder: Path, name: str, seconds: float = 0.0) -> Iterator[None]:
-    """A lock of the operating system, which ends with its process in any case; a negative time waits for ever."""
+    """A lock of the operating system, which ends with its process in any case; a negative time waits forever."""
     lock: BaseFileLock = FileLock(folder / name, timeout=seconds)
     try:
         lock.acquire()
@@ -172,7 +172,8 @@ def _held(folder: Path, name: str, seconds: float = 0.0) -> Iterator[None]:
     try:
         yield
     finally:
-        # While it is held: a process that opened the file meanwhile finds it deleted, and opens the next.
+        # Deleted while the lock is held: a process that opened the file meanwhile finds it deleted, and opens a new
+        # one.
         (folder / name).unlink(missing_ok=True)
         lock.release()
 

@@ -57,7 +57,7 @@ def refuse(place: Path, what: str, names: Iterable[str]) -> None:
 def check(place: Path, what: str, known: Mapping[str, Any], requested: Identity) -> None:
     """Raise DataError unless the folder's file `known` has the expected identity.
 
-    One of an older version has none: whether its model was this one cannot be known, so that nothing is added to it.
+    A file of an older version has no identity: its model may be another one, so nothing is added to it.
     """
     if IDENTITY not in known:
         raise DataError(
@@ -83,7 +83,7 @@ def training_in(place: Path, kind: WorkKind, requested: Identity) -> Iterator[No
     If a mistake is found before training starts, the folder is left clean for the next try.
     """
     refuse_others(place, kind)
-    # Another training's folder is refused before parts of files are removed in it; again once it is held.
+    # Another training's folder is refused before partial files in it are removed, and again once the lock is held.
     _begun(place, kind, requested)
     with working_in(place, kind):
         if not _begun(place, kind, requested):

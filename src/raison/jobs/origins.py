@@ -1,6 +1,7 @@
 """Reuse of records: each has the digest of everything that determines it, its origin.
 
-A study with more texts, methods or seeds takes over the records of a smaller one, whatever their numbers are there.
+A study with more texts, methods or seeds takes over the records of a smaller one, even if texts are numbered
+differently there.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,8 @@ ORIGIN, REUSED = "origin", "reused"
 
 @dataclass(frozen=True, slots=True)
 class Origins:
-    """The origins of all records of a store. The values of `fields` are a record's key, and `digests` is by keys."""
+    """The origins of all records of a store. The values of `fields` form a record's key, and `digests` maps keys to
+    origins."""
 
     fields: tuple[str, ...]
     digests: Mapping[Any, str]
@@ -26,11 +28,11 @@ class Origins:
         return {**record, ORIGIN: self.digests[self._key(record)]}
 
     def take_over(self, store: RecordStore, sources: Sequence[Path]) -> int:
-        """Append the records that the store lacks and stores of its name in the sources have; returns how many.
+        """Append the records that the store lacks from stores of its name in the sources; returns their number.
 
-        Raises DataError where one cannot be read or written.
+        Raises DataError if one cannot be read or written.
         """
-        # A folder may contain anything: only texts are compared.
+        # A folder may contain any values: only strings are compared.
         there = {repr(self._key(line)) for line in store.read().records}
         missing: dict[str, list[tuple[Any, ...]]] = {}
         for key, digest in self.digests.items():
@@ -52,7 +54,8 @@ class Origins:
 
 
 def stores_in(folder: Path, name: str) -> list[Path]:
-    """The stores, or files, of this name in a folder and in those directly below it, compressed or of shards."""
+    """The stores or files of this name in a folder and in those directly below it, including compressed ones and
+    shards."""
     stem, _, suffix = name.partition(".")
     found = [path for place in ("", "*/") for path in folder.glob(f"{place}{stem}*.{suffix}*")]
     return sorted({path.parent / name for path in found if not path.name.startswith(".")})

@@ -27,7 +27,7 @@ def perform(work: Work, sharing: Sharing, progress: bool | Advance = True) -> No
                 finish(jobs(), progress)
         return
     with work.opened(WHOLE) as jobs:
-        # What others read is there before they start.
+        # Files that other processes read must exist before they start.
         shared = [job for job in jobs() if not job.last]
     is_done = all(job.is_done() for job in shared)
     if not is_done and sharing.engine == "ray":
@@ -43,7 +43,7 @@ def perform(work: Work, sharing: Sharing, progress: bool | Advance = True) -> No
 
 @contextmanager
 def _opened_again(work: Work) -> Iterator[Callable[[], Sequence[Job]]]:
-    """The whole folder, once the processes that shared it have gone: some are told to end and take their time."""
+    """The whole folder, after the processes that shared it have ended, which can take a while."""
     until = time.monotonic() + PATIENCE
     with ExitStack() as held:
         while True:

@@ -57,9 +57,9 @@ class StoredLine:
 class RecordStore:
     """One JSON object per line. Lines are only ever added, whole, and are on the disk when `append` returns.
 
-    Each ends in the checksum (CRC-32) of what stands before it, so that a digit that changed on the disk is noticed.
-    Lines without one, of older versions, are read too. Processes that share the work write files of their own,
-    records-1.jsonl, records-2.jsonl, ..., by their number `shard`; whoever reads reads all of them.
+    Each ends with the checksum (CRC-32) of the text before it, so that changes on the disk are noticed. Lines of older
+    versions without one are also read. Processes that share the work write their own files, records-1.jsonl,
+    records-2.jsonl, ..., by their number `shard`; reading covers all of them.
     """
 
     path: Path
@@ -78,8 +78,8 @@ class RecordStore:
     def read(self) -> Stored:
         """All complete records; a line that a kill cut short, or that is not a JSON object, is counted and left out.
 
-        A file that does not exist yet holds nothing; where it is there compressed (.gz) that is read.
-        Raises DataError if it cannot be read, or a line is not as it was written.
+        A missing file holds nothing; a compressed file (.gz) is read in its place, if there is one. Raises DataError if
+        it cannot be read, or a line was changed.
         """
         parsed = [line.parsed() for line in self.lines()]
         records = tuple(record for record in parsed if record is not None)
@@ -136,7 +136,7 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def _stored(path: Path) -> Path:
-    """The file, or its compressed version (.gz) where only that exists."""
+    """The file, or its compressed version (.gz) if only that exists."""
     packed = path.with_name(path.name + ".gz")
     return packed if packed.exists() and not path.exists() else path
 
@@ -165,8 +165,8 @@ def write_head(path: Path, content: Mapping[str, Any]) -> None:
 def read_record(path: Path) -> dict[str, Any] | None:
     """What `write_record` wrote; None if there is no such file. Files of older versions have no checksum.
 
-    A file that exists only compressed (.gz) is read, too.
-    Raises DataError for one that is broken, with the way to have it made anew.
+    A file that exists only compressed (.gz) is read, too. Raises DataError for a broken one, with the way to rebuild
+    it.
     """
     try:
         return _object_in(path)
@@ -186,7 +186,7 @@ def read_head(path: Path) -> dict[str, Any] | None:
 
 
 def _object_in(path: Path) -> dict[str, Any] | None:
-    """The file's one object; None without the file. Raises OSError, and ValueError with what is wrong."""
+    """The file's single object; None without the file. Raises OSError, and ValueError with the reason."""
     try:
         with _opened(path) as file:
             content = _unsummed(file.read().strip())
@@ -211,7 +211,7 @@ def unreadable(path: Path, why: object) -> DataError:
 
 
 def _unsummed(line: bytes) -> bytes | None:
-    """A line without its checksum, if it has one; None where the two do not match."""
+    """A line without its checksum, if it has one; None if the two do not match."""
     match = _SUMMED.search(line, max(0, len(line) - _ENDING))
     if match is None:
         return line
@@ -220,7 +220,7 @@ def _unsummed(line: bytes) -> bytes | None:
 
 
 def _summed(line: str) -> bytes:
-    # Half of a character, as in a text that was cut, becomes an escape of JSON.
+    # A lone surrogate, as in a text that was cut within a character, becomes a JSON escape.
     content = line.encode("utf-8", "backslashreplace")
     comma = b", " if len(content) > len(b"{}") else b""
     return content[:-1] + comma + f'"{_SUM}": "{_sum_of(content)}"}}\n'.encode()

@@ -20,11 +20,11 @@ _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON
 _CODE = "from raison.jobs.workers import main; main()"
 _DONE, _FAILED = b"+", b"!"
 PROMPT, PATIENCE = 3.0, 20.0
-"""Seconds until an interrupt is passed on to the processes, and those that they then get to finish writing."""
+"""Seconds until an interrupt is passed on to the processes, and seconds that they then have to finish writing."""
 
 
 def packed(work: Work) -> bytes:
-    """The work for another process. Raises InputError where it cannot be sent."""
+    """The work in a form for another process. Raises InputError if it cannot be sent."""
     try:
         return pickle.dumps(work)
     except (pickle.PicklingError, TypeError, AttributeError) as error:
@@ -35,10 +35,10 @@ def packed(work: Work) -> bytes:
 
 
 def in_processes(work: Work, jobs: Sequence[Job], count: int, progress: bool | Advance = True) -> None:
-    """Do the `jobs` of some work, which are not the last ones, in `count` fresh processes at once, each as one shard.
+    """Do the `jobs` of some work, except the last ones, in `count` new processes at the same time, each as one shard.
 
-    Raises InputError for work that cannot be pickled, and DataError with the first process's reason
-    where one fails: what all of them have finished stays. An interrupt becomes WorkInterrupted.
+    Raises InputError for work that cannot be pickled, and DataError with the first process's reason if one fails:
+    finished work stays. An interrupt becomes WorkInterrupted.
     """
     whole = packed(work)
     requests = [pickle.dumps((whole, Shard(number, count))) for number in range(1, count + 1)]
@@ -110,7 +110,7 @@ def _started(count: int) -> "subprocess.Popen[bytes]":
 
 
 def _joined(threads: list[threading.Thread], processes: "list[subprocess.Popen[bytes]]") -> None:
-    """Wait for all; an interrupt reaches them as well, and they keep what they have finished."""
+    """Wait for all processes; an interrupt also reaches them, and they keep finished work."""
     try:
         for thread in threads:
             thread.start()
@@ -125,7 +125,7 @@ def _joined(threads: list[threading.Thread], processes: "list[subprocess.Popen[b
 
 
 def interrupt(processes: "list[subprocess.Popen[bytes]]") -> None:
-    """Pass an interrupt on, unless the terminal has interrupted all processes. Those that take long are stopped."""
+    """Pass an interrupt on, unless the terminal has interrupted all processes. Processes that take long are stopped."""
     if not _all_ended(processes, PROMPT) and os.name == "posix":
         for process in processes:
             process.send_signal(signal.SIGINT)
