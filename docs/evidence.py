@@ -58,10 +58,10 @@ class Beside:
     own: np.ndarray
     base: np.ndarray
     passes: float
-    """Of kernel_shap, per text."""
+    """Passes of kernel_shap per text."""
 
     def gaps(self, least: int) -> Iterator[Difference]:
-        """On texts of at least so many units: each count alone, and both together. Each is computed when it is read."""
+        """Differences on texts of at least `least` units: each count alone, and both together, computed lazily."""
         there = self.units >= least
         own, base = self.own[there], self.base[there]
         columns = [(own[:, [count]], base[:, [count]]) for count in range(len(COUNTS))]

@@ -105,7 +105,7 @@ def _needed(row: Row) -> str:
 
 
 def _open(rows: Sequence[Row]) -> str:
-    """How many of the undecided claims so many texts would decide."""
+    """How many of the undecided claims certain numbers of texts would decide."""
     needed = [float(row["needed"]) for row in rows if row["verdict"] == "undecided" and row["needed"]]
     shares = [
         f"{sum(count <= most for count in needed)} would take at most {most:,} texts" for most in (100, 1000, 10**4)

@@ -31,7 +31,7 @@ export class StateHistory {
     this.place = this.entries.length - 1;
   }
 
-  /** The state so many steps away, which becomes the present one; nothing where there is none. */
+  /** The state a number of steps away, which becomes the current one; nothing if there is none. */
   step(count) {
     if (!this.entries[this.place + count]) return undefined;
     this.place += count;
@@ -52,7 +52,7 @@ export async function beside(past, compared, settings, explain) {
   return { heading: [value].flat().join(" / "), own: [settings[sort] ?? "what is predicted"].flat().join(" / "), explanation };
 }
 
-/** Undo, redo and all states. `said(settings)` names one, `go(count)` goes so many states on. */
+/** Undo, redo and all states. `said(settings)` names one, `go(count)` moves by `count` states. */
 export function historyRow(past, said, go) {
   const { entries, place } = past;
   const list = make("ol");

@@ -33,14 +33,14 @@ function cell(column, row) {
   return make("td", { role: "cell", class: column.number ? "number" : column.main ? "main" : null, "data-said": column.said }, content ?? "–");
 }
 
-/** A number with so many decimals, with a true minus, but none before zero; a dash for none. */
+/** A number with a given count of decimals and a true minus sign, but none before zero; a dash for no number. */
 export function decimal(value, places = 3) {
   if (typeof value !== "number") return "–";
   const said = value.toFixed(places);
   return Number(said) === 0 ? said.replace("-", "") : said.replace("-", "\u2212");
 }
 
-/** So many of something. */
+/** A count with its noun. */
 export function counted(count, noun) {
   return `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 }
