@@ -29,7 +29,8 @@ that deletes, it is the model's first removal that does not. A metric that delet
 
 
 class Need(StrEnum):
-    """What a metric needs besides the model's predictions; if it is missing, this is reported before anything runs."""
+    """A metric's requirement besides the model's predictions; if it is not met, this is reported before anything
+    runs."""
 
     RATIONALES = "rationales"
     """The data marks which parts of each text matter."""

@@ -86,7 +86,7 @@ class Attributed:
 class Problem:
     """Explain `target` of `model` on the texts of `encoding`, where an absent unit is removed by `removal`.
 
-    One problem per method run: its ledger counts what that method asked for. The evaluations may be shared.
+    One problem per method run: its ledger counts what that method requested. The evaluations may be shared.
     """
 
     model: LanguageModel
@@ -204,7 +204,7 @@ class Problem:
             self.ledger.evaluations[text] += 1
 
     def note(self, name: str, per_text: Sequence[object]) -> None:
-        """Add a note beside the scores, one JSON value per text; it ends up in the explanation's notes."""
+        """Add a note to the scores, one JSON value per text; it becomes one of the explanation's notes."""
         for notes, value in zip(self.ledger.notes, per_text, strict=True):
             notes[name] = value
 

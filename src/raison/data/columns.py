@@ -51,7 +51,7 @@ OTHER_NAMES = ("idx", "id", "title", "description", "hypothesis", "sentence1", "
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The columns that the caller asked for, and the delimiter; None leaves the choice to the file."""
+    """The columns that the caller requested, and the delimiter; None leaves the choice to the file."""
 
     text: Annotated[Column | None, Setting("The text's column; title+description joins two.", words=COLUMN)] = None
     pair: Annotated[

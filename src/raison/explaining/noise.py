@@ -20,7 +20,7 @@ REPEATED = 8
 class Noise:
     """The noise of one text: the largest and the mean difference of values requested twice, over several masked texts.
 
-    The largest is no less than `bound` where a probability is explained.
+    The largest is at least `bound` if a probability is explained.
     """
 
     largest: float

@@ -107,7 +107,7 @@ def _random_keeps(owns: Keeps, draws: int, rng: np.random.Generator) -> Keeps:
 
 
 def _serves(keeps: Keeps, source: Bool[np.ndarray, " pieces"]) -> Bool[np.ndarray, " masks"]:
-    """Which draws are random text for a source: nothing of its own, and about as long."""
+    """Which draws are random text for a source: they contain nothing of the source, and are about as long."""
     gone = (~keeps).sum(1)
     return keeps[:, source].all(1) & (np.abs(gone - source.sum()) <= SIMILAR * source.sum())
 

@@ -107,7 +107,7 @@ def _conversation(writer: Writer, chat: Chat, named: dict[str, str] | None) -> S
 
 
 def _held(chat: Chat) -> list[tuple[str, str]]:
-    """The results of tools and the documents, each with an id of its own."""
+    """The results of tools and the documents, each with a unique id."""
     held: list[tuple[str, str]] = []
     for number, document in enumerate(chat.documents, 1):
         texts = [text for key, text in document.items() if key != "title" and text.strip()]

@@ -24,7 +24,7 @@ Asks = Given | Chat
 Q = TypeVar("Q", bound=Asks)
 
 _CODE = re.compile("([A-Za-z]{2,3})([-_][A-Za-z0-9]+)*")
-"""A code of ISO 639, and of a region or script, which has no rules of its own."""
+"""A code of ISO 639, perhaps with a region or script, which has no separate rules."""
 
 
 @dataclass(frozen=True, slots=True)

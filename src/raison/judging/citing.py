@@ -79,8 +79,8 @@ def estimate_cite(
 ) -> CiteEstimate:
     """Count the passes of `raison.cite` with the same arguments, and time a few of them.
 
-    Without an answer the model writes it first, because its statements and tokens decide the cost; a server is asked
-    nothing, and needs the answer. Raises what `raison.cite` raises before it runs.
+    Without an answer the model writes it first, because its statements and tokens decide the cost; no request is sent
+    to a server, which therefore needs the answer. Raises what `raison.cite` raises before it runs.
     """
     check_generative(writer)
     if isinstance(writer, ServedWriter) and answer is None:

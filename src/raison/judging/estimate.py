@@ -219,7 +219,7 @@ def _parts(rows: Sequence[PlannedRow]) -> dict[tuple[str, tuple[int, ...]], Meth
 
 
 def _partial_seconds(plan: Plan, encoding: Encoding) -> float:
-    """What the methods that re-run only some layers take for each token of a text, from one run of each of them."""
+    """The seconds per token of the methods that re-run only some layers, from one run of each."""
     parts = {key: part for key, part in _parts(plan.rows).items() if Property.PARTIAL in part.properties}
     if not parts:
         return 0.0

@@ -30,7 +30,7 @@ class Aml(Method):
     same with 1 - a in place of a, and m the embedding that replaces a masked token. y are the model's probabilities. If
     a class other than the predicted one is explained, y is that class alone.
 
-    - `checkpoint`: the explainer's folder. None takes the one beside the model's files (some demo models include one),
+    - `checkpoint`: the explainer's folder. None takes the one next to the model's files (some demo models include one),
       or the one that was trained for the model's name.
     - `metric`: one of the metrics that the explainer was trained for; None takes the first.
     - `steps`: 0 is pAML, the trained G as it is. More is fAML: a copy of G is fine-tuned on the text for `steps` steps,
@@ -43,7 +43,7 @@ class Aml(Method):
 
     steps = 0: one forward pass of G. Otherwise: `steps` times a forward and a backward pass of G and of two masked
     texts, and one more forward pass of G. F's prediction of the whole text is not counted, because every method has it.
-    Many texts are fine-tuned at once, each with low-rank parameters of its own.
+    Many texts are fine-tuned at once, each with its own low-rank parameters.
 
     Guarantees nothing about single texts: G is as good as its training. Scores show what keeps the class, never what
     speaks against it. Compare the best of several maps by a metric with the best of as many random maps

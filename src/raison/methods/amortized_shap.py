@@ -30,14 +30,14 @@ class AmortizedShap(Method):
     passes of each training text (amortised Shapley values, Yang et al. 2023; Jethani et al. 2022 learn them without
     estimates).
 
-    `checkpoint` is the explainer's folder; None takes the one beside the model's files (some demo models include one),
+    `checkpoint` is the explainer's folder; None takes the one next to the model's files (some demo models include one),
     or the one that was trained for the model's name.
 
     Returns (batch, units), signed, in units of what is explained. 1 forward pass of G.
 
     Guarantees nothing about single texts: G is as good as its training, and its scores need not add up to anything.
-    Explains the quantity (`of`) and the removal that it was trained for, and no other. Units other than those of the
-    training have sums of tokens that were never learned as such.
+    Explains the quantity (`of`) and the removal that it was trained for, and no other. For units other than those of
+    the training, the sums over tokens were never learned as such.
 
     Differences from the papers: G may add low-rank matrices to its backbone instead of training all of it, starts from
     the fine-tuned model's own encoder, and reads the model's probabilities; its output is not normalised to add up.

@@ -35,7 +35,7 @@ class At2(Method):
     the statement's log-odds under random removals of sources with the scores of the kept sources minus those of the
     removed ones.
 
-    `checkpoint` is the folder of the weights; None takes those beside the model's files (some demo models include
+    `checkpoint` is the folder of the weights; None takes those next to the model's files (some demo models include
     them), or those that were trained for the model's name.
 
     1 forward pass over the prompt and its answer, for all statements of the answer. Memory: the attention of 16 rows at

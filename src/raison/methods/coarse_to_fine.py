@@ -31,7 +31,7 @@ class CoarseToFine(Method):
     part's effect, divided by the part's units. Returns (batch, units), signed, in units of the target.
 
     `samples` is the maximum number of evaluations per text, the full and the empty text included, four for each
-    halving. With 4 n - 2 every unit is a part of its own.
+    halving. With 4 n - 2 every unit is a separate part.
 
     Guarantees no sum, and no zero for a unit that changes nothing while it shares a part with others. Redundant units,
     and units that need each other, get at least a part of their effect: each of the two contexts shows one of these

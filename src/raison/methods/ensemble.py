@@ -136,7 +136,7 @@ class Ensemble(Method):
 
 
 def _count(problem: Problem, members: Sequence[Attributed]) -> None:
-    """Tell the ledger of the members' passes; keeps that several of them asked for count once."""
+    """Record the members' passes in the ledger; keeps that several of them requested count once."""
     keys = frozenset().union(*(member.asked for member in members))
     problem.asked.update(keys)
     repeated = Counter(key.text for member in members for key in member.asked)

@@ -98,7 +98,7 @@ class GradientShap(Method):
         return tuple(self.baselines.split("+")) if isinstance(self.baselines, str) else tuple(self.baselines)
 
     def _drawn(self, rng: np.random.Generator, baselines: int) -> tuple[list[float], list[int], int]:
-        """A text's positions on the way, the baselines that go with them, and the seed of its noise."""
+        """A text's positions on the path, their baselines, and the seed of its noise."""
         positions = (rng.permutation(self.samples) + rng.random(self.samples)) / self.samples
         # Rounds over all baselines in an order of its own each; the last round may be cut short.
         rounds = [rng.permutation(baselines) for _ in range(-(-self.samples // baselines))]

@@ -26,7 +26,7 @@ class Ivra(Method):
     tokens together, summed over heads (equation 3); r = NORM of eta_l Psi_l over layers and tokens together, summed
     over layers (equation 5).
 
-    `checkpoint` is the explainer's folder; None takes the one beside the model's files (FOLDER/ivra).
+    `checkpoint` is the explainer's folder; None takes the one next to the model's files (FOLDER/ivra).
 
     Returns (batch, tokens): shares of the explanation, never negative, with sum 1 over the units' tokens.
 

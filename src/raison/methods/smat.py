@@ -25,7 +25,7 @@ class Smat(Method):
     their softmax, averaged over the attending tokens, and h runs over the heads of all layers. IvRA compares with it as
     the coarse form of its module, which weighs only heads.
 
-    `checkpoint` is the explainer's folder; None takes the one beside the model's files (FOLDER/smat).
+    `checkpoint` is the explainer's folder; None takes the one next to the model's files (FOLDER/smat).
 
     Returns (batch, tokens): shares, never negative, with sum 1 over the units' tokens. One forward pass.
 

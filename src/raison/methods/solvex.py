@@ -100,7 +100,7 @@ class Solvex(Method):
         return ~kept if self.objective == "comprehensiveness" else torch.cat([kept, ~kept])
 
     def _gains(self, values: Float[np.ndarray, " _masks"], full: float) -> Float[np.ndarray, " beams"]:
-        """The gain of each set from the values that `_keeps` asked for."""
+        """The gain of each set, from the values of the keeps of `_keeps`."""
         if self.objective == "sufficiency":
             return values - full
         if self.objective == "comprehensiveness":

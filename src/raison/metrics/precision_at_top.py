@@ -13,12 +13,12 @@ from raison.numerics.measures.plausibility import against_rationales, check_anno
 class PrecisionAtTop(Metric):
     """Share of the `top` units with the highest scores that are known to matter.
 
-    P@k = |top k and known| / k with k = `top`, as in information retrieval. What is known are marks of people, or the
-    sources that an answer rests on. A text of fewer than k units counts all of them. With one known unit, the default
-    says how often the best unit is the right one; a random order reaches |known| / n. If scores tie at the cut, the
-    value is the mean over all ways to break the tie. `annotators` says how several rationales count (see
-    raison.numerics.measures.plausibility.ANNOTATORS). In 0..1, higher is better. A text without known units is left
-    out.
+    P@k = |top k and known| / k with k = `top`, as in information retrieval. The known units are those that people
+    marked, or the sources that an answer rests on. A text of fewer than k units counts all of them. With one known
+    unit, the default says how often the best unit is the right one; a random order reaches |known| / n. If scores tie
+    at the cut, the value is the mean over all ways to break the tie. `annotators` says how several rationales count
+    (see raison.numerics.measures.plausibility.ANNOTATORS). In 0..1, higher is better. A text without known units is
+    left out.
 
     Cost: no evaluation.
     """

@@ -13,11 +13,11 @@ from raison.numerics.measures.plausibility import against_rationales, check_anno
 class RecallAtTop(Metric):
     """Share of the units that are known to matter that are among the `top` with the highest scores.
 
-    R@k = |top k and known| / |known| with k = `top`, as in information retrieval. What is known are marks of people, or
-    the sources that an answer rests on. With more known units than `top` it stays below 1; a random order reaches k /
-    n. If scores tie at the cut, the value is the mean over all ways to break the tie. `annotators` says how several
-    rationales count (see raison.numerics.measures.plausibility.ANNOTATORS). In 0..1, higher is better. A text without
-    known units is left out.
+    R@k = |top k and known| / |known| with k = `top`, as in information retrieval. The known units are those that people
+    marked, or the sources that an answer rests on. With more known units than `top` it stays below 1; a random order
+    reaches k / n. If scores tie at the cut, the value is the mean over all ways to break the tie. `annotators` says how
+    several rationales count (see raison.numerics.measures.plausibility.ANNOTATORS). In 0..1, higher is better. A text
+    without known units is left out.
 
     Cost: no evaluation.
     """

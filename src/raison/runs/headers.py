@@ -39,7 +39,7 @@ class RowHead:
 
 @dataclass(frozen=True, slots=True)
 class SettingsHead:
-    """What is explained in a run."""
+    """The explained target and the settings of a run."""
 
     unit: str
     of: str

@@ -43,7 +43,8 @@ class PositionShare:
 
 @dataclass(frozen=True, slots=True)
 class OfClass:
-    """What matters for one explained class. `parts` is empty if too few texts have at least one unit per part."""
+    """The important words and positions for one explained class. `parts` is empty if too few texts have at least one
+    unit per part."""
 
     target: str
     texts: int
@@ -93,7 +94,7 @@ def parts_of(explanations: Sequence[Explanation], target: str) -> tuple[Position
     """Where the scores are: the average share of each fifth of a text in the sum of their magnitudes.
 
     Unit i of n belongs to part floor(5 i / n). Texts with fewer units than parts, of two strings, or whose scores are
-    all zero are left out; of fewer than five texts nothing is said.
+    all zero are left out; the result is empty for fewer than five texts.
     """
     shares = [share for e in explanations if e.target == target and (share := _shares(e)) is not None]
     if len(shares) < LEAST:

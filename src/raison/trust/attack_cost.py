@@ -23,7 +23,7 @@ def attack_seconds(
     """Seconds per token of attacks on all of the methods, each with its control.
 
     `texts` are of the usual length; as many of them are taken as the method's passes allow. The steps are an upper
-    bound: an attack that stands still ends early.
+    bound: an attack that no longer moves ends early.
     """
     batch = prepare(model, texts, settings)
     counts, unit = top_counts(batch, [plan]), unit_length(model, plan)

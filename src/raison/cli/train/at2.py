@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class At2Inputs:
-    """The language model, and the questions that it is asked."""
+    """The language model, and its questions."""
 
     name: Annotated[
         str, Setting("Demo name, Hub id or folder of a causal language model.", options=("--model", "-m"))

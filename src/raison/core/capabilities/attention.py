@@ -15,7 +15,8 @@ from raison.core.inputs.encoding import Encoding
 
 @runtime_checkable
 class TapRecord(Protocol):
-    """What an attention tap has seen, by layer, after a forward pass inside its context; only the requested steps."""
+    """The steps that an attention tap recorded, by layer, in a forward pass inside its context; only the requested
+    ones."""
 
     query: dict[int, HeadStates]
     key: dict[int, HeadStates]

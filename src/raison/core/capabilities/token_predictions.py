@@ -13,7 +13,7 @@ from raison.core.targets.target import Target
 
 @dataclass(frozen=True, slots=True)
 class TokenRows:
-    """The tokens of some predictions as predictions of their own, a row of `encoding` for each token.
+    """The tokens of some predictions as separate predictions, a row of `encoding` for each token.
 
     `owners` are the numbers of the rows that the tokens belong to. Each token's row has the units of its owner, and its
     tokens keep their places. The log-probability of a prediction is the sum of those of its tokens.

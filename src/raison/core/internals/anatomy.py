@@ -43,7 +43,7 @@ class Norm:
         return self._centred(x) * (self.gain / sigma)
 
     def sigma(self, x: Float[Tensor, "... hidden"]) -> Float[Tensor, "... 1"]:
-        """What x is divided by."""
+        """The divisor of x."""
         return (self._centred(x).square().mean(-1, keepdim=True) + self.epsilon).sqrt()
 
     def _centred(self, x: Float[Tensor, "... hidden"]) -> Float[Tensor, "... hidden"]:
@@ -97,7 +97,7 @@ class Trace:
     """What a pass over one text, or one read of it, computed: for its own tokens only, in at least single precision."""
 
     states: tuple[Float[Tensor, "tokens hidden"], ...]
-    """What entered each layer, and what left the last one (before a norm that follows it)."""
+    """The input of each layer, and the output of the last one (before a norm that follows it)."""
     attention: tuple[Float[Tensor, "heads query key"], ...]
     rows: Float[Tensor, " tokens"]
     """How much each token's last state counts in the prediction, summing to 1 over all reads of the text."""

@@ -30,7 +30,7 @@ class Statement:
     """A part of the answer, characters `start` to `end` of it.
 
     `log_probability` is that of its tokens after the whole prompt, `without` the same after a prompt without sources.
-    `origin` is None where no lights were asked for.
+    `origin` is None if no lights were requested.
     """
 
     text: str
@@ -124,7 +124,7 @@ class Citations(ViewedResult):
     def used(self, statement: int) -> tuple[str, ...]:
         """The ids of the sources whose light is "used" for a statement, the highest score first.
 
-        Raises InputError if no lights were asked for.
+        Raises InputError if no lights were requested.
         """
         if not self.checks:
             raise InputError("these citations have no lights: cite with draws=16, or use the scores.")

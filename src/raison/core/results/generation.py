@@ -29,7 +29,7 @@ class OutputToken:
 
     `value_full` and `value_empty` are the target's value after the whole prompt and with every unit removed; `against`
     is the token that it is contrasted with. `evaluations` and `gradients` count the forward and backward passes of
-    single sequences that the method asked for on behalf of this token, and `notes` are its notes.
+    single sequences that the method requested for this token, and `notes` are its notes.
     """
 
     text: str
@@ -105,7 +105,7 @@ class GenerationExplanation(ViewedResult):
         return sum(math.log(token.probability) if token.probability > 0 else -math.inf for token in self.tokens)
 
     def token(self, number: int) -> Explanation:
-        """One output token as a prediction of its own, counted from 0 (from the end if negative)."""
+        """One output token as a separate prediction, counted from 0 (from the end if negative)."""
         if not -len(self.tokens) <= number < len(self.tokens):
             raise InputError(f"output token {number} does not exist: there are {len(self.tokens)}, counted from 0.")
         number %= len(self.tokens)
@@ -136,7 +136,7 @@ class GenerationExplanation(ViewedResult):
         """All output tokens together: the sums of their scores and of their values.
 
         For of="log_probability" this explains the log-probability of the output; for other choices of `of` the sum of
-        the tokens' values, which is no probability. Earlier outputs keep their scores for the tokens after them.
+        the tokens' values, which is not a probability. Earlier outputs keep their scores for the tokens after them.
         """
         share = math.exp(self.log_probability)
         totals = [math.fsum(row[unit] for row in self.scores if unit < len(row)) for unit in range(len(self.units))]

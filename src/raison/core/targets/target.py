@@ -145,7 +145,7 @@ def check_numbers(spec: object, classes: tuple[str, ...]) -> None:
 def _of_pairs(
     spec: Sequence[object], of: Of, logits: Float[Tensor, "batch classes"], classes: tuple[str, ...], multi_label: bool
 ) -> Target:
-    """Each text with a pair of its own. Raises InputError."""
+    """The target of texts that each have their own pair. Raises InputError."""
     pairs = []
     for number, (item, row) in enumerate(zip(spec, logits, strict=True)):
         if not isinstance(item, tuple):

@@ -96,7 +96,7 @@ def own_folder(model: str, kind: str) -> Path:
 
 
 def usual_folder(model: str, kind: str) -> Path:
-    """The default folder of a model's explainer: where training saves it, then beside a ready-made model."""
+    """The default folder of a model's explainer: where training saves it, or next to a ready-made model."""
     user_folder = own_folder(model, kind)
     if (user_folder / FILE).exists() or model not in zoo.names():
         return user_folder

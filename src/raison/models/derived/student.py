@@ -42,7 +42,7 @@ TINY = "tiny"
 LAYERS, HIDDEN, HEADS, INNER, POSITIONS = 2, 128, 2, 512, 512
 """The student "tiny": the smallest BERT of Turc et al. 2019, with random weights."""
 MIX_RATE = 0.01
-"""Learning rate of the head coefficients, which start at 0 and need a step size of their own."""
+"""Learning rate of the head coefficients, which start at 0 and need their own step size."""
 CLIP = 1.0
 
 

@@ -1,4 +1,4 @@
-"""Explainers built from a model's attention, saved beside the model that was trained with them."""
+"""Explainers built from a model's attention, saved with the model that was trained with them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -133,7 +133,7 @@ _KNOWN: WeakKeyDictionary[LanguageModel, dict[tuple[object, ...], TrainedAttenti
 
 
 def find(model: LanguageModel, checkpoint: str | None, form: Form) -> TrainedAttention:
-    """The explainer in a folder, or the one beside the model, checked against the model once.
+    """The explainer in a folder, or the one next to the model, checked against the model once.
 
     Raises LoadError if it is missing or broken, UnsupportedError if it is another model's or of another form.
     """

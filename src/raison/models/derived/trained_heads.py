@@ -1,4 +1,4 @@
-"""Trained weights of a writer's attention heads (AT2), saved beside it: one small file."""
+"""Trained weights of a writer's attention heads (AT2), saved next to it in one small file."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -59,7 +59,7 @@ def card_of(writer: Writer, weights: Float[Tensor, "layers heads"], provenance: 
 
 
 def find(model: LanguageModel, checkpoint: str | None) -> Float[Tensor, "layers heads"]:
-    """The weights in a folder, or those beside the model, checked against it once.
+    """The weights in a folder, or those next to the model, checked against it once.
 
     Raises LoadError if they are missing or broken, UnsupportedError if they are another model's.
     """

@@ -35,7 +35,7 @@ class PathGradients(ABC):
 
 
 class RowGradients(PathGradients):
-    """Every different text and point is a row of its own, and targets of equal texts share its forward pass.
+    """Every different text and point is a separate row, and targets of equal texts share its forward pass.
 
     Only sums are kept: memory holds one batch of points at a time.
     """

@@ -23,7 +23,7 @@ class SharedGradients(PathGradients):
     """Gradients of a generative language model, shared among texts that are beginnings of one another.
 
     A decoder computes the states of a sequence's beginning on its way through the whole sequence, so one forward pass
-    of the longest text serves all. Other texts are rows of their own.
+    of the longest text serves all. Other texts are separate rows.
     """
 
     def __init__(self, passes: ForwardPasses, readout: Readout) -> None:

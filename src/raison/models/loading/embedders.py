@@ -54,7 +54,7 @@ class Module:
 
 
 def compared(similarity: str, pooling: str | None) -> Compared:
-    """What the caller names. Raises UnknownNameError."""
+    """The comparison and the pooling that the caller names. Raises UnknownNameError."""
     return Compared(TextVectors(_pooled(pooling or "mean")), measure_of(similarity))
 
 

@@ -106,7 +106,7 @@ def load(
         similarity: "cosine" or "dot", of two texts' vectors. `pooling`: "mean" (None), "cls", "max", "lasttoken".
         device: "cuda", "cpu", ... `device_map`: of transformers. `dtype`: "float32", "bfloat16", ...; None: its own.
         classes: of a function's columns, which are probabilities; a single column is a number in its own units.
-        multi_label: each column is a label with a probability of its own. `pairs`: the function takes pairs of texts.
+        multi_label: each column is a label with its own probability. `pairs`: the function takes pairs of texts.
         batch: the maximum number of texts per call. `concurrency`: of simultaneous calls of an asynchronous function.
             `name`: the function's name. aggregation: how tokens become entities: "simple" (None), "none", "first", ...
         served: for a server's address, the model's name there, or a `Served` with limits; see docs/served.md.

@@ -79,7 +79,7 @@ def load_errors(what: str, source: str | Path) -> Iterator[None]:
 
 
 def _asked(source: str | Path) -> AbstractContextManager[str]:
-    """Time limits for requests to the Hub, which is only asked for names that are not folders."""
+    """Time limits for requests to the Hub, which are only sent for names that are not folders."""
     local = str(source) in ("", ".") or Path(source).exists()
     return nullcontext("") if local else patiently()
 

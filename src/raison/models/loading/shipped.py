@@ -1,7 +1,7 @@
 """The files of the ready-made models are checked before they are used.
 
-Those that the README shows first ship with the package; those that only studies need lie beside the studies, in a clone
-of the repository.
+Those that the README shows first are included in the package; those that only studies need are stored with the studies,
+in a clone of the repository.
 
 `python -m raison.models.loading.shipped` records sizes and digests; run it after one of them was retrained.
 """

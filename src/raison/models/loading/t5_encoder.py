@@ -55,7 +55,7 @@ class T5EncoderForSequenceClassification(T5PreTrainedModel):
     ) -> SequenceClassifierOutput | tuple[Tensor, ...]:
         """Logits of every row, and with `labels` the mean cross-entropy (nats); the names are those of transformers.
 
-        `attention_mask` is 0 at padding, and None where there is none.
+        `attention_mask` is 0 at padding, and None if there is no padding.
         """
         encoded = self.transformer(
             input_ids=input_ids,

@@ -123,7 +123,8 @@ def fetch(name: str, progress: bool = True) -> Path:
     file is converted. Files are moved into the cache atomically, so that neither a kill nor a second process can leave
     half of them. Cached files that were changed are fetched again, with a line on standard error; unchanged ones are
     not read (raison.models.loading.digests). A converted base never comes from the Hub: its weights there are not the
-    quantised ones that the ready-made models stand on. Raises UnknownNameError, or LoadError with every place tried.
+    quantised ones on which the ready-made models are based. Raises UnknownNameError, or LoadError with every place
+    tried.
     """
     base = base_named(name)
     target = cache_folder() / "weights" / f"{base.name}-{base.sha256[:12]}"
@@ -209,7 +210,7 @@ def _cached(
     """Let `get` put the files into a temporary folder, check them, and move them to `target` atomically."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        # Beside the target: a rename is atomic only within a file system.
+        # In the target's folder, because a rename is atomic only within a file system.
         with tempfile.TemporaryDirectory(prefix=f"{base.name}-", suffix=".part", dir=target.parent) as scratch:
             folder = get(base, Path(scratch), progress)
             if base.converted:

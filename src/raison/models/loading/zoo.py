@@ -135,7 +135,7 @@ def _has_adapter(folder: Path) -> bool:
 
 
 def is_adapter(folder: Path) -> bool:
-    """Whether `load_adapter` reads a folder; a whole model may also have a card, beside its config.json."""
+    """Whether `load_adapter` reads a folder; a whole model may also have a card, together with its config.json."""
     return os.path.isfile(folder / CARD) and not os.path.isfile(folder / "config.json")
 
 

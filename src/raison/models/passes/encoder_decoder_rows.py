@@ -30,7 +30,7 @@ class EncoderDecoderRows:
     """Predictions after texts x keeps, whose rows hold a text and the tokens written after it.
 
     The rows of one output's tokens are beginnings of one another, and so are, mostly, their masked versions: the
-    decoder runs the longest ones, and predictions after their beginnings are read on the way (teacher forcing).
+    decoder runs the longest ones, and predictions after their beginnings are read from the same pass (teacher forcing).
     """
 
     def __init__(self, passes: ForwardPasses, stacks: EncoderDecoder) -> None:

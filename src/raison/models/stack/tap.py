@@ -385,7 +385,7 @@ def _mask(*args: Any, config: PreTrainedConfig, **kwargs: Any) -> Any:
     """The registered mask function: eager's mask if this thread has a tap open, otherwise that of the model's own
     implementation.
 
-    A model without a mask function of its own gets no mask, as without a tap.
+    A model without its own mask function gets no mask, as without a tap.
     """
     if tapped(config):
         return eager_mask(*args, config=config, **kwargs)

@@ -37,7 +37,7 @@ def inner_model(model: nn.Module) -> PreTrainedModel:
 
 
 def _fully_attending(model: PreTrainedModel) -> PreTrainedModel:
-    """Modules of its own over the same tensors, in evaluation mode, with full attention."""
+    """New modules over the same tensors, in evaluation mode, with full attention."""
     attending = cast(PreTrainedModel, twin(model, {})).eval()
     with torch.random.fork_rng(devices=[]):
         # Draws new layers, which are replaced by the model's own at once.

@@ -32,7 +32,7 @@ class MultiInputEncoder:
     reads: tuple[Read, ...]
     pad_id: int
     wanted: str
-    """What a text has to be, for errors."""
+    """The expected form of a text, for errors."""
 
     def encode(self, texts: Sequence[Given], unit: Granularity, truncate: bool) -> Encoding:
         """See LanguageModel.encode."""

@@ -12,7 +12,7 @@ from raison.report.tables.results import Results, by_target, caption, results_ta
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A table of results with what its numbers mean, cautions, a table for each label, and the settings behind them."""
+    """A table of results with the meaning of its numbers, cautions, a table for each label, and the settings."""
 
     table: Table
     caption: str

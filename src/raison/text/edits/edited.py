@@ -13,7 +13,7 @@ Group = tuple[tuple[int, ...], tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """`text` after an edit of its string number `segment`: the characters `new` stand where `old` stood before.
+    """`text` after an edit of its string number `segment`: the characters `new` replace `old`.
 
     All other characters are as they were. Where `old` is empty, `new` was created.
     """

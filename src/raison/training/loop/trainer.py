@@ -24,7 +24,7 @@ Evaluator = Callable[[nn.Module], Mapping[str, float]]
 
 
 class Batches(Protocol):
-    """The data of a run. Its order depends on nothing but the epoch's number, so that a run can be resumed."""
+    """The data of a run. Its order depends only on the epoch's number, so that a run can be resumed."""
 
     def __len__(self) -> int:
         """Batches per epoch, the same for every epoch."""

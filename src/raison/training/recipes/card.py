@@ -1,4 +1,4 @@
-"""The card that a training run writes beside its adapter: data, settings, versions, accuracy, the command."""
+"""The card that a training run writes with its adapter: data, settings, versions, accuracy, the command."""
 
 import json
 import platform

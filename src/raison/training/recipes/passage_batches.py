@@ -30,7 +30,7 @@ class ReadingBatches:
     articles: tuple[Article, ...]
     settings: AnswersSettings
     steps: int
-    """Of every epoch."""
+    """The number of readings in every epoch."""
 
     def __len__(self) -> int:
         return self.steps

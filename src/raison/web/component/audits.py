@@ -37,7 +37,7 @@ class Trusts:
 
     @cached_property
     def advice(self) -> Mapping[str, str | None]:
-        """What audits in the cache recommended for the models."""
+        """The recommendations of audits in the cache for the models."""
         return {name: advised(model) for name, model in self._models.items()}
 
     def prepare(self) -> None:

@@ -1,4 +1,4 @@
-"""One map checked by tests of its own text: shuffled scores, harmless changes, and its strongest units removed."""
+"""Tests of one map on its own text: shuffled scores, harmless changes, and its strongest units removed."""
 
 import math
 from collections.abc import Sequence

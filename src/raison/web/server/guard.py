@@ -230,7 +230,7 @@ def _is_own(name: str, local: bool) -> bool:
 
 
 async def _body(asking: RequestHead, receive: Receive) -> bytes:
-    """The whole body. Raises RefusedError for one that is too large, too slow or of another kind."""
+    """The whole body. Raises RequestRefusedError for one that is too large, too slow or of another type."""
     declared, viewed = asking.headers.get("content-length", "0"), asking.path.startswith(VIEWED)
     most, too_large = (VIEW, TOO_MANY) if viewed else (BODY, TOO_LONG)
     if not declared.isdecimal() or int(declared[:20]) > most:

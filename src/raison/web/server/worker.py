@@ -31,7 +31,7 @@ class _EndedError(Exception):
 
 
 class Worker:
-    """Answers requests for one model in a thread of its own, which alone calls the model."""
+    """Answers requests for one model in a separate thread, the only one that calls the model."""
 
     def __init__(self, name: str, model: Any, limits: Limits, counts: Counts) -> None:
         self.name = name

@@ -1,4 +1,4 @@
-"""One event loop for all asynchronous functions of callers, in a thread of its own.
+"""One event loop for all asynchronous functions of callers, in a separate thread.
 
 A network client belongs to the loop that it was first used in, so the loop lives as long as the process. In its own
 thread it also works if a loop is already running, as in notebooks.

@@ -28,7 +28,7 @@ Keeps = Sequence[Bool[Tensor, "_masks _units"]]
 
 @final
 class ServedClassifier(LanguageModel):
-    """Each masked text is a request of its own; several are sent at a time, in alphabetical order.
+    """Each masked text is a separate request; several are sent at a time, in alphabetical order.
 
     Texts that begin alike then follow each other, so that the server reads their beginning once.
     """

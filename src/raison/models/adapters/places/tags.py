@@ -132,7 +132,7 @@ class Words:
         return [self._word(encoding.offsets[text], group, shares) for group in groups]
 
     def entities(self, words: Sequence[Word]) -> list[Entity]:
-        """Words grouped by their types, without what is no entity."""
+        """Words grouped by their types, without words outside entities."""
         groups: list[list[Word]] = []
         for word in words:
             begins, name = self._parsed(word.tag)

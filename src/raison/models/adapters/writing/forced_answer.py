@@ -41,7 +41,7 @@ class ForcedAnswer:
         self.answered = answered
 
     def rows(self, tokens: Sequence[range], level: "Level") -> TokenRows:
-        """The tokens of some statements as predictions of their own, with the units of a level."""
+        """The tokens of some statements as separate predictions, with the units of a level."""
         numbers = [token for statement_tokens in tokens for token in statement_tokens]
         owners = [statement for statement, statement_tokens in enumerate(tokens) for _ in statement_tokens]
         rows = self._encoding.select(numbers)

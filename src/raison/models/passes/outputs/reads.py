@@ -67,7 +67,7 @@ class Apart:
         return embeds.repeat(self.count, 1, 1).gather(1, index)
 
     def encoding(self, whole: Encoding, number: int) -> Encoding:
-        """One read of every text, as a batch of its own; texts and units stay those of the whole."""
+        """One read of every text as a separate batch; texts and units stay those of the whole."""
         rows = slice(number * len(whole), (number + 1) * len(whole))
         places, lengths = self.places[rows], self.batch.lengths[rows]
         inside = torch.arange(places.shape[1]) < lengths[:, None]

@@ -93,7 +93,7 @@ class TextVectors:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VectorHead(Head):
-    """Makes a vector of a text. What is explained is the similarity of two, which a join makes."""
+    """Makes a vector of a text. The explained number is the similarity of two vectors, which a join computes."""
 
     vectors: TextVectors
 

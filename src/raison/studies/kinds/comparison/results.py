@@ -73,7 +73,7 @@ class StudyRuns(WrittenStudy):
         return done, sum(run.header.texts for run in self.runs.values())
 
     def unfinished(self) -> Iterator[str]:
-        """What is missing or was left out, of each run."""
+        """What is missing or was left out, for each run."""
         yield from (f"{name}: this run has not begun." for name in self.header.runs if name not in self.runs)
         for name, run in self.runs.items():
             yield from (f"{name}: {sentence}" for sentence in _unfinished(run))

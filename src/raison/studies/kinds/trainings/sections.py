@@ -100,7 +100,7 @@ def _examples(results: TrainingRuns, target: Path | None) -> dict[str, dict[str,
 
 
 def _lacking(results: TrainingRuns, target: Path | None, links: Mapping[str, object]) -> Iterator[str]:
-    """A warning if examples were asked for, and their explanations are not in the folder."""
+    """A warning if examples were requested, and their explanations are not in the folder."""
     if "examples" in results.file and target is not None and results.records and not links:
         yield f"records only: the page of examples needs the folder {MODELS}, with the explanations."
 

@@ -102,7 +102,7 @@ class TrustRuns(WrittenStudy):
         return wanted - sum(run.missing for run in self.runs.values()), wanted
 
     def unfinished(self) -> Iterator[str]:
-        """What is missing or was left out, of each run."""
+        """What is missing or was left out, for each run."""
         for run in self.runs.values():
             if run.missing:
                 done = f"{run.wanted - run.missing:,} of {run.wanted:,}"

@@ -79,7 +79,7 @@ class SomeTexts(RowQuery):
 
 
 def runs_paths(app: FastAPI, runs: RunFolders, trusts: Trusts) -> None:
-    """Add the paths. They read files, so each request has a thread of its own."""
+    """Add the paths. They read files, so each request runs in a separate thread."""
 
     @app.get("/api/runs")
     def listed() -> RunList:
@@ -106,7 +106,7 @@ def runs_paths(app: FastAPI, runs: RunFolders, trusts: Trusts) -> None:
 
     @app.get("/api/runs/explanation", responses={200: {"model": Explanation | GenerationExplanation | Citations}})
     def explanation(query: Annotated[OneText, Query()]) -> Response:
-        """One explanation of a run, or all that was said of an output or an answer."""
+        """One explanation of a run; for an output or an answer, the complete result."""
         return Response(runs.explanation(query.place, query.number).to_json(), media_type="application/json")
 
     @app.get("/api/runs/trust")
