@@ -17,7 +17,7 @@ _TYPES = BeartypeConf(violation_type=jaxtyping.TypeCheckError)
 def checked(signature: Callable[..., object]) -> Callable[..., object]:
     """An empty function of this signature that checks its arguments, as jaxtyping asks for it.
 
-    A function inside a function is made anew with every call of the outer one. Its checks stay the same, and take more
+    A function inside a function is made again with every call of the outer one. Its checks stay the same, and take more
     time to make than many a call.
     """
     if not _inside(signature):

@@ -65,7 +65,7 @@ class Fake:
     """Tokens that cannot follow, as servers write it."""
     retry_after: str = "0"
     greed: int = 1
-    """Each token of a prompt counts as so many."""
+    """Each token of a prompt counts as this many."""
     requests: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     busiest: int = 0

@@ -23,7 +23,7 @@ class Hostile:
 
 
 def requests(model: str, count: int, seed: int = 0) -> Iterator[Hostile]:
-    """So many requests about a classifier, the same ones for a seed."""
+    """A number of requests about a classifier, the same ones for a seed."""
     rng = random.Random(seed)
     makers: tuple[Callable[[random.Random, str], Hostile], ...] = (
         _text,
@@ -41,7 +41,8 @@ def requests(model: str, count: int, seed: int = 0) -> Iterator[Hostile]:
 
 
 def about(whole: Mapping[str, dict[str, Json]], count: int, seed: int = 0) -> Iterator[Hostile]:
-    """So many requests: for each path a body that is answered, with one or two of its values exchanged at any depth."""
+    """A number of requests: for each path a body that is answered, with one or two of its values exchanged at any
+    depth."""
     rng = random.Random(seed)
     paths = sorted(whole)
     for number in range(count):

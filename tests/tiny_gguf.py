@@ -32,7 +32,7 @@ def turned(weight: np.ndarray) -> np.ndarray:
 
 
 def tiny_llama(longest: int = 128) -> LlamaForCausalLM:
-    """The model, which reads texts of so many tokens."""
+    """The model, which reads texts of up to this many tokens."""
     _, tokenizer = TINY["gpt2"]()
     config = LlamaConfig(
         vocab_size=len(tokenizer),

@@ -165,5 +165,5 @@ def test_every_study_that_states_claims_has_its_verdicts() -> None:
 
 @pytest.mark.parametrize("name", SAMPLE)
 def test_the_table_is_what_the_records_say(name: str) -> None:
-    """Digests of records do not see a rule that changed: a small study of each kind is judged anew."""
+    """Digests of records do not change with a rule, so a small study of each kind is judged again."""
     assert findings.rows_of(name, findings.studies()[name]) == [r for r in findings.read_table() if r["study"] == name]

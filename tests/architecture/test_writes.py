@@ -30,7 +30,7 @@ ELSEWHERE = {
     "models/loading/weights.py": "the cache of downloads",
     "models/loading/convert.py": "models that a person converts",
     "models/served/store.py": "the cache of servers' answers",
-    "models/loading/shipped.py": "the list of shipped files, when one of them was trained anew",
+    "models/loading/shipped.py": "the list of shipped files, when one of them was trained again",
     "studies/made.py": "the cache of models that a study makes",
     "numerics/shapley/progressive.py": "the cache of sampled values",
     "report/figures/canvas.py": "pictures in memory",

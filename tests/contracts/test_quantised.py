@@ -148,7 +148,7 @@ def test_weights_that_are_unpacked_on_the_way_keep_their_gradient(plain: Classif
 
 
 class Repacked(nn.Module):
-    """A linear layer that is packed anew at its first evaluation, as four bits of bitsandbytes on a processor."""
+    """A linear layer that is packed again at its first evaluation, like bitsandbytes' four bits on a CPU."""
 
     def __init__(self, layer: nn.Linear) -> None:
         super().__init__()

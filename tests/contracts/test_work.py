@@ -27,7 +27,7 @@ MORE = {COMPARISON: 9}
 
 
 def moments(kind: WorkKind, seen: int, tried: int) -> range:
-    """Where to stop work of so many writes. Kinds begin at different ones: these differ in what they do."""
+    """The writes after which work is stopped. Kinds begin at different ones, because these differ in their effect."""
     step = 1 if ALL else max(1, -(-seen // tried))
     return range(1 + KINDS.index(kind) % step, seen + 1, step)
 

@@ -160,7 +160,7 @@ def test_what_cannot_be_audited_is_one_clear_line(folder: Path, tmp_path: Path) 
 
 
 def recommending(method: str | None, texts: int, unfit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Audits of four texts recommend a method, have so many texts to audit, and may be unfit for auto."""
+    """Audits of four texts recommend a method, record the number of texts, and may be unfit for auto."""
 
     def told(folder: Path) -> Audit:
         audited = read_audit(folder)

@@ -30,7 +30,7 @@ INSTALL = ("python3", "pip", "pytest")
 
 
 def commands(example: Example) -> None:
-    """Run a block's lines, as the installed command does, in this process: each would import torch anew."""
+    """Run a block's lines, as the installed command does, in this process: otherwise each would import torch again."""
     for line in example.parsed.replace("\\\n", " ").splitlines():
         for command in line.split(" && "):
             name, *arguments = shlex.split(command, comments=True)

@@ -101,7 +101,7 @@ def load(kind: str) -> LanguageModel:
 
 
 def text_of(model: LanguageModel, tokens: int) -> str:
-    """Sentences of at least so many tokens in all, and a few more."""
+    """Sentences of at least this many tokens in total, and a few more."""
     sentence = "The old sailor told a modest story about the sea."
     each = model.encode([f"{sentence} {sentence}"]).lengths[0] - model.encode([sentence]).lengths[0]
     return " ".join([sentence] * (tokens // each + 1))

@@ -117,7 +117,7 @@ def test_settings_that_a_pipeline_has_itself(given: dict[str, object]) -> None:
 
 @pytest.fixture
 def cross_encoders(tmp_path: Path) -> object:
-    """Makes a cross-encoder with so many outputs."""
+    """Makes a cross-encoder with this many outputs."""
     sentence_transformers = pytest.importorskip("sentence_transformers")
 
     def make(labels: tuple[str, ...], **settings: object) -> object:

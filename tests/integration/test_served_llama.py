@@ -49,7 +49,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextmanager
 def serving(file: Path, context: int) -> Iterator[str]:
-    """The address of a server of its own process, which reads so many tokens in two slots together."""
+    """The address of a server in a separate process, which reads this many tokens in two slots together."""
     spawn = multiprocessing.get_context("spawn")
     mine, theirs = spawn.Pipe()
     process = spawn.Process(target=serve, args=(str(file), theirs, context), daemon=True)

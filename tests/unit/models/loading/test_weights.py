@@ -218,7 +218,7 @@ def test_a_changed_file_of_the_cache_is_found_and_fetched_again(
     capsys.readouterr()
     assert files_of(weights.fetch("fake", progress=False)) == CONTENT
     said = capsys.readouterr().err.splitlines()
-    # A record that is damaged itself is made anew from the files.
+    # A damaged record is made again from the files.
     assert len(said) == (0 if name == digests.FILE else 1)
     assert all(f"{name} has the sha256" in line and "rebuilt" in line for line in said)
     weights.fetch("fake", progress=False)

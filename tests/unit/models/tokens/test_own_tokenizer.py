@@ -1,4 +1,4 @@
-"""The library's own copy of a tokenizer: made once, made anew when the caller changes theirs, gone with it."""
+"""The library's own copy of a tokenizer: made once, made again when the caller changes theirs, deleted with it."""
 
 import copy
 import gc

@@ -40,7 +40,7 @@ def test_neighbours_and_walks_are_found_once(searches):
     again = anchors_of(table, walk, [Ends(4, 0), Ends(3, 0)])
     assert torch.equal(again, first[[1, 0]])
     assert len(searches) == count
-    # Another strategy walks anew among the neighbours that are known.
+    # Another strategy makes a new walk among the known neighbours.
     anchors_of(table, AnchorWalk(1, 5, "maxcount"), [Ends(3, 0)])
     assert len(searches) == count
 

@@ -305,7 +305,7 @@ def test_the_surroundings_stay_as_they_are(capfd: pytest.CaptureFixture[str]) ->
 def test_the_lines_of_a_search_show_the_best_values(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Where there is no terminal, a line every so many seconds.
+    # Without a terminal, there is a line every few seconds.
     monkeypatch.setattr(progress, "EVERY", 0.0)
     trials = search(SearchSettings(trials=3), SPACE, ["height"], once)
     assert f"{best(trials, 'height').scores['height']:.4f}" in capfd.readouterr().err
