@@ -12,7 +12,7 @@ from common import WORDS, alternately, save
 from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache, PreTrainedModel
 
-from raison.models.loading import weights
+from raison.models.loading import base_weights
 from raison.models.passes.batching import TokenBudget, default_budget
 from raison.models.passes.prefixes.packing import PackedReader
 from raison.models.stack.caches import given_cache
@@ -84,7 +84,7 @@ def ways(model: PreTrainedModel, prompt: Tensor, rows: Tensor, labels: list[int]
 
 @torch.no_grad()
 def main() -> None:
-    folder = weights.fetch("smollm2")
+    folder = base_weights.fetch("smollm2")
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     prompt, rows, labels = case(AutoTokenizer.from_pretrained(folder))
     works = ways(model, prompt, rows, labels)

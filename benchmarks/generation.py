@@ -23,7 +23,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 import raison
 from raison.core.results.generation import GenerationExplanation
 from raison.models.adapters.writing.generator import Generator
-from raison.models.loading import weights
+from raison.models.loading import base_weights
 
 PROMPT = "Anna lives in Paris and Tom lives in London. Anna's city is"
 OUTPUT = " the capital of France, and it is a beautiful city"
@@ -67,7 +67,7 @@ def main() -> None:
         import inseq
     except ImportError:
         sys.exit("This benchmark compares with inseq, which is not installed: pip install inseq==0.7.1")
-    folder = weights.fetch("smollm2")
+    folder = base_weights.fetch("smollm2")
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     generator = raison.load(model, tokenizer)

@@ -8,7 +8,7 @@ from common import WORDS, alternately, save
 from torch import nn
 from transformers import PreTrainedModel
 
-from raison.models.loading import weights, zoo
+from raison.models.loading import base_weights, zoo
 
 ROWS, TOKENS, ROUNDS = 32, 24, 9
 
@@ -28,7 +28,7 @@ def whole(model: PreTrainedModel, optimizer: torch.optim.Optimizer, batch: dict[
 def measured(layers: int) -> dict[str, object]:
     """Processor time of the two ways on equal models, and their ratio."""
     torch.manual_seed(0)
-    model, _ = zoo.fresh_classifier(weights.fetch("minilm"), tuple(WORDS[:3]), layers=layers)
+    model, _ = zoo.fresh_classifier(base_weights.fetch("minilm"), tuple(WORDS[:3]), layers=layers)
     model.train()
     ids = torch.randint(1000, 20_000, (ROWS, TOKENS))
     batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": torch.randint(0, 3, (ROWS,))}

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from raison.core.errors import InputError
+from raison.trust.operations import TrustOperations, TrustRequest
 from raison.trust.records import Attacked, BlockSimilarity, Substituted
-from raison.trust.works import TrustRequest, Works
 from tests.explained import of_words
 
 EXPLANATION = of_words("a calm sea", (0.0, 1.0, 0.5))
@@ -52,8 +52,8 @@ class Stand:
         self.calls: list[tuple[Any, ...]] = []
         self.stop = stop
 
-    def works(self) -> Works:
-        return Works(
+    def works(self) -> TrustOperations:
+        return TrustOperations(
             settings={"randomisation": Randomised, "embedding": Attack, "substitution": Swaps},
             similarities=self.similarities,
             attacked=self.attacked,

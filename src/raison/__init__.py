@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     from raison.explaining.cite import cite
     from raison.explaining.diagnosis import doctor
     from raison.explaining.explain import explain
-    from raison.explaining.files.front import cite_file, explain_file
+    from raison.explaining.files.entry_points import cite_file, explain_file
     from raison.judging.compare import compare
     from raison.judging.evaluate import evaluate
     from raison.models.loading.load import load
-    from raison.models.served.limits import Served
+    from raison.models.served.request_settings import Served
     from raison.report.pages.saving import save
     from raison.report.pages.tracking import log
     from raison.studies.kinds.audit.work import audit
     from raison.text.prompts import Prompt
     from raison.text.template import template
-    from raison.web.component.showing import show
+    from raison.web.component.display import show
     from raison.web.component.widget import Widget as Widget
 
 __all__ = [
@@ -75,18 +75,18 @@ __all__ = [
 _FUNCTIONS = {
     "load": "raison.models.loading.load",
     "explain": "raison.explaining.explain",
-    "explain_file": "raison.explaining.files.front",
+    "explain_file": "raison.explaining.files.entry_points",
     "cite": "raison.explaining.cite",
-    "cite_file": "raison.explaining.files.front",
+    "cite_file": "raison.explaining.files.entry_points",
     "doctor": "raison.explaining.diagnosis",
     "evaluate": "raison.judging.evaluate",
     "compare": "raison.judging.compare",
     "audit": "raison.studies.kinds.audit.work",
     "Prompt": "raison.text.prompts",
-    "Served": "raison.models.served.limits",
+    "Served": "raison.models.served.request_settings",
     "save": "raison.report.pages.saving",
     "log": "raison.report.pages.tracking",
-    "show": "raison.web.component.showing",
+    "show": "raison.web.component.display",
     "template": "raison.text.template",
     "Widget": "raison.web.component.widget",
 }

@@ -19,7 +19,7 @@ from raison.numerics.losses.interpretability import cross_entropy
 from raison.training.recipes import ivra
 from raison.training.recipes.ivra import train_ivra
 from raison.training.recipes.ivra_settings import IvraSettings
-from raison.training.self_explaining.criterion import CRITERIA, Criterion, Simulated, Step
+from raison.training.self_explaining.criterion import CRITERIA, Criterion, Simulated, TrainingStep
 from raison.training.self_explaining.reading import SelfExplaining
 from raison.training.self_explaining.simulation import SimulationPlan
 from raison.training.self_explaining.texts import LOSS, TaughtTexts
@@ -44,7 +44,7 @@ def loss_of(module: TaughtTexts, criterion: Criterion) -> Tensor:
     return step_of(module, criterion)[1]
 
 
-def step_of(module: TaughtTexts, criterion: Criterion) -> tuple[Step, Tensor]:
+def step_of(module: TaughtTexts, criterion: Criterion) -> tuple[TrainingStep, Tensor]:
     """A step and its loss in training, always with the same draws and the student of the beginning."""
     student = None if module.simulation is None else copy.deepcopy(module.simulation.state_dict())
     with torch.random.fork_rng():
@@ -205,7 +205,7 @@ WRONG = (2, 4, 2, 4)
 
 @dataclass
 class Planted:
-    """Implements criterion.Step: what is said hangs on one token of each text, of which the states tell, too."""
+    """Implements TrainingStep: what is said hangs on one token of each text, of which the states tell, too."""
 
     shares: Tensor
     training: bool = False

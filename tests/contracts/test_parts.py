@@ -66,8 +66,8 @@ def test_context_is_never_removed(family: str) -> None:
     context = encoding.input_ids[0, :length][encoding.unit_ids[0, :length] < 0].tolist()
     assert len(context) >= 4
     for removal in model.removals:
-        ids, _, lengths = masked_rows(encoding, 0, torch.zeros(1, 2, dtype=torch.bool), model.removing.remover(removal))
-        left = iter(ids[0, : int(lengths[0])].tolist())
+        batch = masked_rows(encoding, 0, torch.zeros(1, 2, dtype=torch.bool), model.removing.remover(removal))
+        left = iter(batch.ids[0, : int(batch.lengths[0])].tolist())
         assert all(token in left for token in context)
 
 

@@ -15,7 +15,7 @@ from raison.core.model import LanguageModel
 from raison.core.results.generation import GenerationExplanation
 from raison.core.targets.target import resolve_target
 from raison.data.streams import Reading
-from raison.explaining.files.front import explain_file
+from raison.explaining.files.entry_points import explain_file
 from raison.explaining.generation import Writing
 from raison.explaining.settings import Settings
 from raison.runs.files.flat_records import explanation_of, result_of

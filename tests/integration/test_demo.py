@@ -18,7 +18,7 @@ from raison.models.derived import amortized
 from raison.models.derived.explainers import read_card
 from raison.models.derived.trained_heads import read_card as read_heads
 from raison.models.loading import zoo
-from raison.text.answers import same_answer
+from raison.text.answer_match import same_answer
 
 pytestmark = pytest.mark.demo
 

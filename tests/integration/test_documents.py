@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from raison.cli import app
 from raison.core.errors import LoadError
-from raison.models.loading import weights
+from raison.models.loading import base_weights
 from tests.fake_server import Fake, running
 
 ROOT = Path(__file__).parents[2]
@@ -57,7 +57,7 @@ def parsed(page: str) -> Document:
 def test_the_examples_of_a_page_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     try:
         for base in ("minilm", *(("smollm2",) if "smollm2" in (ROOT / page).read_text(encoding="utf-8") else ())):
-            weights.fetch(base, progress=False)
+            base_weights.fetch(base, progress=False)
     except LoadError as error:
         pytest.skip(f"the demo models' weights cannot be fetched: {error}")
     shutil.copytree(ROOT / "examples", tmp_path / "examples")

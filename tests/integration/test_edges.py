@@ -28,7 +28,7 @@ from raison.data.questions import stream_questions
 from raison.data.streams import Reading
 from raison.jobs import disk, workers
 from raison.studies.kinds.audit.spec import AuditPlan
-from raison.web.server.runs.held import held_in
+from raison.web.server.runs.run_contents import contents_of
 from tests.tiny import LABELS, TAGS, TINY, build, build_at_places
 
 TEXTS = ("the old sailor told a story", "a dull plot", "not good", "they love the sea")
@@ -202,7 +202,7 @@ def test_explained_files_are_labelled_where_a_label_is_a_class(
     raison.explain_file(
         model, tmp_path / "rows.jsonl", out=tmp_path / "out", method="occlusion", format="jsonl", progress=False
     )
-    assert held_in("out", tmp_path / "out").facts.labelled is labelled
+    assert contents_of("out", tmp_path / "out").facts.labelled is labelled
 
 
 @pytest.mark.parametrize("kind", [AutoModelForTokenClassification, AutoModelForMaskedLM])

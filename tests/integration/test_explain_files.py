@@ -14,7 +14,7 @@ from raison.cli import app
 from raison.core.errors import DataError, InputError, RaisonError, UnknownNameError
 from raison.core.model import LanguageModel
 from raison.data.streams import Reading
-from raison.explaining.files import begin
+from raison.explaining.files import preparation
 from raison.explaining.files import survey as surveys
 from raison.explaining.generation import Writing
 from raison.jobs import disk
@@ -261,7 +261,7 @@ def test_data_that_change_meanwhile_are_noticed(
         reviews.write_text(reviews.read_text().replace("quiet", "noisy"))
         return found
 
-    monkeypatch.setattr(begin, "survey", surveyed)
+    monkeypatch.setattr(preparation, "survey", surveyed)
     with pytest.raises(DataError, match="changed while they were read"):
         explained(model, reviews, tmp_path / "out")
 

@@ -13,7 +13,7 @@ from raison.core.model import LanguageModel
 from raison.explaining.files import survey as surveys
 from raison.explaining.generation import Writing
 from raison.jobs.engine import Engine, Sharing
-from raison.models.served.limits import SpentError
+from raison.models.served.request_settings import SpentError
 from raison.models.served.transport import IN_A_ROW
 from raison.runs.files.flat_records import result_of
 from raison.runs.files.folder import WrittenShards, read

@@ -15,7 +15,7 @@ from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.results.generation import GenerationExplanation
 from raison.core.targets.target import Target
 from raison.models.adapters.writing.generator import Generator
-from raison.models.loading import weights
+from raison.models.loading import base_weights
 from raison.models.tokens.continuation import ContinuationEncoder, plain_prompt, spell
 from raison.progress import hearing
 from tests.tiny import CHAT_TEMPLATE, LANGUAGE_MODELS, TINY, build_language_model
@@ -334,7 +334,7 @@ def test_command_line(tmp_path):
 
 @pytest.mark.demo
 def test_real_model_gives_the_scores_of_plain_calls():
-    generator = raison.load(weights.fetch("smollm2"), dtype="float32")
+    generator = raison.load(base_weights.fetch("smollm2"), dtype="float32")
     model, tokenizer = generator.model, generator.tokenizer
     prompt, output = "Anna lives in Paris. Anna's city is", " the capital"
     ids = tokenizer(prompt + output)["input_ids"]

@@ -37,7 +37,7 @@ from raison.core.results.explanation import Explanation
 from raison.explaining.attribution import check
 from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier
-from raison.models.loading import weights, zoo
+from raison.models.loading import base_weights, zoo
 from raison.models.stack.eval_mode import quiet
 
 pytestmark = pytest.mark.demo
@@ -177,7 +177,7 @@ def distilbert() -> PreTrainedModel:
 @cache
 def smollm() -> tuple[PreTrainedModel, object]:
     """The lowest layers of SmolLM2 with a head over two classes."""
-    folder = weights.fetch("smollm2")
+    folder = base_weights.fetch("smollm2")
     with quiet(), torch.random.fork_rng(devices=[]):
         base = AutoModel.from_pretrained(folder, num_hidden_layers=LAYERS, dtype=torch.float32)
         base.config.num_labels = 2

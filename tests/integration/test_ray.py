@@ -13,7 +13,7 @@ import pytest
 import raison
 from raison.core.errors import DataError, InputError
 from raison.jobs.engine import Shard, Sharing
-from raison.jobs.shared import FOLDER
+from raison.jobs.shared_folder import FOLDER
 from tests.folder_content import content
 from tests.tiny import TINY
 

@@ -10,7 +10,7 @@ from transformers import BartConfig, BartForSequenceClassification, PreTrainedMo
 import raison
 from raison.models.loading.load import load
 from raison.models.tokens.prompting import PromptEncoder
-from raison.text.prompts.kinds import Chat
+from raison.text.prompts.kinds import ChatStyle
 from tests.prompted import DAY
 from tests.prompted import PLAIN as TOKENIZED
 from tests.tiny import LABELS, TINY
@@ -82,7 +82,7 @@ TEMPLATE = (
 
 @pytest.mark.parametrize("chat", [None, "message", "turns"])
 @pytest.mark.parametrize("name", TOKENIZED)
-def test_no_special_token_comes_out_of_a_text_behind_a_prompt(name: str, chat: Chat | None) -> None:
+def test_no_special_token_comes_out_of_a_text_behind_a_prompt(name: str, chat: ChatStyle | None) -> None:
     """Those that the tokenizer or a chat template writes around it stay what they are."""
     tokenizer = copy.deepcopy(TOKENIZERS[name]())
     names = [name for name in tokenizer.all_special_tokens if name != tokenizer.unk_token] or [tokenizer.unk_token]

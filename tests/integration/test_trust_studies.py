@@ -19,8 +19,8 @@ from raison.studies.kinds.trust.results import read as read_trust
 from raison.studies.kinds.trust.work import Examined
 from raison.studies.reports import write
 from raison.studies.runner import examine, execute
-from raison.trust.calls import works as real_works
-from raison.trust.results import ATTACKS, SIMILARITIES, Variant, store_of
+from raison.trust.implementation import operations as real_works
+from raison.trust.results import ATTACKS, SIMILARITIES, AttackVariant, store_of
 from tests.tiny import LABELS, TINY
 from tests.trust_stand_in import Randomised, Stand, Swaps
 
@@ -119,8 +119,8 @@ def test_all_that_is_asked_for_is_there(whole: tuple[Path, Stand], examined: Exa
     assert len(found.attacks) == 3 * (4 + 3)
     assert found.missing == 0
     assert found.randomised == ("saliency", "attention_rollout")
-    assert found.variants[Variant("noise", "constrained")] == ("saliency",)
-    assert found.variants[Variant("substitution", "constrained")] == ("saliency", "attention_rollout", "random")
+    assert found.variants[AttackVariant("noise", "constrained")] == ("saliency",)
+    assert found.variants[AttackVariant("substitution", "constrained")] == ("saliency", "attention_rollout", "random")
     assert found.header.randomisation is not None
     assert found.header.randomisation.left_out == {"random": "no parameters"}
     assert study.header.models["one"].blocks == 3

@@ -9,7 +9,7 @@ import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
 import raison
-from raison.core.inputs.unknown import MOST, unknown_in
+from raison.core.inputs.unknown_tokens import MOST, unknown_in
 from raison.core.model import LanguageModel
 from raison.core.results.generation import GenerationExplanation
 from raison.jobs.folder import AUDIT, COMPARISON, STUDY, WorkKind

@@ -13,7 +13,7 @@ from raison import Citations
 from raison.cli import app
 from raison.core.errors import DataError, InputError
 from raison.data.streams import Reading
-from raison.explaining.files import front
+from raison.explaining.files import entry_points
 from raison.explaining.files import survey as surveys
 from raison.explaining.generation import Writing
 from raison.jobs import disk
@@ -39,7 +39,7 @@ NEVER = {"question": QUESTION, "sources": {"a": " "}}
 @pytest.fixture(autouse=True)
 def few_rows_in_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several parts and shards of few rows."""
-    monkeypatch.setattr(front, "WRITTEN", 2)
+    monkeypatch.setattr(entry_points, "WRITTEN", 2)
     monkeypatch.setattr(surveys, "SHARDS", 3)
 
 

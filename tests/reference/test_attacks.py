@@ -23,7 +23,7 @@ from raison.numerics.measures.attacks import (
     top_sum_change,
     top_units,
 )
-from raison.trust.attack_descent import Start, descend
+from raison.trust.attack_descent import AttackStart, descend
 from raison.trust.attack_settings import EmbeddingAttack
 from tests.tiny import build
 
@@ -132,7 +132,7 @@ def start_of(model, texts, plans, k):
         top[row, scores[row, :units].argsort(descending=True)[:k]] = True
     each = list(plans) * len(texts)
     alpha, beta = (torch.tensor([getattr(p, n) for p in each], dtype=torch.float64) for n in ("alpha", "penalty"))
-    return Start(problem, Saliency(), embeds, top, alpha, beta, predicted(batch), radius=plans[0].epsilon)
+    return AttackStart(problem, Saliency(), embeds, top, alpha, beta, predicted(batch), radius=plans[0].epsilon)
 
 
 @pytest.mark.parametrize(

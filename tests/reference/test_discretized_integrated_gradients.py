@@ -200,7 +200,7 @@ def test_texts_of_a_batch_do_not_mix():
 def test_portions_change_nothing(monkeypatch):
     whole = make_problem(Product(), TEXTS, of="probability")
     expected = Dig(steps=4).attribute(whole, generators(len(TEXTS)))
-    monkeypatch.setattr("raison.integration.repeated.NUMBERS", 100)
+    monkeypatch.setattr("raison.integration.repeated_texts.NUMBERS", 100)
     monkeypatch.setattr("raison.integration.anchors.NUMBERS", 1)
     parted = make_problem(Product(), TEXTS, of="probability")
     scores = Dig(steps=4).attribute(parted, generators(len(TEXTS)))

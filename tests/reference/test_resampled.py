@@ -10,7 +10,7 @@ import raison
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.errors import InputError, UnknownNameError
 from raison.core.method import Cost
-from raison.integration import repeated
+from raison.integration import repeated_texts
 from raison.methods.integrated_gradients import IntegratedGradients
 from raison.methods.resampled import Resampled
 from raison.methods.sequential_integrated_gradients import SequentialIntegratedGradients
@@ -77,8 +77,8 @@ def test_maps_are_the_methods_from_the_drawn_starts_on_a_transformer(family):
     model = raison.load(*TINY[family]())
     encoding = model.encode(["a dull plot , but fine", "dull"], "word")
     target = make_problem(Linear(), ["a", "b"]).target
-    problem = repeated.Problem(
-        model, encoding, target, in_place(model), repeated.Ledger.empty(2), repeated.Evaluations()
+    problem = repeated_texts.Problem(
+        model, encoding, target, in_place(model), repeated_texts.Ledger.empty(2), repeated_texts.Evaluations()
     )
     maps = Resampled(IG, baselines=2, t=100, timesteps=200).candidates(problem, generators(2))
     ends, masked = (
@@ -87,7 +87,7 @@ def test_maps_are_the_methods_from_the_drawn_starts_on_a_transformer(family):
     )
     for text, (rng, length) in enumerate(zip(generators(2), encoding.lengths, strict=True)):
         own = encoding.scored[text, :length]
-        single = repeated.repeated(problem, [text])
+        single = repeated_texts.repeated(problem, [text])
         for found in maps[:, text]:
             mask = masked[text, :length][own][0].tolist()
             start = literal_start(rng, ends[text, :length], mask, own, (200, 100))
@@ -125,7 +125,7 @@ def test_draws_depend_on_the_text_alone():
 def test_portions_change_nothing(monkeypatch, inner, numbers):
     whole = make_problem(Product(), TEXTS, of="probability")
     expected = Resampled(inner, baselines=4).candidates(whole, generators(len(TEXTS)))
-    monkeypatch.setattr(repeated, "NUMBERS", numbers)
+    monkeypatch.setattr(repeated_texts, "NUMBERS", numbers)
     parted = make_problem(Product(), TEXTS, of="probability")
     maps = Resampled(inner, baselines=4).candidates(parted, generators(len(TEXTS)))
     torch.testing.assert_close(maps, expected, rtol=0, atol=1e-13)

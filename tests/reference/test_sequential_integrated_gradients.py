@@ -9,7 +9,7 @@ from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capabilities.passes import Passes
 from raison.core.errors import InputError, UnknownNameError, UnsupportedError
 from raison.core.method import Cost
-from raison.integration import repeated
+from raison.integration import repeated_texts
 from raison.methods.integrated_gradients import IntegratedGradients
 from raison.methods.sequential_integrated_gradients import SequentialIntegratedGradients
 from tests.tiny import TINY
@@ -143,7 +143,7 @@ def test_a_word_moves_as_a_whole():
 def test_portions_change_nothing(monkeypatch, numbers):
     whole = make_problem(Product(), TEXTS, of="probability")
     expected = SequentialIntegratedGradients(steps=3).attribute(whole, generators(len(TEXTS)))
-    monkeypatch.setattr(repeated, "NUMBERS", numbers)
+    monkeypatch.setattr(repeated_texts, "NUMBERS", numbers)
     parted = make_problem(Product(), TEXTS, of="probability")
     scores = SequentialIntegratedGradients(steps=3).attribute(parted, generators(len(TEXTS)))
     torch.testing.assert_close(scores, expected, rtol=0, atol=1e-15)

@@ -112,7 +112,7 @@ def cite(
 
 def _cited_files(data: Sequence[str], citing: Citing, files: InFiles) -> "WrittenShards":
     """The citations for every question of files, in a folder."""
-    from raison.explaining.files.front import cite_file
+    from raison.explaining.files.entry_points import cite_file
     from raison.studies.plans import load_entry
 
     assert files.files.out is not None

@@ -156,7 +156,7 @@ def _explained_files(
     """The explanations of every row of files, in a folder."""
     if files.files.out is None:
         raise InputError("--data needs a folder for the explanations: give --out DIR.")
-    from raison.explaining.files.front import explain_file
+    from raison.explaining.files.entry_points import explain_file
     from raison.explaining.generation import Writing
     from raison.studies.plans import load_entry
 

@@ -85,7 +85,7 @@ def judged_rows(model: "LanguageModel | Writer", source: TextSource, settings: "
     Raises DataError, InputError.
     """
     from raison.explaining.answers import answers_of, judged
-    from raison.explaining.texts import InputOptions
+    from raison.explaining.given_texts import InputOptions
     from raison.models.adapters.writing.writer import Writer
 
     if not isinstance(model, Writer):
@@ -108,8 +108,8 @@ def _readable_rows(model: "LanguageModel", source: TextSource, settings: "Settin
     """
     from raison.explaining.answers import judged
     from raison.explaining.attribution import prepare
+    from raison.explaining.given_texts import InputOptions, against
     from raison.explaining.ranking import fitting
-    from raison.explaining.texts import InputOptions, against
 
     dataset = read(source.data, source.wanted, source.split, source.skip_bad, source.limit)
     for line in dataset.broken:

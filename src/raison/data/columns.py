@@ -6,7 +6,7 @@ from typing import Annotated
 
 from raison.core.errors import DataError, UnknownNameError
 from raison.core.settings.fields import Setting
-from raison.data.answers import looks_like_answers
+from raison.data.answer_spans import looks_like_answers
 from raison.data.lines import LineRecord, is_label_like, usual_width
 from raison.data.spans import looks_like_units
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 from raison.core.errors import DataError
 from raison.core.inputs.rationale import Rationale
 from raison.core.inputs.unit import Text, Unit
-from raison.data.answers import parse_answers
+from raison.data.answer_spans import parse_answers
 from raison.data.columns import Column, ColumnLayout, Wanted, layout_of
 from raison.data.dataset import BrokenLine, Contrast, Label, Row
 from raison.data.lines import SAMPLE, LineRecord

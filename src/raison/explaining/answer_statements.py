@@ -8,9 +8,9 @@ from raison.core.errors import InputError
 from raison.explaining.sourced_prompt import SourcedPrompt
 from raison.models.adapters.writing.writer import Writer
 from raison.models.tokens.written_answer import WrittenAnswer
-from raison.text.segment import sentence_spans
+from raison.text.segment import CharacterSpan, sentence_spans
 
-Spans = Sequence[tuple[int, int]]
+StatementSpans = Sequence[CharacterSpan]
 
 NEW_TOKENS = 100
 
@@ -20,7 +20,7 @@ class Telling:
     """Which answer is explained: a given one or the model's own, and spans of it (None: its sentences)."""
 
     answer: str | None = None
-    statements: Spans | None = None
+    statements: StatementSpans | None = None
     max_new_tokens: int | None = None
 
     def __post_init__(self) -> None:

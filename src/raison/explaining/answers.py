@@ -17,15 +17,15 @@ from raison.data.question_rows import Gold, QuestionRow
 from raison.data.questions import row_of
 from raison.explaining.answer_statements import Telling, told
 from raison.explaining.attribution import check_model
+from raison.explaining.given_texts import InputOptions
 from raison.explaining.measuring import Annotations
 from raison.explaining.ranking import fitting
 from raison.explaining.sourced_prompt import SourcedPrompt, asked
-from raison.explaining.texts import InputOptions
 from raison.models.adapters.writing.statements import Statements
 from raison.models.adapters.writing.writer import Writer
 from raison.models.tokens.sourced import Sourced
 from raison.models.tokens.written_answer import WrittenAnswer
-from raison.text.answers import same_answer
+from raison.text.answer_match import same_answer
 from raison.text.sourced import SourceTemplate, find
 
 PROBE = QuestionRow(0, "What is it?", {"1": "It is a test."}, "A test.")

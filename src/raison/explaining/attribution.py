@@ -17,7 +17,7 @@ from raison.core.errors import InputError, NonFiniteError, UnsupportedError
 from raison.core.inputs.encoding import Encoding
 from raison.core.inputs.parts import Given, PartedText
 from raison.core.inputs.unit import Unit
-from raison.core.inputs.unknown import NOTE
+from raison.core.inputs.unknown_tokens import NOTE
 from raison.core.method import Method, Property, Rngs
 from raison.core.model import LanguageModel, asked_of
 from raison.core.problem import Attributed, Evaluations, KeepKey, Ledger, Problem, StandIn
@@ -28,7 +28,7 @@ from raison.core.targets.answer import ExplainedAnswer
 from raison.core.targets.choosing import Settled
 from raison.core.targets.place import Place
 from raison.core.targets.target import Target, probabilities, resolve_target
-from raison.explaining.noise import noise_notes
+from raison.explaining.server_noise import noise_notes
 from raison.explaining.settings import Settings as Settings
 from raison.explaining.token_by_token import by_tokens, looks_inside
 from raison.methods import CATALOGUE

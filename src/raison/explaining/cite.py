@@ -17,7 +17,7 @@ from raison.core.results.citations import Citations, Statement
 from raison.core.results.explanation import Explanation
 from raison.core.results.notes import NOISE, SERVED, noise_in
 from raison.core.targets.choices import Of, One
-from raison.explaining.answer_statements import Spans, StatedAnswer, Telling, told
+from raison.explaining.answer_statements import StatedAnswer, StatementSpans, Telling, told
 from raison.explaining.attribution import Settings, prepare_stated, run
 from raison.explaining.entailment import Judge, supported
 from raison.explaining.source_necessity import Lit, RandomRemovals, lit
@@ -61,7 +61,7 @@ def cite(
     sources: Sources | None = None,
     *,
     answer: str | None = None,
-    statements: Spans | None = None,
+    statements: StatementSpans | None = None,
     template: SourceTemplate | str | Path | None = None,
     method: str | Method = "auto",
     within: Within = "sentence",

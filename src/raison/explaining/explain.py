@@ -13,10 +13,10 @@ from raison.core.method import Method
 from raison.core.metric import GroupMetric, Metric, Need
 from raison.core.model import LanguageModel
 from raison.core.registry import name_of
-from raison.core.results import among
-from raison.core.results.among import Among
+from raison.core.results import number_rank
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
+from raison.core.results.number_rank import NumberRank
 from raison.core.targets.choices import EACH
 from raison.core.targets.ranking import Ranked
 from raison.core.targets.target import TargetSpec, check_numbers, check_targets
@@ -32,11 +32,11 @@ from raison.explaining.attribution import (
     run_candidates,
 )
 from raison.explaining.each_prediction import batch_of_each, threshold_of, without_threshold
-from raison.explaining.generation import Contrast, Writing, explain_generation
+from raison.explaining.generation import OutputContrast, Writing, explain_generation
+from raison.explaining.given_texts import Asks, InputOptions, Texts
 from raison.explaining.measuring import create_metrics, lacking_of, missing_needs
 from raison.explaining.ranking import fitting, named, pairs_of, read_ranked
 from raison.explaining.selection import best_maps, check_selection
-from raison.explaining.texts import Asks, InputOptions, Texts
 from raison.methods import CATALOGUE
 from raison.models.adapters.writing.writer import Writer
 from raison.models.tokens.token_rows import name_of as name_of_text
@@ -49,10 +49,10 @@ _Result = (
 
 Ranking = tuple[str, list[str]]
 """A query, and the documents that a model ranks for it."""
-One = str | tuple[str, str] | PartedText | Ranking
+OneInput = str | tuple[str, str] | PartedText | Ranking
 """One text; a tuple of three strings counts as three texts."""
 
-Asked = One | Sequence[Ranking] | Chat | Texts | Iterable[Message] | Iterable[Sequence[Message]] | Iterable[Chat]
+Asked = OneInput | Sequence[Ranking] | Chat | Texts | Iterable[Message] | Iterable[Sequence[Message]] | Iterable[Chat]
 """A text, a prompt or a chat, or several texts, prompts or chats."""
 
 
@@ -96,7 +96,7 @@ class Options(EachOptions, total=False):
     target: TargetSpec
     output: str | None
     max_new_tokens: int | None
-    contrast: Contrast
+    contrast: OutputContrast
     earlier: bool
 
 
@@ -104,7 +104,7 @@ class Options(EachOptions, total=False):
 @overload
 def explain(  # type: ignore[overload-overlap]
     model: LanguageModel,
-    texts: One,
+    texts: OneInput,
     method: str | Method = ...,
     *,
     target: Literal["each"],
@@ -121,7 +121,7 @@ def explain(  # type: ignore[overload-overlap]
 ) -> list[list[Explanation]]: ...
 @overload
 def explain(  # type: ignore[overload-overlap]
-    model: LanguageModel, texts: One, method: str | Method = ..., **options: Unpack[Options]
+    model: LanguageModel, texts: OneInput, method: str | Method = ..., **options: Unpack[Options]
 ) -> Explanation: ...
 @overload
 def explain(
@@ -161,7 +161,7 @@ def explain(
     progress: bool | Advance = True,
     output: str | None = None,
     max_new_tokens: int | None = None,
-    contrast: Contrast = None,
+    contrast: OutputContrast = None,
     earlier: bool = False,
     threshold: float | None = None,
 ) -> _Result:
@@ -218,22 +218,22 @@ def _explain(
 ) -> _Result:
     if isinstance(model, Writer):
         without_threshold(how.threshold)
-        prompts, unit, single = reading.prompts(texts)
-        written = _explain_writing(model, prompts, how.of(unit), writing)
-        return written[0] if single else written
+        prompts = reading.prompts(texts)
+        written = _explain_writing(model, prompts.texts, how.of(prompts.unit), writing)
+        return written[0] if prompts.single else written
     check_unwritten(writing)
     ranked = read_ranked(texts)
     if ranked is not None:
         without_threshold(how.threshold)
         return _explain_rankings(model, *ranked, reading, how)
-    given, unit, single = reading.any(texts)
+    given = reading.any(texts)
     # Called in any case, because it refuses what does not fit.
     threshold = threshold_of(model, how.settings.target, how.threshold)
     if how.settings.target == EACH:
-        several = _explain_each(model, given, how.of(unit), threshold)
-        return several[0] if single else several
-    explanations = _explain_all(fitting(model, given), given, how.of(unit))
-    return explanations[0] if single else explanations
+        several = _explain_each(model, given.texts, how.of(given.unit), threshold)
+        return several[0] if given.single else several
+    explanations = _explain_all(fitting(model, given.texts), given.texts, how.of(given.unit))
+    return explanations[0] if given.single else explanations
 
 
 def _explain_rankings(
@@ -368,10 +368,10 @@ def _explain_all(model: LanguageModel, texts: Sequence[Given], how: _ExplainOpti
 def _placed(explanations: list[Explanation]) -> list[Explanation]:
     """With a note of the rank of each text's number among those of all texts of the call, if there are enough."""
     values = [e.value_full for e in explanations]
-    if len(values) < among.FEWEST:
+    if len(values) < number_rank.FEWEST:
         return explanations
     return [
-        replace(e, notes=e.notes | {among.NOTE: asdict(Among.of(value, values))})
+        replace(e, notes=e.notes | {number_rank.NOTE: asdict(NumberRank.of(value, values))})
         for e, value in zip(explanations, values, strict=True)
     ]
 

@@ -10,7 +10,7 @@ from raison.core.errors import InputError
 from raison.core.inputs.chat import Chat
 from raison.core.inputs.parts import PartedText
 from raison.core.inputs.unit import PART
-from raison.core.inputs.unknown import NOTE as UNKNOWN
+from raison.core.inputs.unknown_tokens import NOTE as UNKNOWN
 from raison.core.method import Method
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation, OutputToken
@@ -21,7 +21,7 @@ from raison.models.adapters.writing.writer import Writer
 from raison.models.tokens.continuation import ContinuationEncoder, Output, TokenizedPrompt
 from raison.text.named import extended
 
-Contrast = None | str | int | Sequence[str | int]
+OutputContrast = None | str | int | Sequence[str | int]
 """A word or token id that every output token is contrasted with, or one for each output token."""
 
 NEW_TOKENS = 20
@@ -33,7 +33,7 @@ class Writing:
 
     output: str | None = None
     max_new_tokens: int | None = None
-    contrast: Contrast = None
+    contrast: OutputContrast = None
     earlier: bool = False
 
     def __post_init__(self) -> None:
@@ -94,7 +94,7 @@ def _output(generator: Writer, source: TokenizedPrompt, writing: Writing) -> tup
 
 
 def _against(
-    generator: Writer, source: TokenizedPrompt, output: Output, contrast: Contrast, of: str | None
+    generator: Writer, source: TokenizedPrompt, output: Output, contrast: OutputContrast, of: str | None
 ) -> tuple[int, ...] | None:
     """The token that each output token is contrasted with; without one, a margin takes the likeliest other token."""
     if contrast is None:

@@ -11,7 +11,7 @@ from raison.core.results.explanation import Explanation
 from raison.core.targets.outputs import Outputs
 from raison.explaining.attribution import Batch
 from raison.explaining.evidence import TextEvidence, prefetch
-from raison.explaining.texts import read_names
+from raison.explaining.given_texts import read_names
 from raison.metrics import CATALOGUE
 from raison.runs.summary import Value
 

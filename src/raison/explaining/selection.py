@@ -17,7 +17,7 @@ from raison.methods import CATALOGUE
 CONTROL = "random(draws={})"
 """The same number of random maps as the method offers, to measure the effect of choosing alone."""
 
-Offer = Sequence[Sequence[Explanation]]
+CandidateMaps = Sequence[Sequence[Explanation]]
 """What a method offers: per map, the explanations of all texts of a batch."""
 
 
@@ -37,7 +37,7 @@ def check_selection(choosers: Sequence[AnyMetric], methods: Sequence[Method]) ->
 
 
 def best_maps(
-    batch: Batch, offers: Sequence[Offer], metrics: Sequence[Metric], rationales: Annotations = ()
+    batch: Batch, offers: Sequence[CandidateMaps], metrics: Sequence[Metric], rationales: Annotations = ()
 ) -> list[list[list[Explanation]]]:
     """For each offer and metric, the best map for each text; the first one if values are equal.
 
@@ -78,7 +78,7 @@ def _column(table: Sequence[Sequence[Sequence[object]]], metric: int) -> list[li
     return [[float(values[metric]) for values in of_map] for of_map in table]  # type: ignore[arg-type]
 
 
-def _best(batch: Batch, maps: Offer, metric: Metric, table: Sequence[Sequence[float]]) -> list[Explanation]:
+def _best(batch: Batch, maps: CandidateMaps, metric: Metric, table: Sequence[Sequence[float]]) -> list[Explanation]:
     chosen = []
     for text in range(len(batch.encoding)):
         values = [of_map[text] for of_map in table]

@@ -58,14 +58,18 @@ def lit(answer: ForcedAnswer, statements: Sequence[range], removal: str, draws: 
     it has (SIMILAR).
     """
     source = answer.answered.source
-    groups, owns, random = _removed(source, draws)
+    removals = _removals(source, draws)
     homes, count = np.array(source.of_source), len(source.sources)
-    keeps = np.concatenate([np.ones((1, len(homes)), bool), np.zeros((1, len(homes)), bool), ~owns, random])
+    keeps = np.concatenate(
+        [np.ones((1, len(homes)), bool), np.zeros((1, len(homes)), bool), ~removals.pieces, removals.random]
+    )
     values = answer.log_probabilities(keeps, statements, removal)
     drops = values[0] - values[1:]
     whole, by_source, noise = drops[0], drops[1 : 1 + count], drops[1 + count :]
-    serves = np.stack([_serves(random, one) for one in owns])
-    alike = [tuple(source.sources[n].name for n in group if n != number) for number, group in enumerate(groups)]
+    serves = np.stack([_serves(removals.random, one) for one in removals.pieces])
+    alike = [
+        tuple(source.sources[n].name for n in group if n != number) for number, group in enumerate(removals.duplicates)
+    ]
     checks, origins = [], []
     for statement in range(len(statements)):
         heard = [noise[serves[number], statement] for number in range(count)]
@@ -78,16 +82,24 @@ def lit(answer: ForcedAnswer, statements: Sequence[range], removal: str, draws: 
 
 def passes_of(source: Sourced, draws: RandomRemovals) -> int:
     """The masked prompts that `lit` runs: whole, without sources, without each source, and without random text."""
-    _, owns, random = _removed(source, draws)
-    return 2 + len(owns) + len(random)
+    removals = _removals(source, draws)
+    return 2 + len(removals.pieces) + len(removals.random)
 
 
-def _removed(source: Sourced, draws: RandomRemovals) -> tuple[tuple[tuple[int, ...], ...], Keeps, Keeps]:
-    """The near-duplicates of each source, their pieces, and random keeps."""
+@dataclass(frozen=True, slots=True)
+class _Removals:
+    """Of each source, the numbers of its near-duplicates and their pieces; and keeps without random text."""
+
+    duplicates: tuple[tuple[int, ...], ...]
+    pieces: Keeps
+    random: Keeps
+
+
+def _removals(source: Sourced, draws: RandomRemovals) -> _Removals:
     groups = near_duplicates([one.text for one in source.sources])
     homes = np.array(source.of_source)
     owns = np.stack([np.isin(homes, group) for group in groups])
-    return groups, owns, _random_keeps(owns, draws.count, np.random.default_rng(draws.seed))
+    return _Removals(groups, owns, _random_keeps(owns, draws.count, np.random.default_rng(draws.seed)))
 
 
 def _random_keeps(owns: Keeps, draws: int, rng: np.random.Generator) -> Keeps:

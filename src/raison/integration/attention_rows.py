@@ -17,7 +17,7 @@ from raison.core.inputs.encoding import Encoding
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
 from raison.core.registry import name_of
-from raison.integration.distinct import in_distinct_batches
+from raison.integration.distinct_texts import in_distinct_batches
 
 Present = Bool[Tensor, "batch positions"]
 Queries = Literal["all", "prediction"]

@@ -14,7 +14,7 @@ from raison.core.errors import UnknownNameError
 from raison.core.method import Cost, Method, Rngs
 from raison.core.problem import Problem
 from raison.core.registry import name_of
-from raison.integration.slopes import gradients_at
+from raison.integration.differentiable_gradients import gradients_at
 
 Features = Literal["norm", "sum"]
 """How the features of an embedding become one score."""

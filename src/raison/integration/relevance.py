@@ -8,7 +8,7 @@ from raison.core.capabilities.rules import BackwardRules
 from raison.core.dims import Embeddings
 from raison.core.internals.rules import FiniteDifference, Relevance
 from raison.core.problem import Problem
-from raison.integration.repeated import own_embeddings
+from raison.integration.repeated_texts import own_embeddings
 
 
 def propagated(problem: Problem, rules: Relevance) -> list[Float[Tensor, "_tokens hidden"]]:

@@ -9,14 +9,14 @@ from torch import Tensor
 from raison.core.capabilities.decomposition import Anatomy
 from raison.core.internals.anatomy import LayerWeights, Trace
 from raison.core.problem import Problem
-from raison.integration.distinct import in_distinct_batches
+from raison.integration.distinct_texts import in_distinct_batches
 from raison.numerics.attention.decomposition import followed
 
-Mixing = Callable[[Trace, int, LayerWeights], Float[Tensor, "query key"]]
+LayerMixing = Callable[[Trace, int, LayerWeights], Float[Tensor, "query key"]]
 """One layer's matrix: the share of each token in each row."""
 
 
-def token_flow(problem: Problem, mixing: Mixing) -> Float[Tensor, "batch scored"]:
+def token_flow(problem: Problem, mixing: LayerMixing) -> Float[Tensor, "batch scored"]:
     """The prediction rows times the layers' matrices; one forward pass for all targets of a text."""
     scores = torch.zeros(problem.encoding.input_ids.shape, dtype=torch.float64)
     anatomy = problem.model.ask(Anatomy)

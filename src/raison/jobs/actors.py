@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from raison.core.errors import BusyError, DataError, RaisonError
-from raison.jobs import shared
+from raison.jobs import shared_folder
 from raison.jobs.engine import Job, Shard, Sharing, Work
 from raison.jobs.folder import WorkInterrupted
 from raison.jobs.workers import packed
@@ -117,7 +117,7 @@ def _ray(sharing: Sharing) -> Iterator[None]:
     """Ray, started here or connected to; Ray and the environment are restored afterwards. Raises DataError."""
     before = dict(os.environ)
     # A shared folder that no longer exists must not be passed on.
-    settings = {**_QUIET, **before, **shared.for_started()}
+    settings = {**_QUIET, **before, **shared_folder.for_started()}
     os.environ.update(settings)
     try:
         with _started(sharing):
@@ -125,7 +125,7 @@ def _ray(sharing: Sharing) -> Iterator[None]:
     finally:
         # Ray sets some variables, and a debugger.
         rays = {name for name in os.environ if name.startswith("RAY_")}
-        for name in {*_QUIET, shared.FOLDER, "PYTHONBREAKPOINT"} | rays:
+        for name in {*_QUIET, shared_folder.FOLDER, "PYTHONBREAKPOINT"} | rays:
             if name in before:
                 os.environ[name] = before[name]
             else:

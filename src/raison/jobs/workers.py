@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from raison.core.errors import DataError, InputError, RaisonError
-from raison.jobs import shared
+from raison.jobs import shared_folder
 from raison.jobs.engine import Job, Shard, Work, do_share
 from raison.jobs.folder import WorkInterrupted
 from raison.progress import Advance, Report, progress_bar
@@ -105,7 +105,7 @@ def _started(count: int) -> "subprocess.Popen[bytes]":
         [sys.executable, "-c", _CODE],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**os.environ, **threads, **shared.for_started(), "TOKENIZERS_PARALLELISM": "false"},
+        env={**os.environ, **threads, **shared_folder.for_started(), "TOKENIZERS_PARALLELISM": "false"},
     )
 
 

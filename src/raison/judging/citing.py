@@ -9,7 +9,7 @@ from raison.core.errors import InputError
 from raison.core.inputs.unit import PART, Granularity
 from raison.core.method import Cost, Method
 from raison.core.registry import name_of
-from raison.explaining.answer_statements import Spans, Telling, told
+from raison.explaining.answer_statements import StatementSpans, Telling, told
 from raison.explaining.attribution import Settings, check
 from raison.explaining.cite import DRAWS, ScoringOptions, Within, check_generative, method_of
 from raison.explaining.source_necessity import RandomRemovals, passes_of
@@ -68,7 +68,7 @@ def estimate_cite(
     sources: Sources | None = None,
     *,
     answer: str | None = None,
-    statements: Spans | None = None,
+    statements: StatementSpans | None = None,
     template: SourceTemplate | str | Path | None = None,
     method: str | Method = "auto",
     within: Within = "sentence",

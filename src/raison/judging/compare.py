@@ -9,7 +9,7 @@ from raison.combining.advice import advised
 from raison.core.errors import InputError, RaisonError, UnsupportedError
 from raison.core.inputs.parts import Given, Spans, plain
 from raison.core.inputs.unit import Granularity, Side
-from raison.core.inputs.unknown import caution_of_texts
+from raison.core.inputs.unknown_tokens import caution_of_texts
 from raison.core.internals.precision import Precision
 from raison.core.method import Method
 from raison.core.metric import Metric
@@ -21,9 +21,9 @@ from raison.data.spans import given_rationales
 from raison.explaining.answers import Answers, Rows, judged
 from raison.explaining.attribution import BATCH, Settings, check, prepare
 from raison.explaining.each_prediction import each_target, threshold_of
+from raison.explaining.given_texts import InputOptions, Texts, read_names
 from raison.explaining.measuring import Annotations, AnyMetric, Metrics, create_metrics
 from raison.explaining.settings import ComparisonSettings
-from raison.explaining.texts import InputOptions, Texts, read_names
 from raison.jobs.engine import ALONE, Job, Shard, Sharing
 from raison.jobs.folder import COMPARISON, beginning, refuse_others, working_in
 from raison.jobs.runner import perform

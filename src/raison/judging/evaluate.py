@@ -7,7 +7,7 @@ from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capabilities.hidden_states import HiddenStates
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.inputs.parts import again
-from raison.core.inputs.unknown import caution_of_texts, share_in
+from raison.core.inputs.unknown_tokens import caution_of_texts, share_in
 from raison.core.metric import IN_PLACE, GroupMetric, Metric, Need
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
@@ -37,7 +37,7 @@ from raison.progress import Advance, progress_bar
 from raison.runs.summary import Costs, MetricInfo, Value, method_scores, metric_scores
 
 Written = Citations | GenerationExplanation
-Explained = Explanation | Iterable[Explanation] | Iterable[Iterable[Explanation]] | Written | Iterable[Written]
+ExplainedTexts = Explanation | Iterable[Explanation] | Iterable[Iterable[Explanation]] | Written | Iterable[Written]
 
 DEFAULT_METRICS = (
     "comprehensiveness",
@@ -52,7 +52,7 @@ _UNMET = {SUMMED: Need.VALUES, BY_SENTENCES: Need.METHOD}
 
 def evaluate(
     model: LanguageModel | Writer,
-    explanations: Explained,
+    explanations: ExplainedTexts,
     metrics: Metrics | None = None,
     *,
     rationales: Annotations | None = None,
@@ -107,7 +107,7 @@ def evaluate(
     return replace(whole, by_target={name: _of_target(name, label, columns, given) for name in targets})
 
 
-def _given(model: LanguageModel | Writer, explanations: Explained) -> tuple[LanguageModel, list[Explanation]]:
+def _given(model: LanguageModel | Writer, explanations: ExplainedTexts) -> tuple[LanguageModel, list[Explanation]]:
     """The model that predicts what was explained, and the explanations in its terms. Raises InputError."""
     if isinstance(model, Writer):
         return statements_of(model, explanations)

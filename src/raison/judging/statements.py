@@ -18,7 +18,7 @@ from raison.models.adapters.writing.statements import STATEMENT, Statements
 from raison.models.adapters.writing.writer import Writer
 from raison.models.tokens.sourced import Sourced, sourced
 from raison.models.tokens.written_answer import WrittenAnswer
-from raison.text.segment import Span
+from raison.text.segment import CharacterSpan
 from raison.text.sourced import SourcePlace
 
 SUMMED = "summed"
@@ -34,7 +34,7 @@ class RecordedAnswer:
     """An explanation's record of an answer: its tokens, its statements, and the probability of each."""
 
     ids: tuple[int, ...]
-    spans: tuple[Span, ...]
+    spans: tuple[CharacterSpan, ...]
     log_probabilities: tuple[float, ...]
     removal: str
 
@@ -127,7 +127,7 @@ def _of_output(writer: Writer, e: GenerationExplanation) -> RereadAnswer:
     return RereadAnswer(answered, unit, (replace(whole, unit=unit, notes=notes, **stated),))
 
 
-def _statement(answered: WrittenAnswer, span: Span, log_probability: float) -> dict[str, Any]:
+def _statement(answered: WrittenAnswer, span: CharacterSpan, log_probability: float) -> dict[str, Any]:
     """What an explanation says about its statement."""
     share = math.exp(min(0.0, log_probability))
     return {

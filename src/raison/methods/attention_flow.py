@@ -15,7 +15,7 @@ from raison.core.inputs.encoding import Encoding
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import LanguageModel
 from raison.core.problem import Problem
-from raison.integration.distinct import in_distinct_batches
+from raison.integration.distinct_texts import in_distinct_batches
 from raison.numerics.attention.context_mixing import Mixing, head_mean, passing, with_residual
 from raison.numerics.attention.maximum_flow import token_flows
 

@@ -15,7 +15,7 @@ from raison.core.internals.anatomy import HeadWeights, Trace
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import LanguageModel
 from raison.core.problem import Problem
-from raison.integration.distinct import in_distinct_batches
+from raison.integration.distinct_texts import in_distinct_batches
 from raison.numerics.attention.decomposition import Choices, Gate, head_vectors, through_layer
 from raison.progress import steps_of
 

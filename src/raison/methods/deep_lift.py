@@ -14,7 +14,7 @@ from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
 from raison.integration.baselines import Baseline, InPlace, baseline_embeddings, baseline_name
 from raison.integration.relevance import differences
-from raison.integration.repeated import own_embeddings
+from raison.integration.repeated_texts import own_embeddings
 
 
 @dataclass(frozen=True)

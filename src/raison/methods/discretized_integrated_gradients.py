@@ -17,11 +17,11 @@ from raison.core.model import LanguageModel
 from raison.core.problem import Problem
 from raison.integration.anchors import ZERO, AnchorWalk, Ends, anchors_of, embedded, table_of
 from raison.integration.baselines import Baseline, baseline_embeddings, baseline_name, check_path
-from raison.integration.moves import gathered
-from raison.integration.repeated import own_embeddings
+from raison.integration.point_gradients import point_contributions
+from raison.integration.repeated_texts import own_embeddings
 from raison.numerics.gradients.monotone_paths import Strategy, halved, monotone_points
 
-Rule = Literal["left", "middle"]
+QuadratureRule = Literal["left", "middle"]
 NAME = "discretized_integrated_gradients"
 
 
@@ -59,7 +59,7 @@ class DiscretizedIntegratedGradients(Method):
     strategy: Strategy = "greedy"
     neighbours: int = 500
     factor: int = 0
-    rule: Rule = "left"
+    rule: QuadratureRule = "left"
     baseline: Baseline = "removal"
 
     reference: ClassVar[str] = "sanyal2021discretized"
@@ -71,8 +71,8 @@ class DiscretizedIntegratedGradients(Method):
         check_path(NAME, self.steps, self.baseline)
         if self.strategy not in get_args(Strategy):
             raise UnknownNameError(f"strategy of {NAME}", self.strategy, get_args(Strategy))
-        if self.rule not in get_args(Rule):
-            raise UnknownNameError(f"rule of {NAME}", self.rule, get_args(Rule))
+        if self.rule not in get_args(QuadratureRule):
+            raise UnknownNameError(f"rule of {NAME}", self.rule, get_args(QuadratureRule))
         if type(self.neighbours) is not int or self.neighbours < 1:
             raise InputError(
                 f"neighbours of {NAME} cannot be {self.neighbours!r}: it is the number of words to choose an anchor "
@@ -114,7 +114,7 @@ class DiscretizedIntegratedGradients(Method):
             return here, moves
 
         rows = [(text, number) for text in range(len(ends)) for number in range(self._points)]
-        return gathered(problem, rows, places, ends.shape[-1])
+        return point_contributions(problem, rows, places, ends.shape[-1])
 
     def cost(self, units: int) -> Cost:
         return Cost(forwards=self._points, backwards=self._points)

@@ -15,7 +15,7 @@ from raison.core.capability import Capability
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import LanguageModel
 from raison.core.problem import Problem
-from raison.integration.distinct import distinct
+from raison.integration.distinct_texts import distinct
 from raison.models.adapters.offered.attention_gradients import Turn, attention_gradients, check_one_pass
 from raison.numerics.attention.context_mixing import gathered, gathered_across, head_mean
 

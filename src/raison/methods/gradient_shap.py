@@ -16,9 +16,9 @@ from raison.core.errors import InputError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
 from raison.integration.baselines import baseline_embeddings, baseline_name, check_path
-from raison.integration.moves import gathered
-from raison.integration.noise import Scale, check_noise, gaussian, spreads
-from raison.integration.repeated import own_embeddings
+from raison.integration.embedding_noise import NoiseScale, check_noise, gaussian, spreads
+from raison.integration.point_gradients import point_contributions
+from raison.integration.repeated_texts import own_embeddings
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class GradientShap(Method):
     samples: int = 50
     baselines: tuple[str, ...] | list[str] | str = "removal"
     noise: float = 0.0
-    scale: Scale = "deviation"
+    scale: NoiseScale = "deviation"
 
     reference: ClassVar[str] = "lundberg2017unified"
     needs: ClassVar[frozenset[type[Capability]]] = frozenset({WordEmbeddings})
@@ -88,7 +88,7 @@ class GradientShap(Method):
             return torch.stack(points), torch.stack(moves)
 
         rows = [(text, number) for text in range(len(encoding)) for number in range(self.samples)]
-        return gathered(problem, rows, places, ends.shape[-1]) / self.samples
+        return point_contributions(problem, rows, places, ends.shape[-1]) / self.samples
 
     def cost(self, units: int) -> Cost:
         return Cost(forwards=self.samples, backwards=self.samples)

@@ -13,8 +13,8 @@ from raison.core.dims import Embeddings
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
 from raison.integration.baselines import Baseline, baseline_embeddings, baseline_name, check_path
-from raison.integration.repeated import own_embeddings
-from raison.integration.slopes import integrate_at
+from raison.integration.differentiable_gradients import integrate_at
+from raison.integration.repeated_texts import own_embeddings
 from raison.integration.straight_path import integrate
 from raison.numerics.gradients.quadrature import gauss_legendre
 

@@ -17,7 +17,6 @@ from raison.core.problem import Problem
 from raison.numerics.shapley.progressive import (
     LONGEST_OPTIMAL,
     MaskLaw,
-    Rows,
     Sampling,
     beginnings,
     class_weights,
@@ -26,7 +25,7 @@ from raison.numerics.shapley.progressive import (
     pass_weights,
     sample_masks,
 )
-from raison.numerics.shapley.regression import solve_shapley
+from raison.numerics.shapley.regression import Rows, solve_shapley
 
 Weighting = Literal["pass", "class", "coalition"]
 WEIGHTS = {"pass": pass_weights, "class": class_weights, "coalition": coalition_weights}

@@ -18,7 +18,7 @@ from raison.models.derived.mask_filling import filled_logits, filler_of
 from raison.numerics.perturbation.recursive_replacement import Runs, Shares
 
 Keeps = list[Bool[Tensor, "_masks _units"]]
-Logits = list[Float[Tensor, "_masks classes"]]
+LogitRows = list[Float[Tensor, "_masks classes"]]
 Fills = Int[Tensor, "batch tokens"] | None
 
 
@@ -116,7 +116,7 @@ class Reagent(Method):
         return min(self.min_steps, self.max_steps)
 
 
-def _logits(problem: Problem, fills: Fills, keeps: Keeps) -> Logits:
+def _logits(problem: Problem, fills: Fills, keeps: Keeps) -> LogitRows:
     """Class logits of each text under each of its keeps; absent units are removed, or filled in where `fills` says."""
     model, target = problem.model, problem.target
     if fills is not None:
@@ -131,14 +131,14 @@ def _logits(problem: Problem, fills: Fills, keeps: Keeps) -> Logits:
     return [torch.stack(some, -1) for some in zip(*columns, strict=True)]
 
 
-def _probabilities(problem: Problem, logits: Logits) -> list[Float[Tensor, " _masks"]]:
+def _probabilities(problem: Problem, logits: LogitRows) -> list[Float[Tensor, " _masks"]]:
     """The target class's probability; for a pair, half the difference of the two, so that no change exceeds 1."""
     target = replace(problem.target, of="probability")
     scale = 1.0 if target.against is None else 0.5
     return [scale * target.row(text, len(some)).scalar(some) for text, some in enumerate(logits)]
 
 
-def _ranks(problem: Problem, logits: Logits) -> list[Int[Tensor, " _masks"]]:
+def _ranks(problem: Problem, logits: LogitRows) -> list[Int[Tensor, " _masks"]]:
     """The place of the target's class among all classes, 1 for the likeliest."""
     index = problem.target.index
     return [1 + (some > some[:, index[text], None]).sum(1) for text, some in enumerate(logits)]

@@ -16,7 +16,7 @@ from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
 from raison.core.registry import name_of
 from raison.integration.baselines import baseline_embeddings, baseline_name
-from raison.integration.repeated import charge, own_embeddings, portions, repeated
+from raison.integration.repeated_texts import charge, own_embeddings, portions, repeated
 from raison.methods import CATALOGUE
 from raison.numerics.gradients.diffusion import Schedule, check_diffusion, draw_noise, draw_times, signal_shares
 

@@ -13,8 +13,8 @@ from raison.core.dims import PathEmbeddings, Points
 from raison.core.errors import UnknownNameError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
-from raison.integration.noise import Scale, check_noise, gaussian, spreads
-from raison.integration.repeated import own_embeddings
+from raison.integration.embedding_noise import NoiseScale, check_noise, gaussian, spreads
+from raison.integration.repeated_texts import own_embeddings
 
 Score = Literal["gradient", "input_x_gradient"]
 
@@ -47,7 +47,7 @@ class SmoothGrad(Method):
 
     samples: int = 50
     noise: float = 0.15
-    scale: Scale = "deviation"
+    scale: NoiseScale = "deviation"
     score: Score = "gradient"
 
     reference: ClassVar[str] = "smilkov2017smoothgrad"

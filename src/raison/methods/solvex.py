@@ -15,7 +15,7 @@ from raison.core.method import Cost, Method, Rngs
 from raison.core.problem import Problem
 from raison.numerics.perturbation.beam import Beam, sets_at_most, shifted_ranks
 
-Objective = Literal["comprehensiveness", "sufficiency", "difference"]
+MaskObjective = Literal["comprehensiveness", "sufficiency", "difference"]
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Solvex(Method):
     """
 
     beam: int = 50
-    objective: Objective = "difference"
+    objective: MaskObjective = "difference"
 
     reference: ClassVar[str] = "zhou2023solvability"
     passes: ClassVar[str] = (
@@ -58,8 +58,8 @@ class Solvex(Method):
                 f"beam of solvex cannot be {self.beam!r}: it is the number of partial orderings that the search keeps. "
                 "Give a whole number of at least 1, such as 50."
             )
-        if self.objective not in get_args(Objective):
-            raise UnknownNameError("objective of solvex", self.objective, get_args(Objective))
+        if self.objective not in get_args(MaskObjective):
+            raise UnknownNameError("objective of solvex", self.objective, get_args(MaskObjective))
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         counts = problem.encoding.unit_counts

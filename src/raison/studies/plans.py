@@ -13,15 +13,15 @@ from raison.data import Dataset
 from raison.data.named import shared
 from raison.explaining.answers import Judged, judged
 from raison.explaining.attribution import Settings, check, prepare
+from raison.explaining.given_texts import InputOptions
 from raison.explaining.measuring import create_metrics
-from raison.explaining.texts import InputOptions
 from raison.judging.evaluate import check_metrics
 from raison.judging.plan import Plan, plan_rows
 from raison.methods import CATALOGUE
 from raison.models.adapters.writing.writer import Writer
 from raison.models.loading.load import as_classifier
 from raison.models.loading.load import load as load_model
-from raison.models.served.limits import Served
+from raison.models.served.request_settings import Served
 from raison.studies.entries import StudyModel, StudySettings
 from raison.studies.made import card_of, made_folder
 

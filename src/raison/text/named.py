@@ -7,11 +7,11 @@ from dataclasses import replace
 from raison.core.errors import InputError
 from raison.core.inputs.parts import PartedText, spelled
 from raison.core.inputs.unit import Unit, segments
-from raison.text.segment import Span, merged, trim
+from raison.text.segment import CharacterSpan, merged, trim
 
 
 def named_units(
-    given: PartedText, offsets: Sequence[Span], owners: Sequence[int], cut: bool
+    given: PartedText, offsets: Sequence[CharacterSpan], owners: Sequence[int], cut: bool
 ) -> tuple[tuple[Unit, ...], tuple[int, ...]]:
     """The parts as units and the number of each token's unit, -1 for what lies outside them.
 
@@ -20,7 +20,7 @@ def named_units(
     words. If tokens were `cut` off, so are their characters, and parts that lost all of theirs. Raises InputError for
     two parts that meet inside a token, and for a part whose characters the tokenizer drops.
     """
-    cores: list[list[Span]] = [[] for _ in given.parts]
+    cores: list[list[CharacterSpan]] = [[] for _ in given.parts]
     numbers = [-1] * len(offsets)
     for segment, string in enumerate(segments(given.text)):
         parts = _PartSpans(given.parts, segment)
@@ -61,7 +61,7 @@ class _PartSpans:
         self._parts = parts
         self._starts = [parts[number].start for number in self._numbers]
 
-    def holding(self, core: Span, string: str) -> int:
+    def holding(self, core: CharacterSpan, string: str) -> int:
         """The part with a character of the token, -1 if there is none; InputError if there are two."""
         start, end = core
         last = bisect_right(self._starts, end - 1) - 1
@@ -77,7 +77,7 @@ class _PartSpans:
         return number
 
 
-def _read(given: PartedText, offsets: Sequence[Span], owners: Sequence[int]) -> list[Span]:
+def _read(given: PartedText, offsets: Sequence[CharacterSpan], owners: Sequence[int]) -> list[CharacterSpan]:
     """The start of the first token and the end of the last one in each string."""
     spans = []
     for segment in range(len(segments(given.text))):
@@ -89,7 +89,7 @@ def _read(given: PartedText, offsets: Sequence[Span], owners: Sequence[int]) -> 
 
 
 def _units(
-    given: PartedText, cores: Sequence[Sequence[Span]], read: Sequence[Span], cut: bool
+    given: PartedText, cores: Sequence[Sequence[CharacterSpan]], read: Sequence[CharacterSpan], cut: bool
 ) -> tuple[tuple[Unit, ...], dict[int, int]]:
     """The units, and the numbers of the parts that became them."""
     strings = segments(given.text)

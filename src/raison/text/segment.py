@@ -8,10 +8,10 @@ from itertools import groupby, pairwise
 import regex
 import sentencex
 
-from raison.text.halves import without_halves
+from raison.text.surrogates import without_surrogates
 from raison.text.unspaced import within_words
 
-Span = tuple[int, int]
+CharacterSpan = tuple[int, int]
 
 _WORD_BOUNDARY = regex.compile(r"(?wV1)\b")
 _CLUSTER = regex.compile(r"\X")
@@ -27,7 +27,7 @@ WINDOW = 16_384
 """Number of characters searched for sentences at once, and the maximum length of a sentence."""
 
 
-def word_spans(text: str) -> list[Span]:
+def word_spans(text: str) -> list[CharacterSpan]:
     """Words by the default rules of UAX #29, with a run of one punctuation mark ("...") as one word.
 
     Every character that is not white space lies in exactly one span. Japanese, Chinese and Thai, which are written
@@ -38,7 +38,7 @@ def word_spans(text: str) -> list[Span]:
     clusters = {match.end() for match in _CLUSTER.finditer(without_flags(_FLAG_OF_CLUSTERS, text))}
     boundaries = {match.start() for match in _WORD_BOUNDARY.finditer(without_flags(_FLAG_OF_WORDS, text))}
     cuts = sorted((boundaries & clusters) - within_words(text) | {0, len(text)})
-    spans: list[Span] = []
+    spans: list[CharacterSpan] = []
     for start, end in pairwise(cuts):
         start, end = trim(text, start, end)
         if spans and spans[-1][1] == start and _is_mark(text[start:end]) and _repeats(text, spans[-1], text[start]):
@@ -48,13 +48,13 @@ def word_spans(text: str) -> list[Span]:
     return spans
 
 
-def sentence_spans(text: str, language: str = "en") -> list[Span]:
+def sentence_spans(text: str, language: str = "en") -> list[CharacterSpan]:
     """Sentences, each a run of whole words; the white space between them belongs to none.
 
     A paragraph of more than WINDOW characters is processed in parts, each of which begins at a found sentence start. A
     longer sentence is cut after a word. The time therefore grows linearly with the text.
     """
-    ends = _sentence_ends(_plain_spaces(without_halves(text)), language)
+    ends = _sentence_ends(_plain_spaces(without_surrogates(text)), language)
     spans = []
     for _, words in groupby(word_spans(text), key=lambda word: bisect_right(ends, word[0])):
         inside = list(words)
@@ -84,16 +84,16 @@ def _sentence_ends(text: str, language: str) -> list[int]:
     return ends
 
 
-def trim(text: str, start: int, end: int) -> Span:
+def trim(text: str, start: int, end: int) -> CharacterSpan:
     """The span without the white space at its two ends; empty if it has nothing else."""
     piece = text[start:end]
     start += len(piece) - len(piece.lstrip())
     return start, start + len(piece.strip())
 
 
-def merged(spans: list[Span]) -> list[Span]:
+def merged(spans: list[CharacterSpan]) -> list[CharacterSpan]:
     """The same characters as disjoint spans in order: spans that overlap become one."""
-    disjoint: list[Span] = []
+    disjoint: list[CharacterSpan] = []
     for start, end in sorted(spans):
         if disjoint and start < disjoint[-1][1]:
             disjoint[-1] = (disjoint[-1][0], max(end, disjoint[-1][1]))
@@ -106,7 +106,7 @@ def _is_mark(word: str) -> bool:
     return len(word) == 1 and (word in string.punctuation or unicodedata.category(word).startswith("P"))
 
 
-def _repeats(text: str, span: Span, mark: str) -> bool:
+def _repeats(text: str, span: CharacterSpan, mark: str) -> bool:
     # The two ends suffice: a word that starts and ends with a punctuation mark contains nothing else, except accents.
     return text[span[0]] == mark == text[span[1] - 1]
 

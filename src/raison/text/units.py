@@ -9,9 +9,9 @@ from raison.core.inputs.parts import Given, PartedText, plain
 from raison.core.inputs.unit import PART, Granularity, Unit
 from raison.core.inputs.unit import segments as strings_of
 from raison.text.named import named_units
-from raison.text.segment import Span, merged, sentence_spans, trim, word_spans
+from raison.text.segment import CharacterSpan, merged, sentence_spans, trim, word_spans
 
-_SPANS: dict[Granularity, Callable[[str], list[Span]]] = {
+_SPANS: dict[Granularity, Callable[[str], list[CharacterSpan]]] = {
     "token": lambda string: [],
     "word": word_spans,
     "sentence": sentence_spans,
@@ -19,7 +19,7 @@ _SPANS: dict[Granularity, Callable[[str], list[Span]]] = {
 
 
 def find_units(
-    text: Given, offsets: Sequence[Span], segments: Sequence[int], unit: Granularity, cut: bool = False
+    text: Given, offsets: Sequence[CharacterSpan], segments: Sequence[int], unit: Granularity, cut: bool = False
 ) -> tuple[tuple[Unit, ...], tuple[int, ...]]:
     """The units of a text and the number of each token's unit, -1 for special tokens.
 
@@ -48,7 +48,9 @@ def find_units(
     return tuple(units), tuple(unit_ids)
 
 
-def _units_of_string(string: str, offsets: list[Span], unit: Granularity) -> tuple[list[Span], list[int]]:
+def _units_of_string(
+    string: str, offsets: list[CharacterSpan], unit: Granularity
+) -> tuple[list[CharacterSpan], list[int]]:
     """Spans of one string's units, and the unit of each of its tokens."""
     cores = [_core(string, start, end) for start, end in offsets]
     anchored = [_makes_unit(string, core, unit) for core in cores]
@@ -66,7 +68,7 @@ def _units_of_string(string: str, offsets: list[Span], unit: Granularity) -> tup
     return spans, _fill([numbers[owner] for owner in owners], anchored)
 
 
-def _core(string: str, start: int, end: int) -> Span:
+def _core(string: str, start: int, end: int) -> CharacterSpan:
     """A token's characters without surrounding white space, or the white space if there is nothing else."""
     start = min(start, len(string))
     end = min(max(start, end), len(string))
@@ -74,12 +76,12 @@ def _core(string: str, start: int, end: int) -> Span:
     return (first, last) if first < last else (start, end)
 
 
-def _makes_unit(string: str, core: Span, unit: Granularity) -> bool:
+def _makes_unit(string: str, core: CharacterSpan, unit: Granularity) -> bool:
     start, end = core
     return start < end and (unit == "token" or not string[start].isspace())
 
 
-def _one_unit(string: str, cores: list[Span]) -> tuple[list[Span], list[int]]:
+def _one_unit(string: str, cores: list[CharacterSpan]) -> tuple[list[CharacterSpan], list[int]]:
     """One unit of all tokens, if none of them can form a unit: an empty text, or only white space."""
     if not cores:
         return [], []
@@ -87,12 +89,12 @@ def _one_unit(string: str, cores: list[Span]) -> tuple[list[Span], list[int]]:
     return [whole], [0] * len(cores)
 
 
-def _uncut_start(string: str, span: Span, covered: int) -> int:
+def _uncut_start(string: str, span: CharacterSpan, covered: int) -> int:
     """Where the first unit starts: at its first token, if truncation on the left took away some of its tokens."""
     return span[0] if all(_leaves_no_token(character) for character in string[span[0] : covered]) else covered
 
 
-def _uncut_end(string: str, span: Span, covered: int) -> int:
+def _uncut_end(string: str, span: CharacterSpan, covered: int) -> int:
     """Where the last unit ends: at its last token, if truncation took away some of its tokens.
 
     The cut itself is not marked; missing characters that a normaliser may drop are no sign of a cut.

@@ -18,7 +18,7 @@ from raison.core.method import Method, Property
 from raison.core.problem import Problem
 from raison.core.registry import name_of
 from raison.explaining.prediction_change import Predicted
-from raison.integration.repeated import repeated
+from raison.integration.repeated_texts import repeated
 from raison.numerics.measures.attacks import attack_loss
 from raison.trust.attack_settings import EmbeddingAttack
 
@@ -26,7 +26,7 @@ Rows = Float[Tensor, " rows"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Start:
+class AttackStart:
     """Rows that are attacked together, before any change. Numbers of rows are on the CPU."""
 
     problem: Problem
@@ -43,7 +43,7 @@ class Start:
     copies: Int[Tensor, "rows tokens"] | None = None
     """For each token, the first one for the same part of the text; None if no text is read twice."""
 
-    def select(self, rows: Sequence[int]) -> "Start":
+    def select(self, rows: Sequence[int]) -> "AttackStart":
         """Some of the rows, without the padding that they do not need."""
         index = torch.as_tensor(list(rows))
         problem = repeated(self.problem, rows)
@@ -101,7 +101,7 @@ class BestChange:
     steps: list[int]
 
     @classmethod
-    def unchanged(cls, start: Start, seen: ChangedOutput) -> "BestChange":
+    def unchanged(cls, start: AttackStart, seen: ChangedOutput) -> "BestChange":
         """The initial state: the text itself."""
         rows = len(start.embeds)
         return cls(
@@ -145,7 +145,7 @@ def classify(problem: Problem, embeds: Embeddings) -> Float[Tensor, "rows classe
     return problem.model.ask(WordEmbeddings).logits_at(problem.encoding, embeds).cpu().double()
 
 
-def look(start: Start, embeds: Embeddings) -> ChangedOutput:
+def look(start: AttackStart, embeds: Embeddings) -> ChangedOutput:
     """Explain and predict at these embeddings; scores and, if it is penalised, the prediction stay in the graph."""
     scores = explain(start.problem, start.method, embeds)
     with torch.set_grad_enabled(bool(start.beta.any())):
@@ -157,7 +157,7 @@ def look(start: Start, embeds: Embeddings) -> ChangedOutput:
     return ChangedOutput(loss, scores, start.predicted.value(seen), start.predicted.same(seen))
 
 
-def descend(start: Start, plan: EmbeddingAttack) -> BestChange:
+def descend(start: AttackStart, plan: EmbeddingAttack) -> BestChange:
     """Minimise the loss of every row by `plan`. A row leaves the batch when it stops.
 
     A step is a forward pass, and a differentiable pass of the method with its second derivative.
@@ -195,7 +195,7 @@ def descend(start: Start, plan: EmbeddingAttack) -> BestChange:
     return best
 
 
-def disturb(start: Start, plan: EmbeddingAttack, radii: Rows, rngs: Sequence[np.random.Generator]) -> BestChange:
+def disturb(start: AttackStart, plan: EmbeddingAttack, radii: Rows, rngs: Sequence[np.random.Generator]) -> BestChange:
     """The best of `plan.draws` random changes of every row: the control.
 
     The draws alternate between uniform in the ball, a corner of it, and a corner of the smaller ball whose radius, in
@@ -247,7 +247,7 @@ class _Walker:
         return replace(self, mean=self.mean[rows, :width], square=self.square[rows, :width])
 
 
-def slope(start: Start, change: Embeddings) -> tuple[ChangedOutput, Embeddings]:
+def slope(start: AttackStart, change: Embeddings) -> tuple[ChangedOutput, Embeddings]:
     """The outputs at a change, and the loss's gradient with respect to it; zero for fixed tokens."""
     point = (start.embeds + change).requires_grad_()
     with torch.enable_grad():

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 from raison.core.errors import InputError, UnknownNameError
 from raison.numerics.measures.ranking import check_share
-from raison.trust.records import Objective
+from raison.trust.records import AttackObjective
 
 Optimiser = Literal["descent", "adam", "sign"]
 
@@ -32,7 +32,7 @@ class EmbeddingAttack:
     `draws` random changes are the control.
     """
 
-    objective: Objective = "constrained"
+    objective: AttackObjective = "constrained"
     epsilon: float = 2.0
     relative: bool = False
     share: float = 0.15
@@ -48,8 +48,8 @@ class EmbeddingAttack:
     draws: int = 16
 
     def __post_init__(self) -> None:
-        if self.objective not in get_args(Objective):
-            raise UnknownNameError("objective of an attack", self.objective, get_args(Objective))
+        if self.objective not in get_args(AttackObjective):
+            raise UnknownNameError("objective of an attack", self.objective, get_args(AttackObjective))
         if self.optimiser not in get_args(Optimiser):
             raise UnknownNameError("optimiser of an attack", self.optimiser, get_args(Optimiser))
         if not (self.epsilon > 0 and math.isfinite(self.epsilon)):

@@ -18,10 +18,10 @@ from raison.core.model import LanguageModel
 from raison.core.problem import Evaluations, Ledger, Problem
 from raison.explaining.attribution import Batch
 from raison.explaining.prediction_change import predicted
-from raison.integration.repeated import repeated
+from raison.integration.repeated_texts import repeated
 from raison.models.adapters.classifier import Classifier
 from raison.numerics.measures.attacks import top_count, top_units
-from raison.trust.attack_descent import Start, classify, explain
+from raison.trust.attack_descent import AttackStart, classify, explain
 from raison.trust.attack_settings import EmbeddingAttack
 
 
@@ -45,7 +45,7 @@ class AlikeAttacks:
         return self.rows[0].plan
 
 
-def started(job: AlikeAttacks, counts: dict[AttackedText, int], radius: float) -> tuple[Tensor, Start]:
+def started(job: AlikeAttacks, counts: dict[AttackedText, int], radius: float) -> tuple[Tensor, AttackStart]:
     """The rows before anything is changed, and their scores."""
     batch = job.batch
     ledger = Ledger.empty(len(batch.encoding))
@@ -61,7 +61,7 @@ def started(job: AlikeAttacks, counts: dict[AttackedText, int], radius: float) -
         top[place, torch.from_numpy(top_units(scores[place, :units].numpy(), counts[row]))] = True
     with torch.no_grad():
         logits = classify(problem, embeds)
-    return scores, Start(
+    return scores, AttackStart(
         problem=problem,
         method=job.method,
         embeds=embeds,

@@ -20,7 +20,7 @@ from raison.explaining.attribution import Batch, Settings, check, prepare, run, 
 from raison.methods import CATALOGUE
 from raison.models.derived.backbone import backbone_of
 from raison.models.derived.randomised import RandomisedModels
-from raison.models.stack.blocks import How, check_how, find_blocks
+from raison.models.stack.blocks import NewValues, check_how, find_blocks
 from raison.numerics.measures.agreement import kendall, spearman, top_k_overlap
 from raison.numerics.measures.ranking import check_share
 from raison.trust.records import BlockSimilarity, Order, SimilarityKey
@@ -30,7 +30,7 @@ CHUNK = 16
 
 ORDERS: tuple[Order, ...] = get_args(Order)
 
-Scores = list[np.ndarray]
+ScoreRows = list[np.ndarray]
 """The scores of each text, one per unit."""
 
 
@@ -44,7 +44,7 @@ class Randomisation:
     """
 
     orders: tuple[Order, ...] = ORDERS
-    how: How = "initial"
+    how: NewValues = "initial"
     draws: int = 1
     top: float | int = 0.2
     seed: int = 0
@@ -169,7 +169,7 @@ class _Chunk:
     settings: Settings
     numbers: Sequence[int]
     batches: dict[tuple[int, ...], Batch] = field(default_factory=dict)
-    originals: dict[tuple[str, tuple[int, ...]], Scores] = field(default_factory=dict)
+    originals: dict[tuple[str, tuple[int, ...]], ScoreRows] = field(default_factory=dict)
 
     def units(self, method: Method, draw: int, done: Container[SimilarityKey]) -> Iterator[list[BlockSimilarity]]:
         """The records of each unit of work of one method and draw that was not done."""
@@ -178,7 +178,7 @@ class _Chunk:
         models.store.clear()
         # From all blocks down, so that each model can use the states stored below the previous one's randomised blocks.
         for blocks in range(self.copies.blocks, 0, -1):
-            scores: dict[tuple[tuple[int, ...], tuple[int, ...]], Scores] = {}
+            scores: dict[tuple[tuple[int, ...], tuple[int, ...]], ScoreRows] = {}
             for order in self.copies.plan.orders:
                 keys = [SimilarityKey(label_of(method), order, blocks, draw, number) for number in self.numbers]
                 missing = [key for key in keys if key not in done]
@@ -194,7 +194,7 @@ class _Chunk:
                 # One block's copy at a time is enough.
                 models.drop_copies()
 
-    def _records(self, keys: Sequence[SimilarityKey], method: Method, scores: Scores) -> list[BlockSimilarity]:
+    def _records(self, keys: Sequence[SimilarityKey], method: Method, scores: ScoreRows) -> list[BlockSimilarity]:
         top = self.copies.plan.top
         originals = self._original(tuple(key.text for key in keys), method)
         return [
@@ -218,7 +218,7 @@ class _Chunk:
             self.batches[rows] = prepare(self.copies.model, texts, self.settings.of_texts(rows))
         return self.batches[rows]
 
-    def _original(self, rows: tuple[int, ...], method: Method) -> Scores:
+    def _original(self, rows: tuple[int, ...], method: Method) -> ScoreRows:
         key = (label_of(method), rows)
         if key not in self.originals:
             self.originals[key] = scores_of(self._batch(rows), method)
@@ -226,7 +226,7 @@ class _Chunk:
 
     def _randomised(
         self, models: RandomisedModels, randomised: tuple[int, ...], rows: tuple[int, ...], method: Method
-    ) -> Scores:
+    ) -> ScoreRows:
         # The target stays; stored evaluations belong to the original model.
         batch = replace(
             self._batch(rows), model=models.model(randomised), evaluations=Evaluations(), maps={}, attributed={}

@@ -7,7 +7,7 @@ from raison.core.results.explanation import Explanation
 from raison.core.settings.reading import plain_values
 
 Order = Literal["cascading", "independent"]
-Objective = Literal["unconstrained", "constrained"]
+AttackObjective = Literal["unconstrained", "constrained"]
 Attack = Literal["embedding", "substitution", "noise"]
 
 
@@ -26,7 +26,7 @@ class AttackKey(NamedTuple):
 
     method: str
     attack: Attack
-    objective: Objective
+    objective: AttackObjective
     text: int
 
 
@@ -72,7 +72,7 @@ class Attacked:
 
     method: str
     attack: Attack
-    objective: Objective
+    objective: AttackObjective
     text: int
     k: int
     rank_change: float

@@ -23,8 +23,8 @@ from raison.trust.records import (
     Attack,
     Attacked,
     AttackKey,
+    AttackObjective,
     BlockSimilarity,
-    Objective,
     Order,
     SimilarityKey,
     Substituted,
@@ -36,11 +36,11 @@ SUBSTITUTIONS = "substitutions.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
+class AttackVariant:
     """One kind of attack: what is changed, and with which objective."""
 
     attack: Attack
-    objective: Objective
+    objective: AttackObjective
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class VariantHead:
     """One way of attacking, and the methods that are attacked."""
 
     attack: Attack
-    objective: Objective
+    objective: AttackObjective
     methods: tuple[str, ...]
 
 
@@ -98,8 +98,8 @@ class TrustHead:
         if attacked is not None:
             empty = [variant.attack for variant in attacked.variants if not variant.methods]
             # The control of random changes leaves out the same methods as its attack.
-            works = ["substitution" if attack == "substitution" else "embedding" for attack in empty]
-            reasons += [("attacks", attacked.left_out[work]) for work in works]
+            operations = ["substitution" if attack == "substitution" else "embedding" for attack in empty]
+            reasons += [("attacks", attacked.left_out[operation]) for operation in operations]
         lines = [
             f"[{part}] leaves out every method; the reason for the first: {next(iter(why.values()))}"
             for part, why in reasons
@@ -137,10 +137,10 @@ class TrustRun:
         return () if self.header.randomisation is None else self.header.randomisation.orders
 
     @property
-    def variants(self) -> dict[Variant, tuple[str, ...]]:
+    def variants(self) -> dict[AttackVariant, tuple[str, ...]]:
         """The methods that each kind of attack is made on."""
         variants = () if self.header.attacks is None else self.header.attacks.variants
-        return {Variant(one.attack, one.objective): one.methods for one in variants}
+        return {AttackVariant(one.attack, one.objective): one.methods for one in variants}
 
     def wanted_similarities(self) -> Iterator[SimilarityKey]:
         """The keys of all similarities of the finished run."""

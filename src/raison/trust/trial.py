@@ -9,7 +9,7 @@ from raison.core.errors import RaisonError
 from raison.core.inputs.parts import Given, written
 from raison.core.model import LanguageModel
 from raison.explaining.attribution import Settings
-from raison.trust.works import TrustRequest, Work, Works
+from raison.trust.operations import Operation, TrustOperations, TrustRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +29,9 @@ class AttacksAsked:
     substitution: Any
 
     @property
-    def works(self) -> list[Work]:
+    def operations(self) -> list[Operation]:
         """The kinds of attacks to make."""
-        wanted: list[Work] = ["embedding"] if self.plans else []
+        wanted: list[Operation] = ["embedding"] if self.plans else []
         return [*wanted, "substitution"] if self.substitution is not None else wanted
 
 
@@ -49,64 +49,68 @@ class TrustTrial:
         """The maximum number of texts that is needed."""
         return max(part.texts for part in (self.randomisation, self.attacks) if part is not None)
 
-    def request(self, model: LanguageModel, texts: Sequence[Given], work: Work) -> TrustRequest:
-        """The texts that a kind of work uses, with all methods."""
-        part = self.randomisation if work == "randomisation" else self.attacks
+    def request(self, model: LanguageModel, texts: Sequence[Given], operation: Operation) -> TrustRequest:
+        """The texts that an operation uses, with all methods."""
+        part = self.randomisation if operation == "randomisation" else self.attacks
         some = texts[: part.texts if part is not None else 0]
         return TrustRequest(model, some, self.methods, self.settings.of_texts(range(len(some))))
 
 
-def refused(trial: TrustTrial, works: Works, model: LanguageModel, texts: Sequence[Given]) -> list[str]:
+def refused(trial: TrustTrial, operations: TrustOperations, model: LanguageModel, texts: Sequence[Given]) -> list[str]:
     """Reasons to refuse attacks before they begin: a k above a text's units, a model without word embeddings."""
     attacks, refusals = trial.attacks, []
     if attacks is None:
         return []
-    for work in attacks.works:
-        request = trial.request(model, texts, work)
-        left_out = works.unable[work](request)
+    for operation in attacks.operations:
+        request = trial.request(model, texts, operation)
+        left_out = operations.unable[operation](request)
         some = replace(request, methods=tuple(method for method in trial.methods if method not in left_out))
         try:
-            if work == "embedding" and some.methods:
-                works.attacked(some, attacks.plans, ())
-            elif work == "substitution":
-                works.substituted(some, attacks.substitution, ())
+            if operation == "embedding" and some.methods:
+                operations.attacked(some, attacks.plans, ())
+            elif operation == "substitution":
+                operations.substituted(some, attacks.substitution, ())
         except RaisonError as error:
             refusals.append(str(error))
     return list(dict.fromkeys(refusals))
 
 
-def entry_of(trial: TrustTrial, works: Works, model: LanguageModel, texts: Sequence[Given]) -> dict[str, Any]:
-    """A trial's entry in a header: the work with its methods, and exclusions with reasons."""
+def entry_of(
+    trial: TrustTrial, operations: TrustOperations, model: LanguageModel, texts: Sequence[Given]
+) -> dict[str, Any]:
+    """A trial's entry in a header: the operations with their methods, and exclusions with reasons."""
     return {
         "texts": hashlib.sha256("\n".join(str(written(text)) for text in texts).encode()).hexdigest()[:16],
-        "randomisation": _randomisation(trial, works, model, texts),
-        "attacks": _attacks(trial, works, model, texts),
+        "randomisation": _randomisation(trial, operations, model, texts),
+        "attacks": _attacks(trial, operations, model, texts),
     }
 
 
 def _randomisation(
-    trial: TrustTrial, works: Works, model: LanguageModel, texts: Sequence[Given]
+    trial: TrustTrial, operations: TrustOperations, model: LanguageModel, texts: Sequence[Given]
 ) -> dict[str, Any] | None:
     if trial.randomisation is None:
         return None
     request = trial.request(model, texts, "randomisation")
-    left_out = works.unable["randomisation"](request)
+    left_out = operations.unable["randomisation"](request)
     return {
         **asdict(trial.randomisation.plan),
         "texts": len(request.texts),
-        "blocks": works.blocks(model),
+        "blocks": operations.blocks(model),
         "methods": [method for method in trial.methods if method not in left_out],
         "left_out": left_out,
     }
 
 
-def _attacks(trial: TrustTrial, works: Works, model: LanguageModel, texts: Sequence[Given]) -> dict[str, Any] | None:
+def _attacks(
+    trial: TrustTrial, operations: TrustOperations, model: LanguageModel, texts: Sequence[Given]
+) -> dict[str, Any] | None:
     attacks = trial.attacks
     if attacks is None:
         return None
     request = trial.request(model, texts, "embedding")
-    left_out = {work: works.unable[work](request) for work in attacks.works}
-    able = {work: [method for method in trial.methods if method not in out] for work, out in left_out.items()}
+    left_out = {operation: operations.unable[operation](request) for operation in attacks.operations}
+    able = {operation: [method for method in trial.methods if method not in out] for operation, out in left_out.items()}
     variants = [
         {"attack": attack, "objective": plan.objective, "methods": able["embedding"]}
         for plan in attacks.plans
@@ -116,7 +120,7 @@ def _attacks(trial: TrustTrial, works: Works, model: LanguageModel, texts: Seque
         variants.append({"attack": "substitution", "objective": "constrained", "methods": able["substitution"]})
     return {
         "texts": len(request.texts),
-        "boundary": works.boundary(request),
+        "boundary": operations.boundary(request),
         "variants": variants,
         "left_out": left_out,
         "plans": [asdict(plan) for plan in attacks.plans],

@@ -10,11 +10,11 @@ from raison.core.errors import DataError, UnknownNameError
 from raison.core.targets.answer import Answer
 from raison.data.questions import read_questions
 from raison.data.sourced import NAMES, KnownSources, Passage, Passages, known_sources
-from raison.data.sourced.articles import HELD_OUT, Article, Paragraph, Part, articles
+from raison.data.sourced.articles import HELD_OUT, Article, ArticlePart, Paragraph, articles
 from raison.data.sourced.exchanged import exchanged, sort_of
 from raison.data.sourced.passages import among_others, has_words, readings
 from raison.data.sourced.planted import planted
-from raison.data.sourced.repeated import repeated
+from raison.data.sourced.repeated_sources import repeated
 
 NAMES_OF_PEOPLE = ("Ada Holm", "Bea Lind", "Carl Moss", "Dora Fenn", "Emil Roth", "Fay Stone", "Gus Wren")
 
@@ -182,7 +182,7 @@ def test_squad_itself(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.skip("SQuAD is not beside the checkout (../shared/data)")
     monkeypatch.delenv("RAISON_DATA", raising=False)
     monkeypatch.chdir(root)
-    parts: tuple[Part, ...] = ("train", "test", "xquad")
+    parts: tuple[ArticlePart, ...] = ("train", "test", "xquad")
     titles = {part: {article.title for article in articles(part)} for part in parts}
     assert titles["test"] == set(HELD_OUT)
     assert len(titles["train"]) == 16

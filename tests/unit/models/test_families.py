@@ -19,7 +19,7 @@ from transformers.activations import ACT2FN
 
 from raison.models.families import UNKNOWN, family_names, family_of
 from raison.models.stack.layers import layer_stack
-from raison.models.tokens.limits import max_tokens
+from raison.models.tokens.max_tokens import max_tokens
 from tests.tiny import ENCODER_DECODERS, LANGUAGE_MODELS, POSITIONS, TAPPED, TINY
 
 NO_LIMIT = int(1e30)

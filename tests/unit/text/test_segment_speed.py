@@ -7,7 +7,7 @@ import pytest
 import regex
 
 from raison.text import segment
-from raison.text.segment import Span, sentence_spans, word_spans
+from raison.text.segment import CharacterSpan, sentence_spans, word_spans
 from raison.text.units import find_units
 
 SHAPES = {
@@ -96,7 +96,7 @@ def test_long_texts_have_the_sentences_of_their_parts() -> None:
     ]
     text = "".join(paragraphs * 16)
     assert len(text) > 2 * segment.WINDOW
-    expected: list[Span] = []
+    expected: list[CharacterSpan] = []
     start = 0
     for paragraph in paragraphs * 16:
         expected += [(start + a, start + b) for a, b in sentence_spans(paragraph)]

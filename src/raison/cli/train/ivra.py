@@ -36,12 +36,12 @@ def ivra(
     trained model is saved as a copy; explain it with --method ivra.
     """
     # Imported here: the help page must not wait for torch.
-    from raison.models.loading import weights
+    from raison.models.loading import base_weights
     from raison.studies.plans import load_named_model
     from raison.training.recipes.ivra import fine_tune, train_ivra
 
     data, dev = texts.read(wanted, lengths)
-    if entry.name in weights.names():
+    if entry.name in base_weights.names():
         plain = FineTuneSettings(
             epochs=plain_epochs,
             rank=settings.rank,

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from raison.core.inputs.parts import Given, again
 from raison.core.inputs.unit import Granularity, Text, Unit
-from raison.core.inputs.unknown import Unknown
+from raison.core.inputs.unknown_tokens import Unknown
 
 KINDS = 16
 """More than any tokenizer has token types. Where a text is read in several passes, the types of read number n are

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from raison.core.errors import DataError
-from raison.core.inputs.unknown import NOTE
-from raison.core.results import among
+from raison.core.inputs.unknown_tokens import NOTE
+from raison.core.results import number_rank
 from raison.core.settings.reading import NAME, Fields
 from raison.core.targets.ranking import NOTE as RANKING
 
@@ -50,8 +50,8 @@ def check_notes(data: Mapping[str, Any], what: str, units: int) -> None:
         check_noise(notes)
     if NOTE in notes.data:
         _check_unknown(notes, units)
-    if among.NOTE in notes.data:
-        among.check(notes.data[among.NOTE], notes.what)
+    if number_rank.NOTE in notes.data:
+        number_rank.check(notes.data[number_rank.NOTE], notes.what)
     if RANKING in notes.data:
         notes.numbers(RANKING, None)
     if EXTENDED in notes.data and any(unit >= units for unit in notes.wholes(EXTENDED)):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from raison.core.errors import DataError
-from raison.data.answers import parse_answers
+from raison.data.answer_spans import parse_answers
 from raison.data.dataset import BrokenLine, Row
 from raison.data.named import NamedSet, Split
 from raison.data.rows import Entry

@@ -8,16 +8,16 @@ from itertools import islice
 from pathlib import Path
 
 from raison.core.errors import UnknownNameError
-from raison.data.sourced.articles import Article, Part, articles
+from raison.data.sourced.articles import Article, ArticlePart, articles
 from raison.data.sourced.exchanged import exchanged
 from raison.data.sourced.passages import Passages, among_others
 from raison.data.sourced.planted import planted
 from raison.data.sourced.question import KnownSources, Passage
-from raison.data.sourced.repeated import repeated
+from raison.data.sourced.repeated_sources import repeated
 
 __all__ = ["NAMES", "KnownSources", "Passage", "Passages", "known_sources"]
 
-_Maker = Callable[[Part, Passages, int, Path | None], Iterator[KnownSources]]
+_Maker = Callable[[ArticlePart, Passages, int, Path | None], Iterator[KnownSources]]
 
 
 def known_sources(
@@ -25,7 +25,7 @@ def known_sources(
     limit: int,
     how: Passages | None = None,
     *,
-    part: Part = "test",
+    part: ArticlePart = "test",
     seed: int = 0,
     folder: Path | None = None,
 ) -> list[KnownSources]:
@@ -45,11 +45,11 @@ def known_sources(
     return list(islice(_MAKERS[name](part, how or Passages(), seed, folder), limit))
 
 
-def _squad(part: Part, how: Passages, seed: int, folder: Path | None) -> Iterator[KnownSources]:
+def _squad(part: ArticlePart, how: Passages, seed: int, folder: Path | None) -> Iterator[KnownSources]:
     return among_others(articles(part, folder), how, seed)
 
 
-def _exchanged(part: Part, how: Passages, seed: int, folder: Path | None) -> Iterator[KnownSources]:
+def _exchanged(part: ArticlePart, how: Passages, seed: int, folder: Path | None) -> Iterator[KnownSources]:
     every: tuple[Article, ...] = (*articles("train", folder), *articles("test", folder))
     return exchanged(_squad(part, how, seed, folder), every, seed)
 

@@ -7,11 +7,11 @@ from typing import Literal, get_args
 
 from raison.core.errors import DataError, UnknownNameError
 from raison.core.targets.answer import Answer
-from raison.data.answers import parse_answers
+from raison.data.answer_spans import parse_answers
 from raison.data.named import named_paths
 from raison.data.sets.squad import read_articles
 
-Part = Literal["train", "test", "xquad"]
+ArticlePart = Literal["train", "test", "xquad"]
 
 HELD_OUT = ("Genghis_Khan", "Huguenot", "Immune_system", "Buckingham_Palace")
 """Articles of the training file used only in tests: with enough paragraphs for 19 others, and all those in XQuAD."""
@@ -33,13 +33,13 @@ class Article:
     paragraphs: tuple[Paragraph, ...]
 
 
-def articles(part: Part, folder: Path | None = None) -> tuple[Article, ...]:
+def articles(part: ArticlePart, folder: Path | None = None) -> tuple[Article, ...]:
     """The articles of a part: "train" and "test" share no article; "xquad" has five paragraphs of each of 48.
 
     Raises UnknownNameError for a part, DataError if the folder is missing or broken.
     """
-    if part not in get_args(Part):
-        raise UnknownNameError("part of squad", part, get_args(Part))
+    if part not in get_args(ArticlePart):
+        raise UnknownNameError("part of squad", part, get_args(ArticlePart))
     path = named_paths("squad", "test" if part == "xquad" else "train", folder)[0]
     read = tuple(_article(one, path) for one in read_articles(path))
     if part == "xquad":

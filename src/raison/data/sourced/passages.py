@@ -10,7 +10,7 @@ from raison.core.errors import DataError
 from raison.core.targets.answer import Answer
 from raison.data.sourced.articles import Article, Paragraph
 from raison.data.sourced.question import KnownSources, Passage
-from raison.text.segment import Span, sentence_spans
+from raison.text.segment import CharacterSpan, sentence_spans
 
 _TOGETHER = 12
 """Approximate number of sentences of a reading."""
@@ -110,15 +110,15 @@ def _among(
 
 
 @cache
-def _sentences(text: str) -> tuple[Span, ...]:
+def _sentences(text: str) -> tuple[CharacterSpan, ...]:
     return tuple(sentence_spans(text))
 
 
-def _sentence_of(sentences: Sequence[Span], answer: Answer) -> int | None:
+def _sentence_of(sentences: Sequence[CharacterSpan], answer: Answer) -> int | None:
     return next((n for n, (start, end) in enumerate(sentences) if start <= answer.start and answer.end <= end), None)
 
 
-def _run(sentences: Sequence[Span], place: int, length: int | None, random: Random) -> Span:
+def _run(sentences: Sequence[CharacterSpan], place: int, length: int | None, random: Random) -> CharacterSpan:
     """The characters of a run of sentences that includes the one at `place`."""
     if length is None or len(sentences) <= length:
         return sentences[0][0], sentences[-1][1]

@@ -15,9 +15,9 @@ from raison.data.streams import Item
 from raison.explaining.answers import standing_for
 from raison.explaining.explain import explain
 from raison.explaining.files.explained_rows import RowExplainer, row_of
-from raison.explaining.generation import Contrast, Writing
+from raison.explaining.generation import OutputContrast, Writing
+from raison.explaining.given_texts import InputOptions
 from raison.explaining.settings import Settings
-from raison.explaining.texts import InputOptions
 from raison.models.adapters.writing.writer import Writer
 from raison.runs.files.flat_records import FlatRecord, record_of_output
 
@@ -40,7 +40,7 @@ class OutputRows(RowExplainer[Writer]):
         return standing_for(model)
 
     def check(self, model: Writer, row: Row) -> None:
-        [prompt], _, _ = InputOptions(self.settings.unit, None, None, self.language).prompts([self._prompt(row)])
+        [prompt] = InputOptions(self.settings.unit, None, None, self.language).prompts([self._prompt(row)]).texts
         if isinstance(prompt, tuple):
             raise InputError("a prompt is a single text, and this is a pair: join the two.")
         model.prompt(prompt)
@@ -51,7 +51,7 @@ class OutputRows(RowExplainer[Writer]):
     def records(self, model: Writer, items: Sequence[Item]) -> list[FlatRecord]:
         return [record_of_output(item, self._explained(model, row_of(item))) for item in items]
 
-    def _contrast(self, row: Row) -> Contrast:
+    def _contrast(self, row: Row) -> OutputContrast:
         """The row's contrast, or the one for all rows. Raises InputError if there are both."""
         if row.contrast is None:
             return self.writing.contrast

@@ -46,7 +46,7 @@ class Input:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RowPart:
     """Rows that are explained and written together, always the same ones, so that every run has the same batches."""
 
     start: int
@@ -60,7 +60,7 @@ class Survey:
     """All rows of some input, by parts."""
 
     input: Input
-    parts: tuple[Part, ...]
+    parts: tuple[RowPart, ...]
     sha256: str
 
     @property
@@ -69,7 +69,7 @@ class Survey:
         return sum(part.rows for part in self.parts)
 
     @cached_property
-    def shards(self) -> tuple[tuple[Part, ...], ...]:
+    def shards(self) -> tuple[tuple[RowPart, ...], ...]:
         """The parts of each shard."""
         size = min(LARGEST, -(-len(self.parts) // SHARDS))
         return tuple(self.parts[start : start + size] for start in range(0, len(self.parts), size))
@@ -81,7 +81,7 @@ def survey(given: Input) -> Survey:
     for start, items in _parted(given.items(), given.together or ROWS):
         digest = _digest(items)
         whole.update(digest.to_bytes(4, "big"))
-        parts.append(Part(start, len(items), sum(map(_size, items)), digest))
+        parts.append(RowPart(start, len(items), sum(map(_size, items)), digest))
         usable = usable or any(isinstance(item.entry, Row) for item in items)
     if not usable:
         raise DataError(f"{given.named}: no row has an explainable text.")
@@ -96,7 +96,7 @@ class Cursor:
     _items: Iterator[Item] = field(default_factory=lambda: iter(()))
     _next: int | None = None
 
-    def part(self, part: Part) -> list[Item]:
+    def part(self, part: RowPart) -> list[Item]:
         """Its rows. Raises DataError if they have changed since the survey."""
         if self._next is None or part.start < self._next:
             self._items, self._next = self.survey.input.items(), 0

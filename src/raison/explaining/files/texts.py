@@ -15,9 +15,9 @@ from raison.data import Row
 from raison.data.streams import Item
 from raison.explaining.explain import explain
 from raison.explaining.files.explained_rows import RowExplainer, row_of
+from raison.explaining.given_texts import InputOptions, against
 from raison.explaining.ranking import fitting
 from raison.explaining.settings import Settings
-from raison.explaining.texts import InputOptions, against
 from raison.runs.files.flat_records import FlatRecord, record_of
 
 

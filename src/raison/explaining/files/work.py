@@ -12,7 +12,7 @@ from raison._version import __version__
 from raison.core.errors import DataError
 from raison.core.registry import label_of
 from raison.explaining.files.explained_rows import M, RowExplainer, explain_rows
-from raison.explaining.files.survey import Cursor, Part, Survey
+from raison.explaining.files.survey import Cursor, RowPart, Survey
 from raison.jobs import disk
 from raison.jobs.engine import Job, Shard
 from raison.jobs.folder import EXPLANATIONS, beginning, read_marker, working_in, write_marker
@@ -202,7 +202,7 @@ class _ProcessState(Generic[M]):
     rows: int = 0
     passes: int = 0
 
-    def noted(self, part: Part, records: Sequence[FlatRecord]) -> str:
+    def noted(self, part: RowPart, records: Sequence[FlatRecord]) -> str:
         self.rows += part.rows
         self.passes += sum(record["evaluations"] + record["gradients"] for record in records)
         return f"{self.passes / self.rows:,.0f} passes a row"

@@ -11,7 +11,7 @@ from raison.models.passes.encoder_decoder import EncoderDecoder
 from raison.models.passes.encoder_decoder_rows import EncoderDecoderRows
 from raison.models.passes.forward import ForwardPasses
 from raison.models.passes.network import Network
-from raison.models.passes.outputs.reads import Reads
+from raison.models.passes.outputs.multi_input_outputs import Reads
 from raison.models.passes.prefixes.causal import CausalSteps
 from raison.models.passes.prefixes.causal_cache import CausalCache
 from raison.models.passes.removal import Removals, placeholder_id

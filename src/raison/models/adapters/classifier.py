@@ -23,7 +23,7 @@ from raison.models.adapters.task_setup import TaskSetup
 from raison.models.passes.outputs.readout import TokenReadout
 from raison.models.passes.removal import unknown_id
 from raison.models.stack.transformer import inner_model
-from raison.models.tokens.limits import max_tokens
+from raison.models.tokens.max_tokens import max_tokens
 from raison.models.tokens.token_rows import padding_id
 
 

@@ -16,7 +16,7 @@ from raison.models.passes.outputs.readout import WordReadout
 from raison.models.passes.prefixes.causal_cache import CausalCache
 from raison.models.stack.nonfinite import way_out
 from raison.models.stack.transformer import inner_model
-from raison.models.tokens.limits import max_tokens
+from raison.models.tokens.max_tokens import max_tokens
 from raison.models.tokens.prompting import PromptEncoder
 from raison.text.prompts import Prompt
 

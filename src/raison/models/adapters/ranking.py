@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from raison.core.targets.ranking import before
 from raison.models.adapters.task_setup import TaskSetup
-from raison.models.passes.outputs.reads import Join, ReadDifference
+from raison.models.passes.outputs.multi_input_outputs import Join, ReadDifference
 from raison.models.passes.outputs.vectors import Nearer, VectorSimilarity
 from raison.models.tokens.multi_input import Encoder, MultiInputEncoder, Read
 

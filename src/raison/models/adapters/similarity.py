@@ -7,7 +7,7 @@ from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.task_setup import TaskSetup
 from raison.models.passes.outputs.vectors import CLASSES, Measure, TextVectors, VectorHead, VectorSimilarity
 from raison.models.tokens.encoder import TextEncoder
-from raison.models.tokens.limits import max_tokens
+from raison.models.tokens.max_tokens import max_tokens
 from raison.models.tokens.multi_input import MultiInputEncoder
 from raison.models.tokens.token_rows import padding_id
 

@@ -9,12 +9,12 @@ from raison.core.inputs.unit import Text
 from raison.core.targets.choosing import Choosing
 from raison.models.passes.forward import ForwardPasses
 from raison.models.passes.outputs.heads import ClassHead, Head
+from raison.models.passes.outputs.multi_input_outputs import Join
 from raison.models.passes.outputs.readout import HeadReadout, Readout
-from raison.models.passes.outputs.reads import Join
 from raison.models.passes.prefixes.causal_cache import CausalCache
 from raison.models.stack.transformer import decoder_head
 from raison.models.tokens.encoder import TextEncoder
-from raison.models.tokens.limits import max_tokens
+from raison.models.tokens.max_tokens import max_tokens
 from raison.models.tokens.multi_input import Encoder
 
 QUESTION = "What is a quiet pleasure?"

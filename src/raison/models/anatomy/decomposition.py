@@ -27,14 +27,14 @@ from raison.models.passes.outputs.heads import ClassHead, Head
 from raison.models.passes.outputs.place_heads import TagHead, WordHead
 from raison.models.passes.outputs.readout import HeadReadout, Readout, WordReadout
 from raison.models.passes.outputs.vectors import VectorHead
+from raison.models.passes.rerun import Rows
 from raison.models.stack.eval_mode import evaluating
 from raison.models.stack.hooks import hooked
 from raison.models.stack.layers import kept_calls, layer_stack
 from raison.models.stack.tap import Tap, tap
 from raison.numerics.attention.decomposition import head_output, layer_output
 
-Predict = Callable[[Encoding], Logits]
-Rows = Callable[[Encoding], Float[Tensor, "batch tokens"]]
+PredictTexts = Callable[[Encoding], Logits]
 _TOLERANCE, _HALF_TOLERANCE = 1e-3, 0.1
 """Relative, for a layer: RMS norms compute in single precision whatever the model's own is."""
 _WAY_OUT = "Use a method that needs no decomposition, such as attention_rollout or integrated_gradients."
@@ -52,7 +52,7 @@ class ModelAnatomy(Anatomy):
     """The layers of one model, as its family names their parts."""
 
     def __init__(
-        self, core: PreTrainedModel, readout: Readout | None, head: Head, predict: Predict, rows: Rows
+        self, core: PreTrainedModel, readout: Readout | None, head: Head, predict: PredictTexts, rows: Rows
     ) -> None:
         """`predict` gives the logits of an encoding, `rows` its prediction rows."""
         parts = family_of(core).parts

@@ -16,7 +16,7 @@ from raison.core.inputs.encoding import Encoding
 from raison.core.model import LanguageModel
 from raison.numerics.attention.interpretable import (
     Coefficients,
-    Norm,
+    Normalization,
     TokenMasks,
     check_norm,
     interpretable_attention,
@@ -24,10 +24,10 @@ from raison.numerics.attention.interpretable import (
     normalised,
 )
 
-Form = Literal["ivra", "smat"]
-FORMS: tuple[Form, ...] = get_args(Form)
-Selection = Literal["feature", "head", "layer"]
-SELECTIONS: tuple[Selection, ...] = get_args(Selection)
+ExplainerForm = Literal["ivra", "smat"]
+FORMS: tuple[ExplainerForm, ...] = get_args(ExplainerForm)
+SelectionLevel = Literal["feature", "head", "layer"]
+SELECTIONS: tuple[SelectionLevel, ...] = get_args(SelectionLevel)
 Over = Literal["units", "tokens"]
 OVERS: tuple[Over, ...] = get_args(Over)
 
@@ -113,7 +113,7 @@ class InterpretableAttention(nn.Module):
         self.starts = design.initial or usual
         per_head = (shape.layers, shape.heads, shape.features)
         # `Design.check` refuses other names.
-        self.norm: Norm = design.norm  # type: ignore[assignment]
+        self.norm: Normalization = design.norm  # type: ignore[assignment]
         chosen = design.selection
         self.query = nn.Parameter(torch.ones(per_head), requires_grad="feature" in chosen)
         self.key = nn.Parameter(torch.ones(per_head), requires_grad="feature" in chosen)
@@ -149,7 +149,7 @@ class HeadMixture(nn.Module):
         super().__init__()
         count = shape.layers * shape.heads
         # `Design.check` refuses other names.
-        self.norm: Norm = design.norm  # type: ignore[assignment]
+        self.norm: Normalization = design.norm  # type: ignore[assignment]
         self.shape = shape
         self.heads = nn.Parameter(torch.full((count,), 1 / count))
 

@@ -21,7 +21,7 @@ from raison.models.stack.eval_mode import evaluating
 from raison.models.stack.hooks import held_still
 from raison.models.stack.tap import configs_of, untapped_copy
 from raison.models.tokens.encoder import TextEncoder
-from raison.models.tokens.limits import max_tokens
+from raison.models.tokens.max_tokens import max_tokens
 
 DROPOUT = 0.1
 """Dropout before the head in training, as in the published code."""

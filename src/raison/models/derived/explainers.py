@@ -24,7 +24,7 @@ from raison.models.adapters.classifier import Classifier, text_classifier
 from raison.models.derived import cards
 from raison.models.derived.attributor import Attributor, encoder_copy
 from raison.models.derived.cards import FILE
-from raison.models.loading import weights, zoo
+from raison.models.loading import base_weights, zoo
 from raison.models.loading.pretrained import read_tokenizer, read_with_new_head
 from raison.models.stack.eval_mode import drawing
 from raison.paths import cache_folder
@@ -317,7 +317,7 @@ def _backbone(model: LanguageModel, name: str, *, shared: bool) -> tuple[PreTrai
             raise InputError(f"{model.name} has no encoder: name a backbone, such as minilm.")
         return encoder_copy(reading.core, shared=shared), reading.tokenizer
     folder = Path(name) if os.path.isdir(name) else None
-    source = folder or (weights.fetch(name) if name in weights.names() else name)
+    source = folder or (base_weights.fetch(name) if name in base_weights.names() else name)
     try:
         loaded, tokenizer = read_with_new_head(AutoModel, source, dtype=torch.float32), read_tokenizer(source)
     except LoadError as error:

@@ -22,7 +22,7 @@ from raison.models.adapters.blackbox.function import BlackBox
 from raison.models.adapters.classifier import Classifier, text_classifier
 from raison.models.adapters.writing.statements import Statements
 from raison.models.derived import explainers
-from raison.models.loading import weights
+from raison.models.loading import base_weights
 from raison.models.loading.merged_adapters import origin_of
 from raison.models.loading.pretrained import read_config, read_tokenizer
 from raison.models.passes.outputs.readout import WordReadout
@@ -98,7 +98,7 @@ def _of_function(model: BlackBox) -> dict[str, str]:
 
 def base_identity(name: str) -> dict[str, str]:
     """The digests of a base model by its name or folder, without its new head."""
-    folder = weights.located(name)
+    folder = base_weights.located(name)
     return {
         WEIGHTS: _of_files(sorted(folder.glob("*.safetensors"))),
         TOKENIZER: _tokenizer(read_tokenizer(folder)),

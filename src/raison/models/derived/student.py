@@ -30,7 +30,7 @@ from raison.core.inputs.unit import Text, Unit
 from raison.core.targets.answer import Answer
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.places.spans import answer_tokens, answering, inside_window
-from raison.models.loading import weights, zoo
+from raison.models.loading import base_weights, zoo
 from raison.models.loading.pretrained import read_tokenizer
 from raison.models.passes.batching import TokenBudget, mean_over
 from raison.models.stack.eval_mode import drawing
@@ -95,7 +95,7 @@ def new_answering_student(name: str, max_tokens: int, seed: int) -> Classifier:
 
 
 def _base(name: str) -> Path:
-    folder = Path(name) if os.path.isdir(name) else weights.fetch(name)
+    folder = Path(name) if os.path.isdir(name) else base_weights.fetch(name)
     _check_base(folder)
     return folder
 
@@ -123,7 +123,7 @@ def _check_base(folder: Path) -> None:
 
 
 def _tiny(kind: Any, outputs: int, seed: int) -> tuple[nn.Module, PreTrainedTokenizerBase]:
-    tokenizer = read_tokenizer(weights.fetch("minilm"))
+    tokenizer = read_tokenizer(base_weights.fetch("minilm"))
     config = BertConfig(
         vocab_size=len(tokenizer),
         hidden_size=HIDDEN,

@@ -23,7 +23,7 @@ from raison.jobs import disk
 from raison.models.derived import cards, explainers
 from raison.models.derived.attention_explainer import (
     Design,
-    Form,
+    ExplainerForm,
     HeadMixture,
     HeadShape,
     InterpretableAttention,
@@ -80,7 +80,7 @@ def _check(card: Fields) -> None:
         shape.whole(name, least=1, most=1_000_000)
 
 
-def read_card(folder: Path, model: str, form: Form) -> AttentionCard:
+def read_card(folder: Path, model: str, form: ExplainerForm) -> AttentionCard:
     """Raises LoadError for a missing explainer, with the way to train one, or for a broken one."""
     lacking = (
         f"there is no trained attention explainer in {folder}: train the model to explain itself (raison train "
@@ -132,7 +132,7 @@ _KNOWN: WeakKeyDictionary[LanguageModel, dict[tuple[object, ...], TrainedAttenti
 """Loaded and checked explainers, kept as long as their models are in use."""
 
 
-def find(model: LanguageModel, checkpoint: str | None, form: Form) -> TrainedAttention:
+def find(model: LanguageModel, checkpoint: str | None, form: ExplainerForm) -> TrainedAttention:
     """The explainer in a folder, or the one next to the model, checked against the model once.
 
     Raises LoadError if it is missing or broken, UnsupportedError if it is another model's or of another form.
@@ -150,7 +150,7 @@ def find(model: LanguageModel, checkpoint: str | None, form: Form) -> TrainedAtt
     return known[key]
 
 
-def check_fits(card: AttentionCard, model: LanguageModel, folder: Path, form: Form) -> None:
+def check_fits(card: AttentionCard, model: LanguageModel, folder: Path, form: ExplainerForm) -> None:
     """Raise UnsupportedError, with every reason, unless the explainer was trained with this model."""
     reasons = []
     if card.design.form != form:

@@ -15,7 +15,8 @@ from raison.core.dims import Embeddings, Logits, Points
 from raison.core.inputs.encoding import Encoding
 from raison.core.targets.target import Target
 from raison.models.gradients.shared_rows import alike, back, raw, read_at
-from raison.models.passes.batching import TokenBatch, TokenBudget, groups, run_grouped
+from raison.models.passes.batching import TokenBudget, groups, run_grouped
+from raison.models.passes.token_batch import TokenBatch
 
 DIGESTED = 4096
 """Tokens of a path that are compared with those of another at a time."""

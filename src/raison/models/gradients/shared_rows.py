@@ -10,7 +10,7 @@ from torch import Tensor
 
 from raison.core.dims import Embeddings
 from raison.core.inputs.encoding import Encoding
-from raison.models.passes.batching import TokenBatch, placed
+from raison.models.passes.token_batch import TokenBatch, placed
 
 
 def alike(encoding: Encoding, digest: Callable[[int], bytes]) -> dict[int, list[tuple[int, ...]]]:

@@ -45,6 +45,15 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
+class Embedder:
+    """An embedding model: the transformer without a head, its tokenizer, and what follows the transformer."""
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    compared: Compared
+
+
+@dataclass(frozen=True, slots=True)
 class Module:
     """One step from a text to its vector, as sentence-transformers names and describes it."""
 
@@ -71,9 +80,7 @@ def is_embedder(folder: Path) -> bool:
     return os.path.isfile(folder / MODULES) and any(_kind(entry) == "Pooling" for entry in _read(folder / MODULES))
 
 
-def read_embedder(
-    folder: Path, placing: dict[str, object]
-) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, Compared]:
+def read_embedder(folder: Path, placing: dict[str, object]) -> Embedder:
     """The model, the tokenizer and the vectors of a folder. Raises LoadError for what raison does not support."""
     entries = _read(folder / MODULES)
     first, *others = entries
@@ -88,7 +95,7 @@ def read_embedder(
     longest = _settings(place / READING).get("max_seq_length")
     if isinstance(longest, int):
         tokenizer.model_max_length = min(longest, tokenizer.model_max_length)
-    return read_headless(place, placing), tokenizer, compared_vectors
+    return Embedder(read_headless(place, placing), tokenizer, compared_vectors)
 
 
 def read_headless(source: str | Path, placing: dict[str, object]) -> PreTrainedModel:

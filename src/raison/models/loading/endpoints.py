@@ -10,9 +10,9 @@ from raison.models.adapters.blackbox.server import ServedClassifier
 from raison.models.adapters.blackbox.server_writer import ServedWriter
 from raison.models.served.address import Address
 from raison.models.served.labels import LabelReader, LabelTokens
-from raison.models.served.limits import Served
 from raison.models.served.probing import Powers, frame_of, probed
-from raison.models.served.server import Answer, Server
+from raison.models.served.request_settings import Served
+from raison.models.served.server import Server, ServerResponse
 from raison.models.served.tokens import Pieces, ServerTokenizer
 from raison.models.tokens.label_words import Ids, Speller, find_label_ids
 from raison.text.prompts import Prompt
@@ -70,7 +70,7 @@ class _Frame:
         self._prompt = prompt
         self._rendered = None if prompt.chat is not None else prompt.render(None)
 
-    def __call__(self, text: str) -> tuple[Answer, str]:
+    def __call__(self, text: str) -> tuple[ServerResponse, str]:
         if self._rendered is not None:
             whole = self._rendered.around(text)
             return frame_of(whole, chat=False), whole

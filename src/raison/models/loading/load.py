@@ -33,7 +33,7 @@ from raison.models.loading.in_memory import from_object, is_pipeline, is_plain_m
 from raison.models.loading.pretrained import moved, read_tokenizer
 from raison.models.passes.outputs.vectors import Measure, Pooled
 from raison.models.served.address import is_address
-from raison.models.served.limits import Served
+from raison.models.served.request_settings import Served
 from raison.models.stack.transformer import inner_model, is_a
 from raison.text.prompts import Prompt, find
 
@@ -54,6 +54,15 @@ class _Usage:
     """For a model without a head."""
     aggregation: Aggregation | None = None
     """For a token classification model; None is "simple"."""
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadyMade:
+    """A demo model or an adapter of raison train, and how it is to be used."""
+
+    model: PreTrainedModel
+    tokenizer: Tokenizer
+    use: _Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,12 +159,13 @@ def _by_name(name: str, place: _Placement, use: _Usage) -> LanguageModel | Gener
         raise InputError(f"'{name}' is assembled in memory, so device_map does not apply: use device=.")
     placing = {"dtype": _dtype(place.dtype), "device_map": place.device_map}
     if ready_made:
-        loaded, tokenizer, use = _ready_made(name, use)
+        known = _ready_made(name, use)
+        loaded, tokenizer, use = known.model, known.tokenizer, known.use
     elif use.compared is not None:
         loaded, tokenizer = read_headless(name, placing), read_tokenizer(name)
     elif is_embedder(Path(name)):
-        loaded, tokenizer, vectors = read_embedder(Path(name), placing)
-        use = replace(use, compared=vectors)
+        embedder = read_embedder(Path(name), placing)
+        loaded, tokenizer, use = embedder.model, embedder.tokenizer, replace(use, compared=embedder.compared)
     else:
         loaded, tokenizer = _named(name, placing, use.prompt is not None)
     if ready_made and isinstance(placing["dtype"], torch.dtype):
@@ -309,18 +319,18 @@ def _check_unprompted(model: object, use: _Usage) -> None:
         )
 
 
-def _ready_made(name: str, use: _Usage) -> tuple[PreTrainedModel, Tokenizer, _Usage]:
+def _ready_made(name: str, use: _Usage) -> _ReadyMade:
     if not name.startswith(zoo.PREFIX):
-        return *zoo.load_adapter(Path(name)), use
+        return _ReadyMade(*zoo.load_adapter(Path(name)), use)
     if zoo.is_embedder(name):
-        model, tokenizer, vectors = zoo.load_demo_embedder(name)
-        return model, tokenizer, replace(use, compared=vectors)
+        embedder = zoo.load_demo_embedder(name)
+        return _ReadyMade(embedder.model, embedder.tokenizer, replace(use, compared=embedder.compared))
     if not zoo.is_language_model(name):
-        return *zoo.load_demo(name), use
+        return _ReadyMade(*zoo.load_demo(name), use)
     prompt = zoo.demo_prompt(name)
     if use.prompt is None and prompt is not None:
         use = _Usage(find(prompt), use.explained, use.calibrate)
-    return *zoo.load_demo_language_model(name), use
+    return _ReadyMade(*zoo.load_demo_language_model(name), use)
 
 
 def _dtype(dtype: str | torch.dtype | None) -> object:

@@ -21,7 +21,7 @@ from raison.hub import patiently
 from raison.models.loading.merged_adapters import remember
 from raison.models.stack.eval_mode import drawing, quiet
 
-Model = TypeVar("Model", bound=nn.Module)
+ModelT = TypeVar("ModelT", bound=nn.Module)
 
 ADAPTER = "adapter_model.safetensors"
 _SHOWN = 4
@@ -167,7 +167,7 @@ def check_adapter(folder: Path) -> None:
         raise LoadError(f"{folder} has no {ADAPTER}; adapters in pickle files are not read.")
 
 
-def moved(model: Model, device: str | torch.device) -> Model:
+def moved(model: ModelT, device: str | torch.device) -> ModelT:
     """The model on a device. Raises LoadError if this machine or this torch does not have it."""
     with load_errors(f"the model onto '{device}'", ""):
         return model.to(device)

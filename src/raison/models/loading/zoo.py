@@ -19,8 +19,8 @@ from transformers import (
 
 from raison.core.errors import DataError, LoadError, UnknownNameError
 from raison.core.settings.reading import Fields, parse
-from raison.models.loading import shipped, weights
-from raison.models.loading.embedders import Compared, compared, read_headless
+from raison.models.loading import base_weights, shipped
+from raison.models.loading.embedders import Embedder, compared, read_headless
 from raison.models.loading.pretrained import ADAPTER as ADAPTER
 from raison.models.loading.pretrained import (
     check_adapter,
@@ -68,7 +68,7 @@ def resolve(name: str) -> DemoModel:
     Raises UnknownNameError for an unknown name, LoadError if the base's weights cannot be fetched.
     """
     card = _card(name)
-    return DemoModel(weights.fetch(card["base"]), folder_of(name), card)
+    return DemoModel(base_weights.fetch(card["base"]), folder_of(name), card)
 
 
 def load_demo(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
@@ -121,13 +121,13 @@ def language_model(folder: Path, adapter: Path | None) -> tuple[PreTrainedModel,
     return (model if adapter is None else merged(model, adapter)), read_tokenizer(folder)
 
 
-def load_demo_embedder(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, Compared]:
-    """The base of a ready-made embedding model, in float32 and evaluation mode, its tokenizer and its vectors."""
+def load_demo_embedder(name: str) -> Embedder:
+    """A ready-made embedding model, in float32 and evaluation mode."""
     demo = resolve(name)
     tokenizer = read_tokenizer(demo.base_folder)
     tokenizer.model_max_length = int(demo.card["longest"])
     model = read_headless(demo.base_folder, {"dtype": torch.float32}).eval()
-    return model, tokenizer, compared(demo.card["similarity"], demo.card["pooling"])
+    return Embedder(model, tokenizer, compared(demo.card["similarity"], demo.card["pooling"]))
 
 
 def _has_adapter(folder: Path) -> bool:
@@ -145,7 +145,7 @@ def load_adapter(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase
     if not card.get("labels"):
         raise LoadError(f"cannot read {folder / CARD}: it has no labels. Is {folder} an adapter of raison train?")
     base = Path(card["base"])
-    return assemble(base if base.is_dir() else weights.fetch(card["base"]), folder, tuple(card["labels"]))
+    return assemble(base if base.is_dir() else base_weights.fetch(card["base"]), folder, tuple(card["labels"]))
 
 
 def read_card(folder: Path) -> dict[str, Any]:

@@ -8,14 +8,15 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from raison.core.errors import OutOfMemoryError
-from raison.core.inputs.encoding import Encoding, PlaceReading
+from raison.core.inputs.encoding import Encoding
 from raison.core.inputs.unit import segments
 from raison.core.results.printable import printable
 from raison.models.passes.removal import Remover, masked_rows
+from raison.models.passes.token_batch import TokenBatch, padded_together, placed
 from raison.models.stack.attention_memory import AttentionMemoryError
 from raison.progress import steps_of
 
@@ -42,77 +43,6 @@ class TokenBudget:
 def default_budget(device: torch.device) -> int:
     """Tokens per batch at which throughput levels off: benchmarks/masked_evaluation.py measures it."""
     return 2048 if device.type == "cpu" else 65536
-
-
-@dataclass(frozen=True, slots=True)
-class TokenBatch:
-    """Sequences to run together. `mask` is None without padding, so that attention needs no mask.
-
-    The first `prefix` tokens are the same in all rows and constant: a causal model may take them from its cache.
-    `context` (see Encoding.context) and `spans` are for models that answer with a span of the text; None for others.
-    `reading` is for predictions at places of the text (`spans`), several of which may lie in one row: `reads` are then
-    the rows that they are read from, and there are logits for each of them.
-    """
-
-    ids: Int[Tensor, "rows tokens"]
-    type_ids: Int[Tensor, "rows tokens"]
-    lengths: Int[Tensor, " rows"]
-    prefix: int = 0
-    context: Bool[Tensor, "rows tokens"] | None = None
-    spans: Int[Tensor, "reads places"] | None = None
-    reading: PlaceReading | None = None
-    reads: Int[Tensor, " reads"] | None = None
-
-    def select(self, rows: Sequence[int]) -> "TokenBatch":
-        """A subset of the sequences, without unnecessary padding."""
-        lengths = self.lengths[rows]
-        width = int(lengths.max())
-        context = None if self.context is None else self.context[rows, :width]
-        batch = TokenBatch(self.ids[rows, :width], self.type_ids[rows, :width], lengths, self.prefix, context)
-        if self.spans is None:
-            return batch
-        places: Sequence[int] | Tensor = rows
-        reads = None
-        if self.reads is not None:
-            places = self.reads_of(rows)
-            numbers = {row: number for number, row in enumerate(rows)}
-            reads = torch.tensor([numbers[row] for row in self.reads[places].tolist()], dtype=torch.long)
-        reading = None if self.reading is None else self.reading.select(places)
-        return replace(batch, spans=self.spans[places], reading=reading, reads=reads)
-
-    def reads_of(self, rows: Sequence[int]) -> Int[Tensor, " reads"]:
-        """The numbers of the logits that are read from some rows, in their order."""
-        if self.reads is None:
-            return torch.as_tensor(list(rows))
-        return torch.isin(self.reads, torch.as_tensor(list(rows))).nonzero()[:, 0]
-
-    @property
-    def mask(self) -> Bool[Tensor, "rows tokens"] | None:
-        width = self.ids.shape[1]
-        if int(self.lengths.min()) == width:
-            return None
-        return torch.arange(width)[None, :] < self.lengths[:, None]
-
-
-def placed(batch: TokenBatch, encoding: Encoding, texts: Sequence[int] | Tensor) -> TokenBatch:
-    """The batch with the places where predictions are read in the texts of its rows."""
-    if encoding.spans is None:
-        return batch
-    if encoding.reading is not None:
-        return replace(batch, spans=encoding.spans[texts], reading=encoding.reading.select(texts))
-    return replace(batch, context=encoding.context[texts, : batch.ids.shape[1]], spans=encoding.spans[texts])
-
-
-def extended(batch: TokenBatch, branch: tuple[int, ...]) -> TokenBatch:
-    """Every sequence with the tokens of a branch appended."""
-    if not branch:
-        return batch
-    steps = batch.lengths[:, None] + torch.arange(len(branch))
-    ids = torch.nn.functional.pad(batch.ids, (0, len(branch))).scatter(
-        1, steps, batch.ids.new_tensor([branch] * len(steps))
-    )
-    types = torch.nn.functional.pad(batch.type_ids, (0, len(branch)))
-    return TokenBatch(ids, types, batch.lengths + len(branch), batch.prefix)
 
 
 def groups(lengths: Sequence[int], budget: int) -> list[list[int]]:
@@ -150,15 +80,15 @@ def masked_logits(
     apart = encoding.spans is None or encoding.reading is not None
     repeated = apart and len(set(encoding.texts)) < len(encoding)
     for pieces in _pieces(encoding, keeps):
-        rows = [masked_rows(encoding, text, keeps[text][span], remover) for text, span in pieces]
-        table = _pad(rows)
+        batches = [masked_rows(encoding, text, keeps[text][span], remover) for text, span in pieces]
+        table = padded_together(batches)
         if encoding.spans is not None:
             texts = torch.cat(
-                [torch.full((len(piece_rows[2]),), text) for (text, _), piece_rows in zip(pieces, rows, strict=True)]
+                [torch.full((len(batch.lengths),), text) for (text, _), batch in zip(pieces, batches, strict=True)]
             )
             table = placed(table, encoding, texts)
         logits = _once(table, evaluated) if repeated else evaluated(table)
-        for (text, _), part in zip(pieces, logits.split([len(row[2]) for row in rows]), strict=True):
+        for (text, _), part in zip(pieces, logits.split([len(batch.lengths) for batch in batches]), strict=True):
             results[text].append(part)
     return [torch.cat(parts) if parts else torch.zeros(0, 0) for parts in results]
 
@@ -260,14 +190,6 @@ def _pieces(encoding: Encoding, keeps: Sequence[Tensor]) -> Iterator[list[tuple[
             room -= tokens
     if portion:
         yield portion
-
-
-def _pad(rows: Sequence[tuple[Tensor, Tensor, Tensor]]) -> TokenBatch:
-    width = max(ids.shape[1] for ids, _, _ in rows)
-    pads = [(0, width - ids.shape[1]) for ids, _, _ in rows]
-    ids = torch.cat([torch.nn.functional.pad(row[0], pad) for row, pad in zip(rows, pads, strict=True)])
-    types = torch.cat([torch.nn.functional.pad(row[1], pad) for row, pad in zip(rows, pads, strict=True)])
-    return TokenBatch(ids, types, torch.cat([row[2] for row in rows]))
 
 
 def _once(table: TokenBatch, evaluated: Callable[[TokenBatch], Tensor]) -> Tensor:

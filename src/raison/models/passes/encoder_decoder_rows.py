@@ -13,9 +13,8 @@ from raison.core.inputs.encoding import Encoding
 from raison.models.passes.batching import groups, run_grouped
 from raison.models.passes.encoder_decoder import EncoderDecoder, Source
 from raison.models.passes.forward import ForwardPasses
+from raison.models.passes.prefixes.trie import Ids
 from raison.models.passes.removal import Remover
-
-Ids = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

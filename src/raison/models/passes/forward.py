@@ -11,12 +11,13 @@ from raison.core.capabilities.passes import Passes, Result
 from raison.core.dims import Embeddings, Logits
 from raison.core.inputs.encoding import Encoding
 from raison.models.passes import batching
-from raison.models.passes.batching import TokenBatch, TokenBudget, placed
+from raison.models.passes.batching import TokenBudget
 from raison.models.passes.last_row import LastRow
 from raison.models.passes.network import Network
 from raison.models.passes.outputs.heads import Head
-from raison.models.passes.outputs.reads import Read, Reads
+from raison.models.passes.outputs.multi_input_outputs import Reads, RunRead
 from raison.models.passes.removal import Remover
+from raison.models.passes.token_batch import TokenBatch, placed
 from raison.models.stack.nonfinite import nonfinite_logits
 
 
@@ -108,7 +109,7 @@ class ForwardPasses(Passes):
             return self._read(batch, embeds)
         return self._last_row.predict(self._read, batch, embeds)
 
-    def _joined(self, batch: TokenBatch, embeds: Embeddings | None, read: Read) -> Logits:
+    def _joined(self, batch: TokenBatch, embeds: Embeddings | None, read: RunRead) -> Logits:
         return read(batch, embeds) if self.reads is None else self.reads.logits(batch, embeds, read)
 
     def _evaluated(self, table: TokenBatch) -> Logits:

@@ -11,12 +11,13 @@ from torch import Tensor, nn
 from raison.core.capabilities.hidden_states import HiddenStates
 from raison.core.errors import UnsupportedError
 from raison.core.inputs.encoding import Encoding
-from raison.models.passes.batching import TokenBatch, TokenBudget, run_grouped
+from raison.models.passes.batching import TokenBudget, run_grouped
 from raison.models.passes.network import Network
+from raison.models.passes.token_batch import TokenBatch
 from raison.models.stack.hooks import hooked
 from raison.models.stack.layers import layer_stack
 
-Layers = tuple[Tensor, ...]
+LayerStates = tuple[Tensor, ...]
 """The output of each layer, (rows, tokens, hidden)."""
 
 
@@ -31,7 +32,7 @@ class LayerMeans(HiddenStates):
         with self._network.quiet():
             return hidden_states(encoding, self._budget, self.layers)
 
-    def layers(self, batch: TokenBatch) -> Layers:
+    def layers(self, batch: TokenBatch) -> LayerStates:
         """The output of each layer for a batch; in an encoder-decoder, of the encoder's layers."""
         core = self._network.core
         reader = core.get_encoder() if core.config.is_encoder_decoder else core.base_model
@@ -39,7 +40,7 @@ class LayerMeans(HiddenStates):
 
 
 def hidden_states(
-    encoding: Encoding, budget: TokenBudget, run: Callable[[TokenBatch], Layers]
+    encoding: Encoding, budget: TokenBudget, run: Callable[[TokenBatch], LayerStates]
 ) -> list[Float[Tensor, "_tokens hidden"]]:
     """See HiddenStates.hidden_states; `run` gives the hidden states of one batch.
 
@@ -62,7 +63,7 @@ def hidden_states(
     return [means[row] for row in range(len(encoding))]
 
 
-def layer_outputs(model: nn.Module, reader: nn.Module, inputs: dict[str, Any]) -> Layers:
+def layer_outputs(model: nn.Module, reader: nn.Module, inputs: dict[str, Any]) -> LayerStates:
     """The output of each layer in one pass of `reader`, the part of the model that encodes.
 
     The last one is the model's `last_hidden_state`. If the layers are not one list of modules, the model is asked for
@@ -71,7 +72,7 @@ def layer_outputs(model: nn.Module, reader: nn.Module, inputs: dict[str, Any]) -
     try:
         layer_stack(model)
     except UnsupportedError:
-        states: Layers = reader(**inputs, output_hidden_states=True).hidden_states
+        states: LayerStates = reader(**inputs, output_hidden_states=True).hidden_states
         return states[1:]
     with watched_layers(model) as outputs:
         last = reader(**inputs)[0]

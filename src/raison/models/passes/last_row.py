@@ -22,7 +22,7 @@ from transformers import PreTrainedModel
 
 from raison.core.dims import Embeddings, Logits
 from raison.core.errors import UnsupportedError
-from raison.models.passes.batching import TokenBatch
+from raison.models.passes.token_batch import TokenBatch
 from raison.models.stack.hooks import hooked
 from raison.models.stack.layers import LayerCall, ReachedError, layer_stack, replaced_output
 

@@ -13,12 +13,12 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from raison.core.dims import Embeddings
 from raison.core.inputs.encoding import Encoding
 from raison.models.families import family_of
-from raison.models.passes.batching import TokenBatch, extended
 from raison.models.passes.encoder_decoder import EncoderDecoder
 from raison.models.passes.given_embeddings import causal_embeddings, given_embeddings
-from raison.models.passes.outputs.heads import Outputs
+from raison.models.passes.outputs.heads import NetworkOutput
 from raison.models.passes.outputs.readout import Readout
 from raison.models.passes.prefixes.packing import PackedReader
+from raison.models.passes.token_batch import TokenBatch, extended
 from raison.models.passes.unpadded import reads_padding, unpadded
 from raison.models.stack.caches import given_cache
 from raison.models.stack.eval_mode import evaluating
@@ -89,7 +89,7 @@ class Network:
             embeddings: Tensor = self.table(ids) if self.stacks is None else self.stacks.embed(ids)
         return embeddings
 
-    def run(self, batch: TokenBatch, embeds: Embeddings | None = None) -> Outputs:
+    def run(self, batch: TokenBatch, embeds: Embeddings | None = None) -> NetworkOutput:
         """The model's output, or the readout's class logits if there is one."""
         if self.readout is not None:
             states = [self._states(batch, branch, embeds) for branch in self.readout.branches]
@@ -100,7 +100,7 @@ class Network:
         if embeds is not None:
             given = given_embeddings(self.tables, embeds, family_of(self.core).tokens_first)
         with given:
-            outputs: Outputs = self.core(**self.inputs(batch))
+            outputs: NetworkOutput = self.core(**self.inputs(batch))
         return outputs
 
     def inputs(self, batch: TokenBatch) -> dict[str, Any]:

@@ -32,7 +32,7 @@ CHECKED_SHARE = 0.02
 CHECKED_LEAST = 5
 """Minimum number of values for a rank correlation."""
 
-Adapter = TypeVar("Adapter")
+AdapterT = TypeVar("AdapterT")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,7 +49,7 @@ class OwnReadout(Readout):
         return self.own.logits([read.to(self.dtype) for read in states])
 
 
-class ReducedModel(Generic[Adapter]):
+class ReducedModel(Generic[AdapterT]):
     """Makes the twin of a model on first use, and again after the model has changed.
 
     The twin takes half the memory of a model in single precision, for as long as this object lives; the model itself is
@@ -62,14 +62,14 @@ class ReducedModel(Generic[Adapter]):
         self._core = core
         self._seen: tuple[Hashable, ...] | None = None
         self._tree: nn.Module | None = None
-        self._made: tuple[Adapter, Adapter] | None = None
+        self._made: tuple[AdapterT, AdapterT] | None = None
         self._lock = OwnLock()
 
-    def __deepcopy__(self, memo: dict[int, object]) -> "ReducedModel[Adapter]":
+    def __deepcopy__(self, memo: dict[int, object]) -> "ReducedModel[AdapterT]":
         """A new object for a deep copy of the model: a lock cannot be copied, and twins are made on first use."""
         return ReducedModel(copy.deepcopy(self._model, memo), copy.deepcopy(self._core, memo))
 
-    def get(self, owner: Adapter, make: Callable[[nn.Module], Adapter]) -> Adapter:
+    def get(self, owner: AdapterT, make: Callable[[nn.Module], AdapterT]) -> AdapterT:
         """The result of `make` with the twin for an owner; only the last owner's is kept.
 
         Raises UnsupportedError for weights that are quantised or offloaded.

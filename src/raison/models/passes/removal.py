@@ -4,12 +4,13 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from raison.core.errors import UnknownNameError, UnsupportedError
 from raison.core.inputs.encoding import Encoding
+from raison.models.passes.token_batch import TokenBatch
 from raison.models.tokens.own_tokenizer import check_fast
 
 Removal = Literal["mask", "ellipsis", "unk", "pad", "delete"]
@@ -25,10 +26,6 @@ class Remover:
 
     token: int | None
     placeholder: int
-
-
-MaskedRows = tuple[Int[Tensor, "masks tokens"], Int[Tensor, "masks tokens"], Int[Tensor, " masks"]]
-"""Ids, type ids and lengths of the masked versions of one text, padded on the right."""
 
 
 def replacement_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, int]:
@@ -108,8 +105,8 @@ def remove_all(encoding: Encoding, token: int) -> Encoding:
     return replace(encoding, input_ids=encoding.input_ids.masked_fill(encoding.scored, token))
 
 
-def masked_rows(encoding: Encoding, text: int, keeps: Bool[Tensor, "masks units"], remover: Remover) -> MaskedRows:
-    """The text's tokens under each keep: absent ones replaced, or deleted if the remover has no token."""
+def masked_rows(encoding: Encoding, text: int, keeps: Bool[Tensor, "masks units"], remover: Remover) -> TokenBatch:
+    """The text under each keep, padded on the right: absent tokens replaced, or deleted if the remover has no token."""
     token = remover.token
     length = encoding.lengths[text]
     unit_ids = encoding.unit_ids[text, :length]
@@ -118,12 +115,12 @@ def masked_rows(encoding: Encoding, text: int, keeps: Bool[Tensor, "masks units"
     ids = encoding.input_ids[text, :length].expand(len(keeps), -1)
     type_ids = encoding.type_ids[text, :length].expand(len(keeps), -1)
     if token is not None:
-        return torch.where(stays, ids, token), type_ids, torch.full((len(keeps),), length)
+        return TokenBatch(torch.where(stays, ids, token), type_ids, torch.full((len(keeps),), length))
     order = (~stays).to(torch.uint8).argsort(dim=1, stable=True)
     lengths = stays.sum(1)
     ids = ids.gather(1, order)
     ids[lengths == 0, 0] = remover.placeholder
-    return ids, type_ids.gather(1, order), lengths.clamp_min(1)
+    return TokenBatch(ids, type_ids.gather(1, order), lengths.clamp_min(1))
 
 
 class Removals:

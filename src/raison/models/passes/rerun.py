@@ -24,18 +24,19 @@ from raison.core.errors import InputError, UnsupportedError
 from raison.core.inputs.encoding import Encoding
 from raison.core.internals.attention import AttentionPath, AttentionSite, AttentionSlopes
 from raison.core.targets.target import Target
-from raison.models.passes.batching import TokenBatch, TokenBudget, shrinking
+from raison.models.passes.batching import TokenBudget, shrinking
 from raison.models.passes.forward import ForwardPasses
-from raison.models.stack.attention_steps import Step
+from raison.models.passes.token_batch import TokenBatch
+from raison.models.stack.attention_steps import AttentionStep
 from raison.models.stack.eval_mode import evaluating
 from raison.models.stack.hooks import hooked
 from raison.models.stack.layers import LayerCall, ReachedError, kept_calls, layer_stack, replaced_output
 from raison.models.stack.tap import Tap, attention_modules, tap
 
 Rows = Callable[[Encoding], Float[Tensor, "batch tokens"]]
-Predict = Callable[[TokenBatch], Logits]
+PredictBatch = Callable[[TokenBatch], Logits]
 """One differentiable pass of the whole model over one batch."""
-Points = Float[Tensor, "points heads query key"]
+AttentionPoints = Float[Tensor, "points heads query key"]
 
 _TOLERANCES = {torch.float64: 1e-8, torch.float32: 1e-3}
 _HALF_TOLERANCE = 0.1
@@ -67,7 +68,7 @@ class Runner(ABC):
     """Number of positions computed per point, which bounds the batch size."""
 
     @abstractmethod
-    def logits(self, attention: Points) -> Logits:
+    def logits(self, attention: AttentionPoints) -> Logits:
         """One row per point, differentiable; the axis `query` holds the rows of the site."""
 
 
@@ -81,7 +82,7 @@ class Reruns(ReplaceableAttention):
         """`rows` gives prediction rows. `right` keeps the results of the checks for all readouts of a model."""
         self._passes = passes
         self._core = passes.network.core
-        self._predict: Predict = passes.predict
+        self._predict: PredictBatch = passes.predict
         self._budget = passes.budget
         self._rows = rows
         self._right = right
@@ -166,7 +167,7 @@ class LayerSite(AttentionSite):
                 yield slopes
             start += len(group)
 
-    def _slopes(self, attention: Points, points: list[int], target: Target) -> AttentionSlopes:
+    def _slopes(self, attention: AttentionPoints, points: list[int], target: Target) -> AttentionSlopes:
         with torch.inference_mode(False), torch.enable_grad():
             read = self.read
             leaf = attention[:, :, read].clone().requires_grad_()
@@ -179,7 +180,7 @@ class LayerSite(AttentionSite):
 class WholeRunner(Runner):
     """Runs the whole model on a batch of equal texts, with one layer's attention replaced: all of it, or one row."""
 
-    def __init__(self, core: nn.Module, predict: Predict, base: PlainPass, layer: int, row: int | None) -> None:
+    def __init__(self, core: nn.Module, predict: PredictBatch, base: PlainPass, layer: int, row: int | None) -> None:
         self._core = core
         self._predict = predict
         self._batch = base.batch
@@ -187,10 +188,10 @@ class WholeRunner(Runner):
         self._row = row
         self.tokens = base.batch.ids.shape[1]
 
-    def logits(self, attention: Points) -> Logits:
+    def logits(self, attention: AttentionPoints) -> Logits:
         count = len(attention)
 
-        def edit(step: Step, _layer: int, tensor: Tensor) -> Tensor:
+        def edit(step: AttentionStep, _layer: int, tensor: Tensor) -> Tensor:
             if step != "probabilities":
                 return tensor
             if self._row is None:
@@ -205,7 +206,9 @@ class WholeRunner(Runner):
 class UpperRunner(Runner):
     """Runs a layer and those above it; see the module's docstring."""
 
-    def __init__(self, core: nn.Module, stack: list[nn.Module], predict: Predict, base: PlainPass, layer: int) -> None:
+    def __init__(
+        self, core: nn.Module, stack: list[nn.Module], predict: PredictBatch, base: PlainPass, layer: int
+    ) -> None:
         self._core = core
         self._stack = stack
         self._predict = predict
@@ -216,19 +219,19 @@ class UpperRunner(Runner):
         self._alone = layer == self._last and self._row is not None
         self.tokens = 1 if self._alone else base.batch.ids.shape[1]
 
-    def logits(self, attention: Points) -> Logits:
+    def logits(self, attention: AttentionPoints) -> Logits:
         with evaluating(self._core):
             if not self._alone:
                 return self._head(self._climb(attention))
             value = self._base.records.value[self.layer]
             return self._head(self._on_row(self._base.calls[self._last].hidden, attention.to(value) @ value))
 
-    def _climb(self, attention: Points) -> Float[Tensor, "points tokens hidden"]:
+    def _climb(self, attention: AttentionPoints) -> Float[Tensor, "points tokens hidden"]:
         """Run this layer and those above; if one row is read, the last layer gives only that row."""
         count = len(attention)
         hidden = self._base.calls[self.layer].expanded(count).hidden
 
-        def put_in(step: Step, _layer: int, tensor: Tensor) -> Tensor:
+        def put_in(step: AttentionStep, _layer: int, tensor: Tensor) -> Tensor:
             return attention.to(tensor) if step == "probabilities" else tensor
 
         with tap(self._core, (), {self.layer}, put_in, self.layer):
@@ -244,7 +247,7 @@ class UpperRunner(Runner):
     def _attended(self, hidden: Float[Tensor, "points tokens hidden"]) -> Float[Tensor, "points heads 1 features"]:
         """The row's attention output in the last layer, before the output projection."""
 
-        def stop(step: Step, _layer: int, tensor: Tensor) -> Tensor:
+        def stop(step: AttentionStep, _layer: int, tensor: Tensor) -> Tensor:
             if step == "output":
                 raise ReachedError(tensor)
             return tensor
@@ -260,7 +263,7 @@ class UpperRunner(Runner):
         """The last layer on the row alone, with its attention output given."""
         row: int = self._row  # type: ignore[assignment]
 
-        def put_in(step: Step, _layer: int, tensor: Tensor) -> Tensor:
+        def put_in(step: AttentionStep, _layer: int, tensor: Tensor) -> Tensor:
             return output.to(tensor) if step == "output" else tensor
 
         count = len(output)

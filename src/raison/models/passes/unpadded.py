@@ -7,10 +7,10 @@ from torch import Tensor
 from transformers import PreTrainedConfig
 
 from raison.core.dims import Embeddings
-from raison.models.passes.batching import TokenBatch
-from raison.models.passes.outputs.heads import Outputs, class_logits
+from raison.models.passes.outputs.heads import NetworkOutput, class_logits
+from raison.models.passes.token_batch import TokenBatch
 
-BatchRun = Callable[[TokenBatch, Embeddings | None], Outputs]
+BatchRun = Callable[[TokenBatch, Embeddings | None], NetworkOutput]
 
 
 def reads_padding(config: PreTrainedConfig) -> bool:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar, final
 
 from raison.core.errors import AnswerError
-from raison.models.served.answers import TokenStep, choices_of, prompt_steps, steps_of, text_of
-from raison.models.served.server import Answer, Server
+from raison.models.served.responses import TokenStep, choices_of, prompt_steps, steps_of, text_of
+from raison.models.served.server import Server, ServerResponse
 
 BIAS = 100
 """The bias that makes a token certain; OpenAI allows no more."""
@@ -39,7 +39,9 @@ class Forced(ABC):
         return self.longest is None or len(wanted.ids) <= self.longest
 
     @abstractmethod
-    async def steps(self, frame: Answer, prompt: str, wanted: Continuation, repeat: int = 0) -> tuple[TokenStep, ...]:
+    async def steps(
+        self, frame: ServerResponse, prompt: str, wanted: Continuation, repeat: int = 0
+    ) -> tuple[TokenStep, ...]:
         """The continuation's tokens with their log-probabilities, each after those before it.
 
         `frame` is the part of the request that holds the prompt. Raises AnswerError if other tokens come back.
@@ -53,9 +55,11 @@ class Echoed(Forced):
     name = "echo"
     by_id = False
 
-    async def steps(self, frame: Answer, prompt: str, wanted: Continuation, repeat: int = 0) -> tuple[TokenStep, ...]:
+    async def steps(
+        self, frame: ServerResponse, prompt: str, wanted: Continuation, repeat: int = 0
+    ) -> tuple[TokenStep, ...]:
         whole = prompt + wanted.text
-        body: Answer = {"prompt": whole, "max_tokens": 1, "temperature": 0, "logprobs": 1, "echo": True}
+        body: ServerResponse = {"prompt": whole, "max_tokens": 1, "temperature": 0, "logprobs": 1, "echo": True}
         [choice] = choices_of(await self.server.complete(body, whole, repeat))[:1]
         written, echoed = steps_of(choice), text_of(choice)
         if not written or not echoed.startswith(whole):
@@ -71,9 +75,11 @@ class PromptScored(Forced):
     name = "prompt_logprobs"
     by_id = False
 
-    async def steps(self, frame: Answer, prompt: str, wanted: Continuation, repeat: int = 0) -> tuple[TokenStep, ...]:
+    async def steps(
+        self, frame: ServerResponse, prompt: str, wanted: Continuation, repeat: int = 0
+    ) -> tuple[TokenStep, ...]:
         whole = prompt + wanted.text
-        body: Answer = {"prompt": whole, "max_tokens": 1, "temperature": 0, "prompt_logprobs": 0}
+        body: ServerResponse = {"prompt": whole, "max_tokens": 1, "temperature": 0, "prompt_logprobs": 0}
         [choice] = choices_of(await self.server.complete(body, whole, repeat))[:1]
         read = prompt_steps(choice)
         if not read:
@@ -87,10 +93,18 @@ class Constrained(Forced):
 
     name = "grammar"
 
-    async def steps(self, frame: Answer, prompt: str, wanted: Continuation, repeat: int = 0) -> tuple[TokenStep, ...]:
+    async def steps(
+        self, frame: ServerResponse, prompt: str, wanted: Continuation, repeat: int = 0
+    ) -> tuple[TokenStep, ...]:
         ids = _known(wanted)
         rule = " ".join(f"<[{token}]>" for token in ids)
-        body: Answer = {**frame, "max_tokens": len(ids), "temperature": 0, "logprobs": 1, "grammar": f"root ::= {rule}"}
+        body: ServerResponse = {
+            **frame,
+            "max_tokens": len(ids),
+            "temperature": 0,
+            "logprobs": 1,
+            "grammar": f"root ::= {rule}",
+        }
         [choice] = choices_of(await self.server.complete(body, prompt, repeat))[:1]
         return _exactly(steps_of(choice), wanted)
 
@@ -102,10 +116,12 @@ class Biased(Forced):
     name = "logit_bias"
     longest = 1
 
-    async def steps(self, frame: Answer, prompt: str, wanted: Continuation, repeat: int = 0) -> tuple[TokenStep, ...]:
+    async def steps(
+        self, frame: ServerResponse, prompt: str, wanted: Continuation, repeat: int = 0
+    ) -> tuple[TokenStep, ...]:
         [token] = _known(wanted)
         options = {"logprobs": True, "top_logprobs": 1} if "messages" in frame else {"logprobs": 1}
-        body: Answer = {**frame, **options, "max_tokens": 1, "temperature": 0, "logit_bias": {str(token): BIAS}}
+        body: ServerResponse = {**frame, **options, "max_tokens": 1, "temperature": 0, "logit_bias": {str(token): BIAS}}
         [choice] = choices_of(await self.server.complete(body, prompt, repeat))[:1]
         return _exactly(steps_of(choice), wanted)
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import final
 
 from raison.core.errors import AnswerError, ServerError
-from raison.models.served.answers import Token, TokenStep, choices_of, steps_of, text_of
 from raison.models.served.forced import Continuation
 from raison.models.served.probing import Powers, Tier, next_body
-from raison.models.served.server import Answer, Server
+from raison.models.served.responses import Token, TokenStep, choices_of, steps_of, text_of
+from raison.models.served.server import Server, ServerResponse
 
 NORMAL = 1.959964
 """The 97.5th percentile, for intervals of 95 %."""
@@ -43,7 +43,11 @@ class LabelReader:
     """Reads the labels after prompts. `frame` turns a text into the part of a request that holds it, and its string."""
 
     def __init__(
-        self, server: Server, powers: Powers, labels: Sequence[LabelTokens], frame: Callable[[str], tuple[Answer, str]]
+        self,
+        server: Server,
+        powers: Powers,
+        labels: Sequence[LabelTokens],
+        frame: Callable[[str], tuple[ServerResponse, str]],
     ) -> None:
         self.server, self.powers, self.labels, self.frame = server, powers, tuple(labels), frame
 
@@ -102,7 +106,7 @@ class LabelReader:
         body = self._sampling(frame) if self.tier == "text" else next_body(frame, self.powers.top)
         return self.server.known(self.server.key(body, repeat)) is not None
 
-    def _sampling(self, frame: Answer) -> Answer:
+    def _sampling(self, frame: ServerResponse) -> ServerResponse:
         wanted = self.server.settings.samples
         return {**frame, "max_tokens": self._longest, "temperature": 1.0, "n": wanted}
 
@@ -124,13 +128,13 @@ class LabelReader:
     def _longest(self) -> int:
         return _SHORT + max(len(label.word) for label in self.labels) // _SHORT
 
-    async def _forced(self, frame: Answer, prompt: str, label: LabelTokens, repeat: int) -> float:
+    async def _forced(self, frame: ServerResponse, prompt: str, label: LabelTokens, repeat: int) -> float:
         assert self.powers.forced is not None, "asked for a continuation that the server does not score"
         wanted = Continuation(label.first if label.first is not None else label.word, label.ids)
         steps = await self.powers.forced.steps(frame, prompt, wanted, repeat)
         return sum(step.chosen.logprob for step in steps)
 
-    async def _next(self, step: TokenStep, frame: Answer, prompt: str, repeat: int) -> LabelReading:
+    async def _next(self, step: TokenStep, frame: ServerResponse, prompt: str, repeat: int) -> LabelReading:
         """Scores from the likeliest tokens; a label that is not among them is requested, or bounded by the last of
         them."""
         # A token that cannot follow counts as absent.
@@ -168,7 +172,7 @@ class LabelReader:
         highest = max(token.logprob for token in matching)
         return highest + math.log(sum(math.exp(token.logprob - highest) for token in matching))
 
-    async def _sampled(self, frame: Answer, prompt: str, repeat: int) -> LabelReading:
+    async def _sampled(self, frame: ServerResponse, prompt: str, repeat: int) -> LabelReading:
         """Shares of the sampled answers that begin with a label word, of those that begin with any."""
         wanted = self.server.settings.samples
         body = self._sampling(frame)

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from raison.core.errors import AnswerError, RefusedError, ServerError
-from raison.models.served.answers import TokenStep, choices_of, steps_of, text_of
 from raison.models.served.forced import Biased, Constrained, Continuation, Echoed, Forced, PromptScored
-from raison.models.served.server import Answer, Server
+from raison.models.served.responses import TokenStep, choices_of, steps_of, text_of
+from raison.models.served.server import Server, ServerResponse
 from raison.models.served.tokens import ServerTokenizer
 
 Tier = Literal["scored", "top-k", "text"]
@@ -30,14 +30,14 @@ class Powers:
     tokens: ServerTokenizer | None
 
 
-def frame_of(text: str, chat: bool) -> Answer:
+def frame_of(text: str, chat: bool) -> ServerResponse:
     """The part of a request that holds a prompt."""
     return {"messages": [{"role": "user", "content": text}]} if chat else {"prompt": text}
 
 
-def next_body(frame: Answer, top: int) -> Answer:
+def next_body(frame: ServerResponse, top: int) -> ServerResponse:
     """A request for the likeliest next tokens."""
-    options: Answer = {"logprobs": True, "top_logprobs": top} if "messages" in frame else {"logprobs": top}
+    options: ServerResponse = {"logprobs": True, "top_logprobs": top} if "messages" in frame else {"logprobs": top}
     return {**frame, **options, "max_tokens": 1, "temperature": 0}
 
 
@@ -53,7 +53,7 @@ async def probed(server: Server, chat: bool) -> Powers:
     return Powers(chat, len(step.top), way, tokens)
 
 
-async def _next(server: Server, frame: Answer) -> TokenStep | None:
+async def _next(server: Server, frame: ServerResponse) -> TokenStep | None:
     """The next token with as many of the likeliest as the server gives; None if it gives only text."""
     refusal: ServerError | None = None
     for top in TOPS:
@@ -77,7 +77,9 @@ async def _next(server: Server, frame: Answer) -> TokenStep | None:
     return None
 
 
-async def _forced(server: Server, frame: Answer, step: TokenStep, tokens: ServerTokenizer | None) -> Forced | None:
+async def _forced(
+    server: Server, frame: ServerResponse, step: TokenStep, tokens: ServerTokenizer | None
+) -> Forced | None:
     """The first way in which the server returns the known log-probability of a token that is not the likeliest."""
     second = next((token for token in step.top if token.text != step.chosen.text and token.text.strip()), None)
     if second is None:

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any, final
 
 from raison.core.errors import AnswerError, RefusedError
-from raison.jobs import shared
+from raison.jobs import shared_folder
 from raison.models.served.address import Address
-from raison.models.served.limits import Meter, Served, TokenUsage
-from raison.models.served.store import Store, key_of
+from raison.models.served.answer_store import Store, key_of
+from raison.models.served.request_settings import Meter, Served, TokenUsage
 from raison.models.served.tally import Tally
 from raison.models.served.transport import Transport
 from raison.paths import cache_folder
@@ -16,8 +16,8 @@ from raison.paths import cache_folder
 FILLING = 0.25
 """Share of the work that may go into filling additional caches with the same prefix."""
 
-Answer = dict[str, Any]
-"""A JSON object from the server, not yet validated by answers.py."""
+ServerResponse = dict[str, Any]
+"""A JSON object from the server, not yet validated by responses.py."""
 
 
 def store_path() -> Path:
@@ -31,7 +31,7 @@ class Server:
 
     def __init__(self, address: Address, settings: Served, concurrency: int) -> None:
         self.address, self.settings, self.concurrency = address, settings, concurrency
-        tally = Tally(shared.folder(), address.base, repr(settings)) if settings.is_limited else None
+        tally = Tally(shared_folder.folder(), address.base, repr(settings)) if settings.is_limited else None
         self.meter = Meter(settings, tally)
         self.model = settings.model or ""
         self._transport = Transport(address, settings.timeout, settings.attempts, concurrency)
@@ -79,7 +79,7 @@ class Server:
         most = min(self.concurrency, self._slots)
         return most if not shared else max(1, min(most, int(FILLING * rest / shared)))
 
-    async def _models(self) -> list[Answer]:
+    async def _models(self) -> list[ServerResponse]:
         try:
             listing = await self._transport.send(f"{self.address.base}/models", None)
         except RefusedError as refusal:
@@ -91,7 +91,7 @@ class Server:
             raise AnswerError(f"{self.address.base}/models does not return a list of models: check the address.")
         return entries
 
-    async def complete(self, body: Answer, prompt: str, repeat: int = 0) -> Answer:
+    async def complete(self, body: ServerResponse, prompt: str, repeat: int = 0) -> ServerResponse:
         """The answer of /completions, or of /chat/completions for a body with messages.
 
         `prompt` is the text that the server reads, for the count of tokens. An equal request is answered from disk;
@@ -117,15 +117,15 @@ class Server:
             self._store.keep(key, answer)
         return answer
 
-    def key(self, body: Answer, repeat: int = 0) -> str:
+    def key(self, body: ServerResponse, repeat: int = 0) -> str:
         """The name of a request in the store."""
         return key_of(self.address.base, self.model, self._facts, body, repeat)
 
-    def known(self, key: str) -> Answer | None:
+    def known(self, key: str) -> ServerResponse | None:
         """The answer on disk; None if there is none."""
         return None if self._store is None else self._store.find(key)
 
-    async def other(self, path: str, body: Answer) -> Answer | None:
+    async def other(self, path: str, body: ServerResponse) -> ServerResponse | None:
         """The answer of a path that is not OpenAI's, such as /tokenize; None if the server lacks it. It is not
         counted."""
         try:
@@ -135,7 +135,7 @@ class Server:
         return answer if isinstance(answer, dict) else None
 
 
-def _usage(answer: Answer) -> TokenUsage | None:
+def _usage(answer: ServerResponse) -> TokenUsage | None:
     """The numbers of tokens read and written, according to the server."""
     usage = answer.get("usage")
     if not isinstance(usage, dict):

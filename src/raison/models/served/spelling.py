@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from raison.core.errors import AnswerError
-from raison.models.served.answers import choices_of, steps_of, text_of
 from raison.models.served.forced import Continuation, Forced
 from raison.models.served.probing import frame_of
-from raison.models.served.server import Answer, Server
+from raison.models.served.responses import choices_of, steps_of, text_of
+from raison.models.served.server import Server, ServerResponse
 from raison.models.served.tokens import ServerTokenizer
-from raison.text.segment import Span
+from raison.text.segment import CharacterSpan
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Spelled:
     """A continuation, and the characters of each of its tokens in it; `warning` if the boundary is ambiguous."""
 
     wanted: Continuation
-    spans: tuple[Span, ...]
+    spans: tuple[CharacterSpan, ...]
     warning: str | None = None
 
     @property
@@ -31,13 +31,13 @@ class Spelled:
 
 async def written(server: Server, prompt: str, new_tokens: int) -> str:
     """The model's continuation of a prompt, with the likeliest token at each step."""
-    body: Answer = {**frame_of(prompt, chat=False), "max_tokens": new_tokens, "temperature": 0}
+    body: ServerResponse = {**frame_of(prompt, chat=False), "max_tokens": new_tokens, "temperature": 0}
     return text_of(choices_of(await server.complete(body, prompt))[0])
 
 
 async def written_tokens(server: Server, prompt: str, new_tokens: int) -> Spelled | None:
     """The same with its tokens, if the server returns all of them with their ids."""
-    body: Answer = {**frame_of(prompt, chat=False), "max_tokens": new_tokens, "temperature": 0, "logprobs": 1}
+    body: ServerResponse = {**frame_of(prompt, chat=False), "max_tokens": new_tokens, "temperature": 0, "logprobs": 1}
     choice = choices_of(await server.complete(body, prompt))[0]
     text = text_of(choice)
     texts: list[str] = []
@@ -75,7 +75,7 @@ async def spelled(way: Forced, tokens: ServerTokenizer | None, prompt: str, text
     return Spelled(Continuation(text, ids), _spans(texts), None if together else warning)
 
 
-def _spans(texts: Sequence[str]) -> tuple[Span, ...]:
+def _spans(texts: Sequence[str]) -> tuple[CharacterSpan, ...]:
     spans, place = [], 0
     for text in texts:
         spans.append((place, place + len(text)))

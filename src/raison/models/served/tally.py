@@ -8,7 +8,7 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from raison.core.errors import DataError
-from raison.models.served.store import key_of
+from raison.models.served.answer_store import key_of
 
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS counts (name TEXT PRIMARY KEY, requests INTEGER, tokens_in INTEGER, tokens_out INTEGER)"

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from raison.core.errors import AnswerError
-from raison.models.served.server import Answer, Server
+from raison.models.served.server import Server, ServerResponse
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class ServerTokenizer:
         return self._known[text, special]
 
 
-def _read(answer: Answer | None) -> Pieces:
+def _read(answer: ServerResponse | None) -> Pieces:
     tokens: Any = None if answer is None else answer.get("tokens")
     if not isinstance(tokens, list):
         raise AnswerError("the server has no /tokenize.")

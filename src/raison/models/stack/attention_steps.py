@@ -14,9 +14,9 @@ from torch.overrides import TorchFunctionMode
 
 from raison.core.errors import UnsupportedError
 
-Step = Literal["query", "key", "value", "scores", "probabilities", "output"]
-STEPS: tuple[Step, ...] = get_args(Step)
-Visit = Callable[[Step, Tensor], Tensor]
+AttentionStep = Literal["query", "key", "value", "scores", "probabilities", "output"]
+STEPS: tuple[AttentionStep, ...] = get_args(AttentionStep)
+Visit = Callable[[AttentionStep, Tensor], Tensor]
 """(step, tensor with an axis for the heads) -> the tensor to go on with."""
 
 _MATMUL = frozenset({torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.bmm, Tensor.bmm})
@@ -35,7 +35,7 @@ def writes_out(module: nn.Module) -> bool:
 class Steps(TorchFunctionMode):
     """Visits the steps of one call; a mode for code that calls nothing else meanwhile."""
 
-    def __init__(self, visit: Visit, watched: frozenset[Step], heads: int | None) -> None:
+    def __init__(self, visit: Visit, watched: frozenset[AttentionStep], heads: int | None) -> None:
         """Only `watched` steps are visited. `heads` is the number of heads if batch and heads are one axis."""
         super().__init__()
         self._visit = visit
@@ -75,13 +75,13 @@ class Steps(TorchFunctionMode):
         visited = self._seen("scores" if left == 2 else "probabilities", first)
         return (visited,) if second is None else (visited, second)
 
-    def _turned(self, step: Step, tensor: Tensor) -> Tensor:
+    def _turned(self, step: AttentionStep, tensor: Tensor) -> Tensor:
         """A step with its last two axes swapped."""
         if step not in self._watched:
             return tensor
         return self._seen(step, tensor.transpose(-1, -2)).transpose(-1, -2)
 
-    def _seen(self, step: Step, tensor: Tensor) -> Tensor:
+    def _seen(self, step: AttentionStep, tensor: Tensor) -> Tensor:
         if step not in self._watched:
             return tensor
         if tensor.dim() == 4:

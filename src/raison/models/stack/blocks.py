@@ -18,8 +18,8 @@ from raison.models.stack.eval_mode import drawing
 from raison.models.stack.hooks import forget_own
 from raison.models.stack.tap import untapped_copy
 
-How = Literal["initial", "permuted"]
-HOWS: tuple[How, ...] = get_args(How)
+NewValues = Literal["initial", "permuted"]
+HOWS: tuple[NewValues, ...] = get_args(NewValues)
 
 Values = dict[int, nn.Parameter]
 """Replacements of a block's parameters, by the id of the original."""

@@ -12,7 +12,7 @@ from raison.core.errors import UnsupportedError
 from raison.models.stack.hooks import hooked
 from raison.models.stack.tap import attention_modules
 
-Change = Callable[[Tensor], Tensor]
+StateChange = Callable[[Tensor], Tensor]
 
 
 class ReachedError(BaseException):
@@ -81,7 +81,7 @@ class LayerCall:
         tokens = self.hidden.shape[1]
         return not tensor.is_floating_point() and tuple(tensor.shape) == (1, tokens, tokens)
 
-    def _mapped(self, change: Change) -> "LayerCall":
+    def _mapped(self, change: StateChange) -> "LayerCall":
         mapped = {name: _map(value, change) for name, value in self.kwargs.items()}
         return LayerCall(tuple(_map(value, change) for value in self.args), mapped)
 
@@ -138,7 +138,7 @@ def replaced_output(hidden: Tensor) -> Callable[[nn.Module, Any, Any], Any]:
     return replace
 
 
-def _map(value: Any, change: Change) -> Any:
+def _map(value: Any, change: StateChange) -> Any:
     if isinstance(value, Tensor):
         return change(value)
     if isinstance(value, tuple):

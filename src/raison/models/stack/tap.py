@@ -30,11 +30,11 @@ from raison.core.dims import Attention, HeadStates
 from raison.core.errors import InputError, UnknownNameError, UnsupportedError
 from raison.models.families import family_of
 from raison.models.stack.attention_memory import check_attention_memory
-from raison.models.stack.attention_steps import STEPS, Step, Steps, writes_out
+from raison.models.stack.attention_steps import STEPS, AttentionStep, Steps, writes_out
 from raison.models.stack.hooks import Args, Keywords, hooked
 from raison.models.stack.query_blocks import Heads, in_blocks
 
-Edit = Callable[[Step, int, Tensor], Tensor]
+Edit = Callable[[AttentionStep, int, Tensor], Tensor]
 """(step, layer, tensor) -> the tensor to go on with: the same one, or another of the same shape."""
 
 TAP = "raison_tap"
@@ -200,7 +200,7 @@ class _OpenTap:
     """Ids of all modules of the model and of their configs."""
     edit: Edit | None
 
-    def watches(self, step: Step) -> bool:
+    def watches(self, step: AttentionStep) -> bool:
         """Whether this tap records or edits the step."""
         return self.edit is not None or step in self.steps
 
@@ -312,7 +312,7 @@ def _steps(module: nn.Module, here: list[_OpenTap]) -> Steps | None:
     if not taps:
         return None
 
-    def visit(step: Step, tensor: Tensor) -> Tensor:
+    def visit(step: AttentionStep, tensor: Tensor) -> Tensor:
         for opened, layer in taps:
             if opened.edit is None:
                 continue

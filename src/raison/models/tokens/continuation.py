@@ -11,8 +11,8 @@ from raison.core.inputs.encoding import Encoding
 from raison.core.inputs.parts import Given, PartedText, plain
 from raison.core.inputs.unit import PART, Granularity, Unit, check_unit
 from raison.models.tokens.plain_names import plain_names
-from raison.text.halves import without_halves
-from raison.text.segment import Span
+from raison.text.segment import CharacterSpan
+from raison.text.surrogates import without_surrogates
 from raison.text.units import find_units
 
 
@@ -30,8 +30,8 @@ class TokenizedPrompt:
 
     text: str
     ids: tuple[int, ...]
-    offsets: tuple[Span, ...]
-    regions: tuple[Span, ...]
+    offsets: tuple[CharacterSpan, ...]
+    regions: tuple[CharacterSpan, ...]
     added: int = 0
     parts: tuple[Unit, ...] = ()
     sealed: str | None = None
@@ -83,7 +83,7 @@ class Output:
 
     text: str
     ids: tuple[int, ...]
-    spans: tuple[Span, ...]
+    spans: tuple[CharacterSpan, ...]
 
     def token_text(self, number: int, joined: str) -> str:
         """The characters of a token in prompt + output."""
@@ -120,7 +120,7 @@ def _read(tokenizer: PreTrainedTokenizerBase, given: str | PartedText) -> Tokeni
         raise InputError("a prompt is a single text, and this is a pair: join the two.")
     if not text.strip():
         raise InputError("the prompt is empty or blank: there is nothing to explain.")
-    encoded = tokenizer(without_halves(text), return_offsets_mapping=True, verbose=False)
+    encoded = tokenizer(without_surrogates(text), return_offsets_mapping=True, verbose=False)
     owned = [number for number, owner in enumerate(encoded.sequence_ids(0)) if owner is not None]
     count = len(encoded["input_ids"])
     added, end = (owned[0], owned[-1] + 1) if owned else (count, count)
@@ -131,7 +131,7 @@ def _read(tokenizer: PreTrainedTokenizerBase, given: str | PartedText) -> Tokeni
     )
 
 
-def sealed_around(tokenizer: PreTrainedTokenizerBase, text: str, regions: Sequence[Span]) -> str:
+def sealed_around(tokenizer: PreTrainedTokenizerBase, text: str, regions: Sequence[CharacterSpan]) -> str:
     """A string in which special tokens' names count as such only outside of the given regions."""
     seal, parts, reached = plain_names(tokenizer).sealed, [], 0
     for start, end in regions:
@@ -140,11 +140,11 @@ def sealed_around(tokenizer: PreTrainedTokenizerBase, text: str, regions: Sequen
     return "".join([*parts, seal(text[reached:])])
 
 
-def sealed_tokens(tokenizer: PreTrainedTokenizerBase, sealed: str) -> tuple[tuple[int, ...], tuple[Span, ...]]:
+def sealed_tokens(tokenizer: PreTrainedTokenizerBase, sealed: str) -> tuple[tuple[int, ...], tuple[CharacterSpan, ...]]:
     """The tokens of a string whose special tokens are sealed, and their characters."""
     names = plain_names(tokenizer)
     encoded = names.tokenizer(
-        without_halves(sealed),
+        without_surrogates(sealed),
         return_offsets_mapping=True,
         add_special_tokens=False,
         verbose=False,
@@ -164,7 +164,7 @@ def ids_with(tokenizer: PreTrainedTokenizerBase, prompt: TokenizedPrompt, output
     if prompt.sealed is not None:
         return list(sealed_tokens(tokenizer, prompt.sealed + plain_names(tokenizer).sealed(output))[0])
     before = prompt.text if prompt.border is None else ""
-    encoded = tokenizer(without_halves(before + output), add_special_tokens=False, verbose=False)
+    encoded = tokenizer(without_surrogates(before + output), add_special_tokens=False, verbose=False)
     return list(encoded["input_ids"])
 
 

@@ -11,7 +11,7 @@ from raison.core.inputs.parts import Given, plain
 from raison.core.inputs.unit import Granularity, check_unit, segments
 from raison.models.tokens.own_tokenizer import own_tokenizer
 from raison.models.tokens.token_rows import TokenRow, numbered, padding_id, stack
-from raison.text.halves import without_halves
+from raison.text.surrogates import without_surrogates
 from raison.text.units import find_units
 
 _CUTTING = Lock()
@@ -86,7 +86,7 @@ class TextEncoder:
 
     def _tokens(self, tokenizer: PreTrainedTokenizerBase, parts: Sequence[str], *, cut: bool) -> BatchEncoding:
         return tokenizer(
-            *map(without_halves, parts),
+            *map(without_surrogates, parts),
             return_offsets_mapping=True,
             verbose=False,
             padding=False,

@@ -14,9 +14,9 @@ from raison.core.targets.choices import Explained
 from raison.models.tokens.label_words import Speller, find_label_ids
 from raison.models.tokens.plain_names import plain_names
 from raison.models.tokens.token_rows import TokenRow, numbered, padding_id, stack
-from raison.text.halves import without_halves
 from raison.text.prompts import Prompt, Template
-from raison.text.segment import Span
+from raison.text.segment import CharacterSpan
+from raison.text.surrogates import without_surrogates
 from raison.text.units import find_units
 
 
@@ -26,8 +26,8 @@ class _TokenizedText:
 
     ids: tuple[int, ...]
     types: tuple[int, ...]
-    offsets: tuple[Span, ...]
-    covered: tuple[Span, ...]
+    offsets: tuple[CharacterSpan, ...]
+    covered: tuple[CharacterSpan, ...]
 
 
 class PromptEncoder:
@@ -162,7 +162,7 @@ class PromptEncoder:
         """
         plain = self.prompt.chat is None
         encoded = self._tokenizer(
-            without_halves(string),
+            without_surrogates(string),
             return_offsets_mapping=True,
             add_special_tokens=plain,
             verbose=False,
@@ -175,7 +175,7 @@ class PromptEncoder:
         while length and owners[length - 1] is None:
             length -= 1
         offsets = tuple(encoded["offset_mapping"][:length])
-        covered: list[Span] = []
+        covered: list[CharacterSpan] = []
         reached = 0
         for owner, (start, end) in zip(owners[:length], offsets, strict=True):
             if owner is None:
@@ -222,7 +222,7 @@ def _template_of(tokenizer: PreTrainedTokenizerBase) -> Template | None:
     return template
 
 
-def _tokens_in(tokens: _TokenizedText, span: Span) -> list[bool]:
+def _tokens_in(tokens: _TokenizedText, span: CharacterSpan) -> list[bool]:
     """Which tokens have a character of the span; a token without characters is where it stands."""
     start, end = span
     return [
@@ -230,7 +230,7 @@ def _tokens_in(tokens: _TokenizedText, span: Span) -> list[bool]:
     ]
 
 
-def _clip(span: Span, start: int, end: int) -> Span:
+def _clip(span: CharacterSpan, start: int, end: int) -> CharacterSpan:
     """The span's part between start and end, counted from start."""
     return min(max(span[0], start), end) - start, min(max(span[1], start), end) - start
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from raison.core.errors import InputError
 from raison.core.inputs.unit import Unit
 from raison.models.tokens.continuation import TokenizedPrompt
-from raison.text.segment import Span, merged, sentence_spans, trim
+from raison.text.segment import CharacterSpan, merged, sentence_spans, trim
 from raison.text.sourced import SourcePlace
 
 
@@ -23,7 +23,7 @@ class Sourced:
     sentences: tuple[Unit, ...]
     of_source: tuple[int, ...]
     of_sentence: tuple[int, ...]
-    blocks: tuple[Span, ...] = ()
+    blocks: tuple[CharacterSpan, ...] = ()
     """The characters that belong to each source: its text and its label."""
 
     @property
@@ -69,13 +69,13 @@ def sourced(prompt: TokenizedPrompt, places: Sequence[SourcePlace]) -> Sourced:
     )
 
 
-def _blocks(prompt: TokenizedPrompt) -> list[Span]:
+def _blocks(prompt: TokenizedPrompt) -> list[CharacterSpan]:
     """The characters of each token; tokens that share characters are one."""
     cores = [trim(prompt.text, *span) for span in prompt.offsets[prompt.added :]]
     return merged([core for core in cores if core[0] < core[1]])
 
 
-def _sentence_of(block: Span, spans: Sequence[Span], place: SourcePlace) -> int:
+def _sentence_of(block: CharacterSpan, spans: Sequence[CharacterSpan], place: SourcePlace) -> int:
     """The sentence that contains the block's first character in the source's text; -1 for the label."""
     start = max(block[0], place.first)
     if not place.first <= start < min(block[1], place.last):

@@ -14,7 +14,7 @@ from raison.core.errors import InputError
 from raison.core.inputs.encoding import Encoding
 from raison.core.inputs.parts import Given
 from raison.core.inputs.unit import Granularity, Text, Unit
-from raison.text.segment import Span
+from raison.text.segment import CharacterSpan
 
 _ROWS: ContextVar[tuple[Sequence[int], int] | None] = ContextVar("rows", default=None)
 """The numbers of a batch's texts among those of the caller, and the caller's number of texts."""
@@ -27,7 +27,7 @@ class TokenRow:
     text: Text
     ids: Sequence[int]
     types: Sequence[int]
-    offsets: Sequence[Span]
+    offsets: Sequence[CharacterSpan]
     units: tuple[Unit, ...]
     unit_ids: Sequence[int]
     removed: int = 0
@@ -65,7 +65,7 @@ def numbered(texts: Sequence[Given]) -> Iterator[tuple[str, Given]]:
 def stack(rows: Sequence[TokenRow], unit: Granularity, pad_id: int, prefix_length: int = 0) -> Encoding:
     """The rows as one batch, padded on the right."""
 
-    def table(columns: Sequence[Sequence[int] | Sequence[Span]], fill: int) -> Tensor:
+    def table(columns: Sequence[Sequence[int] | Sequence[CharacterSpan]], fill: int) -> Tensor:
         tensors = [torch.as_tensor(column, dtype=torch.long) for column in columns]
         return pad_sequence(tensors, batch_first=True, padding_value=fill)
 

@@ -11,7 +11,7 @@ from raison.core.inputs.encoding import Encoding
 from raison.core.inputs.parts import Given, PartedText, plain
 from raison.core.inputs.unit import PART, Granularity, check_unit, segments
 from raison.models.tokens.token_rows import TokenRow, numbered, stack
-from raison.text.segment import Span, word_spans
+from raison.text.segment import CharacterSpan, word_spans
 from raison.text.units import find_units
 
 
@@ -47,7 +47,7 @@ class WordEncoder:
 def _row(given: Given, unit: Granularity) -> TokenRow:
     text = plain(given)
     ids: list[int] = []
-    offsets: list[Span] = []
+    offsets: list[CharacterSpan] = []
     owners: list[int] = []
     for number, string in enumerate(segments(text)):
         spans = _cut(word_spans(string), _borders(given, number) if unit == PART else [])
@@ -66,7 +66,7 @@ def _borders(given: Given, segment: int) -> list[int]:
     return sorted({place for part in parts if part.segment == segment for place in (part.start, part.end)})
 
 
-def _cut(spans: Sequence[Span], borders: Sequence[int]) -> list[Span]:
+def _cut(spans: Sequence[CharacterSpan], borders: Sequence[int]) -> list[CharacterSpan]:
     """The spans, each cut at the borders inside it."""
     return [
         piece

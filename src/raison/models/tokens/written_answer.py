@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from raison.core.errors import InputError
 from raison.models.tokens.continuation import Output
 from raison.models.tokens.sourced import Sourced
-from raison.text.segment import Span
+from raison.text.segment import CharacterSpan
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class WrittenAnswer:
 
     source: Sourced
     output: Output
-    statements: tuple[Span, ...]
+    statements: tuple[CharacterSpan, ...]
 
     def __post_init__(self) -> None:
         if not self.text:
@@ -37,7 +37,7 @@ class WrittenAnswer:
         """The prompt and the answer, which identify this."""
         return self.source.prompt.text, self.text
 
-    def check(self, spans: Sequence[Span]) -> None:
+    def check(self, spans: Sequence[CharacterSpan]) -> None:
         """Raise InputError unless these are statements of the answer, one after the other."""
         after = 0
         for start, end in spans:
@@ -48,7 +48,7 @@ class WrittenAnswer:
                 )
             after = end
 
-    def tokens(self, spans: Sequence[Span]) -> list[range]:
+    def tokens(self, spans: Sequence[CharacterSpan]) -> list[range]:
         """The numbers of each statement's tokens: a token belongs to the statement with its first character that is not
         white space.
 
@@ -66,7 +66,7 @@ class WrittenAnswer:
             following = owners[number] = following if owners[number] is None else owners[number]  # type: ignore[assignment]
         return [self._tokens(owners, number, span) for number, span in enumerate(spans)]
 
-    def _tokens(self, owners: Sequence[int | None], number: int, span: Span) -> range:
+    def _tokens(self, owners: Sequence[int | None], number: int, span: CharacterSpan) -> range:
         if number not in owners:
             raise InputError(
                 f"the statement {self.text[slice(*span)]!r:.40} has no token of its own: give a longer span."
@@ -75,5 +75,5 @@ class WrittenAnswer:
         return range(first, first + owners.count(number))
 
 
-def _span_of(place: int, spans: Sequence[Span]) -> int:
+def _span_of(place: int, spans: Sequence[CharacterSpan]) -> int:
     return next((number for number, (start, end) in enumerate(spans) if start <= place < end), -1)

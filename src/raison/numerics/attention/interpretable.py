@@ -11,8 +11,8 @@ from torch import Tensor
 from raison.core.dims import Attention, HeadStates
 from raison.core.errors import LoadError, UnknownNameError
 
-Norm = Literal["softmax", "sparsemax"]
-NORMS: tuple[Norm, ...] = get_args(Norm)
+Normalization = Literal["softmax", "sparsemax"]
+NORMS: tuple[Normalization, ...] = get_args(Normalization)
 
 _LIKELY = 8
 """Number of entries that are sorted first; rows with more entries above zero are computed again."""
@@ -46,7 +46,7 @@ def check_norm(norm: str) -> None:
 
 
 def normalised(
-    scores: Float[Tensor, "*rows entries"], norm: Norm, present: Bool[Tensor, "*rows entries"] | None = None
+    scores: Float[Tensor, "*rows entries"], norm: Normalization, present: Bool[Tensor, "*rows entries"] | None = None
 ) -> Float[Tensor, "*rows entries"]:
     """NORM over the last axis: at least 0, of sum 1, exactly 0 where nothing is present."""
     if present is None:
@@ -78,7 +78,7 @@ def interpretable_attention(
     keys: Sequence[HeadStates],
     coefficients: Coefficients,
     places: TokenMasks,
-    norm: Norm,
+    norm: Normalization,
 ) -> Float[Tensor, "batch tokens"]:
     """r of IvRA (Xie et al. 2024, equations 1 to 5): at least 0, of sum 1 over the explained tokens, 0 elsewhere.
 
@@ -122,7 +122,7 @@ def _mean_over(
 
 
 def _shared(
-    scores: Float[Tensor, "batch groups tokens"], explained: Bool[Tensor, "batch tokens"], norm: Norm
+    scores: Float[Tensor, "batch groups tokens"], explained: Bool[Tensor, "batch tokens"], norm: Normalization
 ) -> Float[Tensor, "batch tokens"]:
     """NORM over groups and tokens together, summed over the groups."""
     present = explained[:, None].expand(scores.shape)

@@ -8,8 +8,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from raison.core.errors import UnknownNameError
-from raison.numerics.losses.weights import LossWeights as LossWeights
-from raison.numerics.losses.weights import MaskSize as MaskSize
+from raison.numerics.losses.loss_weights import LossWeights as LossWeights
+from raison.numerics.losses.loss_weights import MaskSize as MaskSize
 
 
 def check_mask_size(kind: str) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Bool, Float
 
-Part = tuple[int, int]
+UnitRange = tuple[int, int]
 """The first unit, and the one after the last."""
 
 
@@ -17,11 +17,11 @@ class Halving:
 
     units: int
     splits_left: int
-    effects: dict[Part, float] = field(default_factory=dict)
+    effects: dict[UnitRange, float] = field(default_factory=dict)
     """The effects of the current parts."""
-    pending: list[tuple[float, int, Part]] = field(default_factory=list)
+    pending: list[tuple[float, int, UnitRange]] = field(default_factory=list)
     """The parts of more than one unit."""
-    asked: list[Part] = field(default_factory=list)
+    asked: list[UnitRange] = field(default_factory=list)
     found: int = 0
 
     @classmethod
@@ -60,7 +60,7 @@ class Halving:
             scores[first:last] = effect / (last - first)
         return scores
 
-    def _add(self, part: Part, effect: float) -> None:
+    def _add(self, part: UnitRange, effect: float) -> None:
         self.effects[part] = effect
         if part[1] - part[0] > 1:
             heapq.heappush(self.pending, (-abs(effect), self.found, part))

@@ -29,11 +29,11 @@ from jaxtyping import Bool, Float, Int
 from scipy.optimize import nnls
 from scipy.special import gammaln
 
+from raison.numerics.shapley.regression import Rows
 from raison.paths import cache_folder
 
 Sampling = Literal["optimal", "shapley"]
 Classes = Float[np.ndarray, "... units units"]
-Rows = Bool[np.ndarray, "masks units"]
 Weights = Float[np.ndarray, " masks"]
 Counts = int | Int[np.ndarray, "..."]
 

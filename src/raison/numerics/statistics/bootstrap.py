@@ -1,6 +1,7 @@
 """Intervals of means, and of values that are made from means."""
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -58,12 +59,20 @@ def pooled(parts: Parts, pool: str = "mean") -> float:
     return float(pool_of(pool)(part_means(parts[None]))[0]) if len(parts) else float("nan")
 
 
-def mean_interval(values: Sequence[float], level: float = 0.95, seed: int = 0) -> tuple[float, float, float]:
+class Interval(NamedTuple):
+    """A value with the ends of its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def mean_interval(values: Sequence[float], level: float = 0.95, seed: int = 0) -> Interval:
     """Mean with its percentile bootstrap interval; see `pooled_interval`."""
     return pooled_interval(np.asarray(values, dtype=np.float64).reshape(-1, 1), "mean", level, seed)
 
 
-def pooled_interval(parts: Parts, pool: str = "mean", level: float = 0.95, seed: int = 0) -> tuple[float, float, float]:
+def pooled_interval(parts: Parts, pool: str = "mean", level: float = 0.95, seed: int = 0) -> Interval:
     """A pooled value with its percentile bootstrap interval (Efron 1979), `RESAMPLES` resamples of the texts.
 
     Above `LARGEST` texts, groups of texts are resampled in their place (numerics/statistics/resampling.py).
@@ -72,17 +81,17 @@ def pooled_interval(parts: Parts, pool: str = "mean", level: float = 0.95, seed:
     """
     make = pool_of(pool)
     if not len(parts):
-        return (float("nan"),) * 3
+        return Interval(float("nan"), float("nan"), float("nan"))
     value = pooled(parts, pool)
     if len(parts) == 1:
-        return value, float("nan"), float("nan")
+        return Interval(value, float("nan"), float("nan"))
     resampled = make(_resampled_means(parts, seed))
     # Resamples in which the pooled value is undefined say nothing about it.
     resampled = resampled[~np.isnan(resampled)]
     if not len(resampled):
-        return value, float("nan"), float("nan")
+        return Interval(value, float("nan"), float("nan"))
     low, high = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2])
-    return value, float(low), float(high)
+    return Interval(value, float(low), float(high))
 
 
 def _resampled_means(parts: Parts, seed: int) -> Float[np.ndarray, "samples parts"]:

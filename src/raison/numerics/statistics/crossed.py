@@ -3,14 +3,14 @@
 import numpy as np
 from jaxtyping import Float
 
-from raison.numerics.statistics.bootstrap import part_means
+from raison.numerics.statistics.bootstrap import Interval, part_means
 from raison.numerics.statistics.resampling import RESAMPLES
 
 SLICE = 4_000_000
 """Maximum count of numbers in memory at a time."""
 
 
-def crossed_interval(table: Float[np.ndarray, "seeds groups"], seed: int = 0) -> tuple[float, float, float]:
+def crossed_interval(table: Float[np.ndarray, "seeds groups"], seed: int = 0) -> Interval:
     """Mean of all numbers that are not NaN, with a percentile bootstrap interval that resamples rows and columns.
 
     Every seed judges the same groups. Resampling single cells would treat them as independent and give too narrow an
@@ -19,10 +19,10 @@ def crossed_interval(table: Float[np.ndarray, "seeds groups"], seed: int = 0) ->
     """
     known = table[~np.isnan(table)]
     if not known.size:
-        return (float("nan"),) * 3
+        return Interval(float("nan"), float("nan"), float("nan"))
     mean = float(known.mean())
     if table.size == 1:
-        return mean, float("nan"), float("nan")
+        return Interval(mean, float("nan"), float("nan"))
     rng = np.random.default_rng(seed)
     rows, columns = table.shape
     means_of = []
@@ -35,4 +35,4 @@ def crossed_interval(table: Float[np.ndarray, "seeds groups"], seed: int = 0) ->
         means_of.append(part_means(drawn.reshape(count, -1, 1))[:, 0])
     means = np.concatenate(means_of)
     low, high = np.quantile(means[~np.isnan(means)], [0.025, 0.975])
-    return mean, float(low), float(high)
+    return Interval(mean, float(low), float(high))

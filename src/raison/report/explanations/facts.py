@@ -3,11 +3,11 @@
 import json
 from collections.abc import Mapping
 
-from raison.core.inputs.unknown import NOTE
-from raison.core.results.among import NOTE as AMONG
+from raison.core.inputs.unknown_tokens import NOTE
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
 from raison.core.results.notes import AUTO, EXTENDED, NOISE, SERVED
+from raison.core.results.number_rank import NOTE as AMONG
 from raison.report.style import phrases
 from raison.report.style.phrases import Explained
 

@@ -7,8 +7,8 @@ from raison.core.results.scores import Summary
 from raison.report.figures.data import Curve, Lines, OverModels, Series, Spot, spot
 from raison.runs.headers import ModelHead
 from raison.runs.models_figure import Axis, FiguredModel
-from raison.trust.records import Objective, Order
-from raison.trust.results import TrustRun, Variant
+from raison.trust.records import AttackObjective, Order
+from raison.trust.results import AttackVariant, TrustRun
 from raison.trust.tables import UNCHANGED, Effect, curve, effects, summary
 
 EFFECT_NAMES: dict[Effect, str] = {
@@ -18,8 +18,8 @@ EFFECT_NAMES: dict[Effect, str] = {
     "absolute_probability_change": "size of the probability change",
 }
 DRAWN: tuple[Effect, ...] = ("rank_change", "sum_change", "probability_change")
-STYLES: dict[Objective, str] = {"unconstrained": "", "constrained": "dashed"}
-SUBSTITUTED = Variant("substitution", "constrained")
+STYLES: dict[AttackObjective, str] = {"unconstrained": "", "constrained": "dashed"}
+SUBSTITUTED = AttackVariant("substitution", "constrained")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +120,9 @@ def _models(tried: Tried, runs: Sequence[TrustRun]) -> tuple[FiguredModel, ...]:
 
 
 def _over_models(name: str, tried: Tried, runs: Sequence[TrustRun], measure: Effect) -> Iterator[OverModels]:
-    drawn = [one for one in STYLES if any(Variant("embedding", one) in run.variants for run in runs)]
-    attacked = {one: _series(tried, runs, Variant("embedding", one), measure) for one in drawn}
-    noise = {one: _series(tried, runs, Variant("noise", one), measure) for one in drawn}
+    drawn = [one for one in STYLES if any(AttackVariant("embedding", one) in run.variants for run in runs)]
+    attacked = {one: _series(tried, runs, AttackVariant("embedding", one), measure) for one in drawn}
+    noise = {one: _series(tried, runs, AttackVariant("noise", one), measure) for one in drawn}
     controls = {one: [replace(series, style="dotted") for series in noise[one]] for one in drawn}
     # One scale for both objectives, so that they can be compared.
     limits = _limits([one for some in (*attacked.values(), *controls.values()) for one in some], measure)
@@ -149,7 +149,7 @@ def _limits(series: Sequence[Series], measure: Effect) -> tuple[float, float] | 
     return (min(low, 0) - (room if low < 0 else 0), max(high, 0) + room) if room else None
 
 
-def _series(tried: Tried, runs: Sequence[TrustRun], variant: Variant, measure: Effect) -> list[Series]:
+def _series(tried: Tried, runs: Sequence[TrustRun], variant: AttackVariant, measure: Effect) -> list[Series]:
     series = []
     for number, method in enumerate(tried.methods):
         values = tuple(_summary(run, method, variant, measure) for run in runs)
@@ -158,6 +158,6 @@ def _series(tried: Tried, runs: Sequence[TrustRun], variant: Variant, measure: E
     return series
 
 
-def _summary(run: TrustRun, method: str, variant: Variant, measure: Effect) -> Summary | None:
+def _summary(run: TrustRun, method: str, variant: AttackVariant, measure: Effect) -> Summary | None:
     values = summary(effects(run, method, variant, measure).values())
     return values if values.count else None

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from raison.core.inputs.unit import Unit
-from raison.core.inputs.unknown import caution_of_text, unknown_in
-from raison.core.results import among
-from raison.core.results.among import Among
+from raison.core.inputs.unknown_tokens import caution_of_text, unknown_in
+from raison.core.results import number_rank
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
 from raison.core.results.notes import AUTO, EXTENDED, NOISE, noise_in
+from raison.core.results.number_rank import NumberRank
 from raison.core.results.scores import Summary
 from raison.core.targets.ranking import NOTE as RANKING
 from raison.core.targets.ranking import documents_of, is_ranked, places_of
@@ -187,9 +187,9 @@ def verdict(e: Explanation) -> OutputPhrase:
 
 def _among_texts(e: Explanation) -> str:
     """The rank of the number among those of the texts that were explained with it."""
-    if among.NOTE not in e.notes:
+    if number_rank.NOTE not in e.notes:
         return ""
-    known = Among.read(e.notes[among.NOTE])
+    known = NumberRank.read(e.notes[number_rank.NOTE])
     away = known.distance(e.value_full)
     side = "below" if away < 0 else "above"
     return f", rank {known.rank} of {known.texts} texts, {abs(away):.1f} SD {side} their mean"
@@ -199,9 +199,9 @@ def _among_documents(e: Explanation) -> str:
     """The ranks of the two documents, and the difference between them."""
     numbers = e.notes.get(RANKING, ())
     places = places_of(e.target)
-    if len(numbers) < among.FEWEST or not places or max(places) >= len(numbers) or min(places) < 0:
+    if len(numbers) < number_rank.FEWEST or not places or max(places) >= len(numbers) or min(places) < 0:
         return ""
-    first, second = (Among.of(numbers[place], numbers) for place in places)
+    first, second = (NumberRank.of(numbers[place], numbers) for place in places)
     apart = f", {abs(e.value_full) / first.sd:.1f} SD of their numbers" if first.sd else ""
     return f", ranks {first.rank} and {second.rank} of {first.texts} documents{apart}"
 

@@ -11,7 +11,7 @@ from raison.core.errors import DataError
 from raison.core.settings.reading import json_value
 from raison.jobs import disk
 from raison.runs.files.flat_records import COLUMNS, UNITS, FlatRecord
-from raison.text.halves import without_halves
+from raison.text.surrogates import without_surrogates
 
 if TYPE_CHECKING:
     import pyarrow
@@ -89,7 +89,7 @@ def _whole(value: Any) -> Any:
         return {name: _whole(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return [_whole(item) for item in value]
-    return without_halves(value) if isinstance(value, str) else value
+    return without_surrogates(value) if isinstance(value, str) else value
 
 
 def _schema() -> "pyarrow.Schema":

@@ -12,14 +12,14 @@ from raison.core.draws import generator_for
 from raison.core.errors import InputError, UnknownNameError
 from raison.core.inputs.unit import Text, joined, segments
 from raison.text.edits.edited import Edited
-from raison.text.segment import Span, word_spans
+from raison.text.segment import CharacterSpan, word_spans
 
 __all__ = ["EDITS", "ORDER", "Edited", "check_edits", "edit"]
 
 ORDER = "order"
 """The edit of a prompt that swaps two of its sources, see raison.text.edits.sources. It does not apply to texts."""
 
-Change = tuple[Span, str]
+Change = tuple[CharacterSpan, str]
 """A span of a string, and its replacement."""
 
 _VOWELS = "aeiou"

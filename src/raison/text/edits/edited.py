@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from raison.core.inputs.parts import Given, again
 from raison.core.inputs.unit import Text, Unit, segments
-from raison.text.segment import Span
+from raison.text.segment import CharacterSpan
 
 Group = tuple[tuple[int, ...], tuple[int, ...]]
 """Numbers of units before the edit, and of the corresponding units after it."""
@@ -20,8 +20,8 @@ class Edited:
 
     text: Text
     segment: int
-    old: Span
-    new: Span
+    old: CharacterSpan
+    new: CharacterSpan
 
     def groups(self, before: Sequence[Unit], after: Sequence[Unit]) -> list[Group]:
         """The smallest groups of units that correspond, in the order of the text.
@@ -65,7 +65,7 @@ class Edited:
             return place
         return self.new[1] if place < self.old[1] else place + self.new[1] - self.old[1]
 
-    def _place(self, unit: Unit) -> Span:
+    def _place(self, unit: Unit) -> CharacterSpan:
         """The origin of the unit's characters; an empty span if they are new."""
         if unit.segment != self.segment:
             return (unit.start, unit.end)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args
 
 from raison.core.errors import MISTAKE, InputError, UnknownNameError
-from raison.text.prompts.kinds import Chat, Scoring
+from raison.text.prompts.kinds import ChatStyle, Scoring
 
 Shots = Sequence[tuple[str, str]]
 
@@ -37,7 +37,7 @@ def mistakes_in(values: Mapping[str, Any]) -> list[str]:
     """The mistakes in well-typed values of a prompt's fields; missing fields are not checked."""
     labels = values.get("labels")
     return [
-        *_wrong_choice("chat", values.get("chat"), get_args(Chat)),
+        *_wrong_choice("chat", values.get("chat"), get_args(ChatStyle)),
         *_wrong_choice("scoring", values.get("scoring"), get_args(Scoring)),
         *_wrong_forms(values),
         *([] if labels is None else _wrong_labels(labels)),

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-Chat = Literal["message", "turns"]
+ChatStyle = Literal["message", "turns"]
 """All in one user message, or every shot as a user message and the assistant's answer."""
 
 Scoring = Literal["word", "first"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from raison.core.errors import DataError, InputError
 from raison.text.prompts.check import PromptError, fill, mistakes_in, read_table
-from raison.text.prompts.kinds import Chat, Scoring
+from raison.text.prompts.kinds import ChatStyle, Scoring
 from raison.text.prompts.render import (
     MessageCharacter,
     MessageLayout,
@@ -17,7 +17,7 @@ from raison.text.prompts.render import (
     render_chat,
     render_plain,
 )
-from raison.text.segment import Span, sentence_spans
+from raison.text.segment import CharacterSpan, sentence_spans
 
 _SLOT = "{text}"
 
@@ -44,7 +44,7 @@ class Prompt:
     task: str = ""
     shots: tuple[tuple[str, str], ...] = ()
     separator: str = "\n\n"
-    chat: Chat | None = None
+    chat: ChatStyle | None = None
     system: str | None = None
     scoring: Scoring = "word"
     source: str = ""
@@ -139,9 +139,9 @@ class Prompt:
         messages.append(PromptMessage("user", before + cue))
         return MessageLayout(tuple(messages), len(before), tuple(parts))
 
-    def _opening(self) -> tuple[list[str], list[Span]]:
+    def _opening(self) -> tuple[list[str], list[CharacterSpan]]:
         return ([self.task], list(sentence_spans(self.task))) if self.task else ([], [])
 
 
-def _places(message: int, spans: list[Span]) -> list[tuple[MessageCharacter, MessageCharacter]]:
+def _places(message: int, spans: list[CharacterSpan]) -> list[tuple[MessageCharacter, MessageCharacter]]:
     return [((message, start), (message, end)) for start, end in spans]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from raison.core.errors import InputError
-from raison.text.segment import Span
+from raison.text.segment import CharacterSpan
 
 Template = Callable[[list[dict[str, str]]], str]
 """A tokenizer's chat template: messages with "role" and "content" to the string up to where the answer begins."""
@@ -25,7 +25,7 @@ class Rendered:
 
     before: str
     after: str
-    parts: tuple[Span, ...]
+    parts: tuple[CharacterSpan, ...]
 
     def around(self, text: str) -> str:
         """The whole string with the input in its slot."""

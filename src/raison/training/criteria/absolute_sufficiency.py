@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from raison.numerics.losses.interpretability import SHARES, absolute_sufficiency_loss, cross_entropy
-from raison.training.self_explaining.criterion import Criterion, Step
+from raison.training.self_explaining.criterion import Criterion, TrainingStep
 from raison.training.self_explaining.sufficient import sufficiency_score, top_alone
 
 
@@ -22,12 +22,12 @@ class AbsoluteSufficiency(Criterion):
     shares: tuple[float, ...] = SHARES
     detached: bool = False
 
-    def loss(self, step: Step) -> Float[Tensor, ""]:
+    def loss(self, step: TrainingStep) -> Float[Tensor, ""]:
         whole = cross_entropy(step.decisions, step.predicted)
         kept = [top_alone(step, share, self.detached) for share in step.portions(self.shares)]
         return torch.stack(
             [absolute_sufficiency_loss(whole, cross_entropy(one, step.predicted)) for one in kept]
         ).mean()
 
-    def score(self, step: Step) -> list[float]:
+    def score(self, step: TrainingStep) -> list[float]:
         return sufficiency_score(step, self.shares)

@@ -8,7 +8,7 @@ from torch import Tensor
 from raison.core.errors import InputError
 from raison.numerics.losses.interpretability import clustering_loss
 from raison.training.self_explaining.consistent import FEWEST, consistency_score
-from raison.training.self_explaining.criterion import Criterion, Step
+from raison.training.self_explaining.criterion import Criterion, TrainingStep
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,10 @@ class Clustering(Criterion):
     def fewest(self) -> int:
         return FEWEST
 
-    def loss(self, step: Step) -> Float[Tensor, ""]:
+    def loss(self, step: TrainingStep) -> Float[Tensor, ""]:
         if step.labels.shape[1] != 1:
             raise InputError("clustering needs classes, which question answering lacks: use the criterion cons.")
         return clustering_loss(step.shares, step.labels[:, 0])
 
-    def score(self, step: Step) -> list[float]:
+    def score(self, step: TrainingStep) -> list[float]:
         return consistency_score(step)

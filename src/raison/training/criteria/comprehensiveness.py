@@ -14,7 +14,7 @@ from raison.numerics.losses.interpretability import (
     straight_through,
     top_tokens,
 )
-from raison.training.self_explaining.criterion import Criterion, Step
+from raison.training.self_explaining.criterion import Criterion, TrainingStep
 
 
 @dataclass(frozen=True)
@@ -35,20 +35,20 @@ class Comprehensiveness(Criterion):
     shares: tuple[float, ...] = SHARES
     detached: bool = False
 
-    def loss(self, step: Step) -> Float[Tensor, ""]:
+    def loss(self, step: TrainingStep) -> Float[Tensor, ""]:
         whole = cross_entropy(step.decisions, step.predicted)
         portions = step.portions(self.shares)
         losses = [comprehensiveness_loss(whole, self._without(step, share), self.margin) for share in portions]
         return torch.stack(losses).mean()
 
-    def score(self, step: Step) -> list[float]:
+    def score(self, step: TrainingStep) -> list[float]:
         whole = probability(step.decisions, step.predicted)
         drops = [whole - probability(self._rest(step, share), step.predicted) for share in step.portions(self.shares)]
         return torch.stack(drops).mean(0).tolist()
 
-    def _without(self, step: Step, share: Float[Tensor, " batch"]) -> Float[Tensor, " batch"]:
+    def _without(self, step: TrainingStep, share: Float[Tensor, " batch"]) -> Float[Tensor, " batch"]:
         return cross_entropy(self._rest(step, share), step.predicted)
 
-    def _rest(self, step: Step, share: Float[Tensor, " batch"]) -> Float[Tensor, "batch parts choices"]:
+    def _rest(self, step: TrainingStep, share: Float[Tensor, " batch"]) -> Float[Tensor, "batch parts choices"]:
         top = top_tokens(step.shares, step.scored, share)
         return step.kept(1 - (top.to(step.shares) if self.detached else straight_through(top, step.shares)))

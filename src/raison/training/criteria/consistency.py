@@ -7,7 +7,7 @@ from torch import Tensor
 
 from raison.numerics.losses.interpretability import consistency_loss
 from raison.training.self_explaining.consistent import FEWEST, consistency_score
-from raison.training.self_explaining.criterion import Criterion, Step
+from raison.training.self_explaining.criterion import Criterion, TrainingStep
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class Consistency(Criterion):
     def fewest(self) -> int:
         return FEWEST
 
-    def loss(self, step: Step) -> Float[Tensor, ""]:
+    def loss(self, step: TrainingStep) -> Float[Tensor, ""]:
         states = step.states.detach() if self.fixed_states else step.states
         return consistency_loss(step.shares, states, self.smoothing, self.floor)
 
-    def score(self, step: Step) -> list[float]:
+    def score(self, step: TrainingStep) -> list[float]:
         return consistency_score(step)

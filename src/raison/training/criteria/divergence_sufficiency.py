@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from raison.numerics.losses.interpretability import SHARES, divergence_sufficiency_loss
-from raison.training.self_explaining.criterion import Criterion, Step
+from raison.training.self_explaining.criterion import Criterion, TrainingStep
 from raison.training.self_explaining.sufficient import sufficiency_score, top_alone
 
 
@@ -21,9 +21,9 @@ class DivergenceSufficiency(Criterion):
     shares: tuple[float, ...] = SHARES
     detached: bool = False
 
-    def loss(self, step: Step) -> Float[Tensor, ""]:
+    def loss(self, step: TrainingStep) -> Float[Tensor, ""]:
         kept = [top_alone(step, share, self.detached) for share in step.portions(self.shares)]
         return torch.stack([divergence_sufficiency_loss(step.decisions, one) for one in kept]).mean()
 
-    def score(self, step: Step) -> list[float]:
+    def score(self, step: TrainingStep) -> list[float]:
         return sufficiency_score(step, self.shares)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
-from raison.training.self_explaining.criterion import Criterion, Step
+from raison.training.self_explaining.criterion import Criterion, TrainingStep
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class Simulatability(Criterion):
     def trains_student(self) -> bool:
         return True
 
-    def loss(self, step: Step) -> Float[Tensor, ""]:
+    def loss(self, step: TrainingStep) -> Float[Tensor, ""]:
         return step.simulate(self.weight, self.smoothing).loss
 
-    def score(self, step: Step) -> list[float]:
+    def score(self, step: TrainingStep) -> list[float]:
         return step.simulate(self.weight, self.smoothing).agreed.double().tolist()

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from raison.numerics.losses.interpretability import SHARES, cross_entropy, sufficiency_loss
-from raison.training.self_explaining.criterion import Criterion, Step
+from raison.training.self_explaining.criterion import Criterion, TrainingStep
 from raison.training.self_explaining.sufficient import sufficiency_score, top_alone
 
 
@@ -23,11 +23,11 @@ class Sufficiency(Criterion):
     shares: tuple[float, ...] = SHARES
     detached: bool = False
 
-    def loss(self, step: Step) -> Float[Tensor, ""]:
+    def loss(self, step: TrainingStep) -> Float[Tensor, ""]:
         whole = cross_entropy(step.decisions, step.predicted)
         kept = [top_alone(step, share, self.detached) for share in step.portions(self.shares)]
         losses = [sufficiency_loss(whole, cross_entropy(one, step.predicted), self.margin) for one in kept]
         return torch.stack(losses).mean()
 
-    def score(self, step: Step) -> list[float]:
+    def score(self, step: TrainingStep) -> list[float]:
         return sufficiency_score(step, self.shares)

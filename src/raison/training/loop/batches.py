@@ -9,7 +9,7 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from raison.core.inputs.unit import Text
-from raison.text.halves import without_halves
+from raison.text.surrogates import without_surrogates
 from raison.training.loop.objective import TrainingBatch
 
 _POOL = 50
@@ -59,7 +59,7 @@ class TokenBatches:
 
 def tokenize(tokenizer: PreTrainedTokenizerBase, texts: Sequence[Text], max_tokens: int) -> list[dict[str, list[int]]]:
     """The model's inputs of each text, cut after `max_tokens` tokens, not padded."""
-    first = [without_halves(text if isinstance(text, str) else text[0]) for text in texts]
-    second = None if all(isinstance(text, str) for text in texts) else [without_halves(text[1]) for text in texts]
+    first = [without_surrogates(text if isinstance(text, str) else text[0]) for text in texts]
+    second = None if all(isinstance(text, str) for text in texts) else [without_surrogates(text[1]) for text in texts]
     columns = tokenizer(first, second, truncation=True, max_length=max_tokens, padding=False)
     return [{name: columns[name][row] for name in columns} for row in range(len(texts))]

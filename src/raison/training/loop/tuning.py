@@ -14,13 +14,13 @@ from raison.core.errors import InputError, NonFiniteError, UnknownNameError
 from raison.jobs.store import RecordStore
 from raison.progress import progress_bar
 
-Scores = Mapping[str, float]
+TrialScores = Mapping[str, float]
 """Values by the scores' names; higher is better, NaN counts as worst."""
 
-Report = Callable[[Scores], bool]
+ReportScores = Callable[[TrialScores], bool]
 """Reports the scores of one more evaluation; True: abandon this trial and return."""
 
-RunTrial = Callable[[Mapping[str, float], Report], None]
+RunTrial = Callable[[Mapping[str, float], ReportScores], None]
 """Trains with the given weights and reports every evaluation. It should show no progress bar."""
 
 Space = Mapping[str, tuple[float, float]]
@@ -53,10 +53,10 @@ class TuningTrial:
 
     number: int
     weights: Mapping[str, float]
-    scores: Scores
+    scores: TrialScores
     state: Literal["complete", "pruned", "failed"]
     reason: str = ""
-    reports: tuple[Scores, ...] = ()
+    reports: tuple[TrialScores, ...] = ()
 
 
 def search(settings: SearchSettings, space: Space, goals: Sequence[str], run: RunTrial) -> tuple[TuningTrial, ...]:
@@ -114,7 +114,7 @@ class _Judge:
     reports: list[dict[str, float]] = field(default_factory=list)
     given_up: bool = False
 
-    def report(self, scores: Scores) -> bool:
+    def report(self, scores: TrialScores) -> bool:
         for goal in self.goals:
             if goal not in scores:
                 raise UnknownNameError("goal", goal, scores)
@@ -177,7 +177,7 @@ def _suggested(
     return {name: drawn[name] for name in space}
 
 
-def _best_of(reports: Sequence[Scores], name: str) -> float:
+def _best_of(reports: Sequence[TrialScores], name: str) -> float:
     return max((report[name] for report in reports if name in report), key=_rank)
 
 
@@ -275,7 +275,7 @@ def _encoded(trial: TuningTrial) -> dict[str, Any]:
     }
 
 
-def _texts(scores: Scores) -> dict[str, float | str]:
+def _texts(scores: TrialScores) -> dict[str, float | str]:
     return {name: value if math.isfinite(value) else str(value) for name, value in scores.items()}
 
 

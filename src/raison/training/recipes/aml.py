@@ -36,7 +36,7 @@ from raison.numerics.losses.attributive_masking import LossWeights
 from raison.numerics.measures.class_scores import class_scores
 from raison.training.loop.checkpoint import Best
 from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit
-from raison.training.loop.tuning import Report, SearchSettings, TuningTrial, best, search
+from raison.training.loop.tuning import ReportScores, SearchSettings, TuningTrial, best, search
 from raison.training.objectives.attributive_masking import AttributiveMasking
 from raison.training.recipes.aml_settings import LOSSES, AmlSettings
 from raison.training.recipes.card import TrainingCall, run_notes
@@ -204,7 +204,7 @@ def _search(job: _AmlTraining) -> tuple[TuningTrial, ...]:
     """Trials of the losses' weights, one search for all metrics."""
     s = job.settings
 
-    def run(weights: Mapping[str, float], report: Report) -> None:
+    def run(weights: Mapping[str, float], report: ReportScores) -> None:
         evaluation = Evaluation(
             _scorer(job.metrics),
             patience=PATIENCE,

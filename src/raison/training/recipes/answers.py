@@ -21,10 +21,10 @@ from raison.jobs.folder import ANSWERS
 from raison.jobs.identity import DATA, SETTINGS, TOKENIZER, digest_of, training_in
 from raison.models.adapters.writing.generator import Generator
 from raison.models.derived.identity import base_identity
-from raison.models.loading import weights, zoo
+from raison.models.loading import base_weights, zoo
 from raison.models.loading.pretrained import read_tokenizer
 from raison.models.stack.eval_mode import drawing, quiet
-from raison.text.answers import same_answer
+from raison.text.answer_match import same_answer
 from raison.text.sourced import find
 from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit
 from raison.training.objectives.next_tokens import NextTokens
@@ -54,7 +54,7 @@ def train_answers(base: str, out: Path, settings: AnswersSettings, command: str 
     """
     call = TrainingCall.now(command)
     learned, held_out = articles("train"), articles("test")
-    folder = Path(base) if os.path.isdir(base) else weights.fetch(base, settings.progress)
+    folder = Path(base) if os.path.isdir(base) else base_weights.fetch(base, settings.progress)
     known = base_identity(base)
     identity = {
         **known,

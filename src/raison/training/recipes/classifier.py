@@ -19,7 +19,7 @@ from raison.jobs import disk
 from raison.jobs.folder import CLASSIFIER, refuse_others
 from raison.jobs.identity import DATA, SETTINGS, digest_of, training_in
 from raison.models.derived.identity import base_identity
-from raison.models.loading import weights, zoo
+from raison.models.loading import base_weights, zoo
 from raison.models.stack.eval_mode import drawing, quiet
 from raison.numerics.measures.class_scores import ClassScores, class_scores
 from raison.training.loop.batches import TokenBatches, tokenize
@@ -92,7 +92,7 @@ def train_classifier(
     job = _LoraTraining(base, data, settings.labels or labels_of(data.train), out, settings)
     for split in data.named().values():
         split.class_indices(job.labels)
-    folder = Path(base) if os.path.isdir(base) else weights.fetch(base, settings.progress)
+    folder = Path(base) if os.path.isdir(base) else base_weights.fetch(base, settings.progress)
     identity = {
         **base_identity(base),
         DATA: digest_of([[name, dataset_digest(split)] for name, split in data.named().items()]),
@@ -233,7 +233,7 @@ def base_entry(base: str) -> dict[str, str]:
     """A card's entry for a base: its name, and the sha256 of its weights if they are pinned."""
     if os.path.isdir(base):
         return {"name": base, "sha256": ""}
-    known = weights.base_named(base)
+    known = base_weights.base_named(base)
     return {"name": known.hub, "sha256": known.sha256}
 
 

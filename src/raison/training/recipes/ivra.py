@@ -30,7 +30,7 @@ from raison.models.derived.identity import base_identity, identity_of
 from raison.models.derived.low_rank import LowRank, add_low_rank, merge_low_rank
 from raison.models.derived.student import new_answering_student, new_student
 from raison.models.derived.trained_attention import AttentionCard, write
-from raison.models.loading import weights, zoo
+from raison.models.loading import base_weights, zoo
 from raison.models.loading.load import load
 from raison.models.loading.pretrained import moved
 from raison.models.stack.eval_mode import drawing, quiet
@@ -92,7 +92,7 @@ def fine_tune(
     call = TrainingCall.now()
     refuse_others(out, FINE_TUNING)
     check_apart([data.name], [dev])
-    folder = weights.located(base, settings.progress)
+    folder = base_weights.located(base, settings.progress)
     model = _fresh(folder, data, settings.seed)
     job = _job(model, data, dev, out, settings)
     job = replace(job, identity={**job.identity, **base_identity(base)})

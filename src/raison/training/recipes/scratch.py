@@ -17,7 +17,7 @@ from raison.jobs import disk
 from raison.jobs.folder import SCRATCH, refuse_others
 from raison.jobs.identity import DATA, SETTINGS, digest_of, training_in
 from raison.models.derived.identity import base_identity
-from raison.models.loading import weights, zoo
+from raison.models.loading import base_weights, zoo
 from raison.models.loading.scratch import ARCHITECTURES, Size, scratch_model, scratch_tokenizer
 from raison.models.loading.weight_transfer import ARCHITECTURES as LAID
 from raison.models.loading.weight_transfer import transferred
@@ -87,8 +87,8 @@ def mistakes_in(settings: ScratchSettings) -> list[str]:
     elif s.architecture and s.base and s.architecture not in _WITH_BASE:
         others = ", ".join(_WITH_BASE)
         mistakes.append(f"base decides the architecture, unless it is one of {others}: leave '{s.architecture}' out.")
-    if s.base and "/" not in s.base and s.base not in weights.names() and not os.path.isdir(s.base):
-        mistakes.append(str(UnknownNameError("base model", s.base, weights.names())))
+    if s.base and "/" not in s.base and s.base not in base_weights.names() and not os.path.isdir(s.base):
+        mistakes.append(str(UnknownNameError("base model", s.base, base_weights.names())))
     if s.rank is not None and (not s.base or s.architecture):
         mistakes.append(
             "rank applies to adapters in an unchanged base, and without one all weights are trained: leave rank out."
@@ -152,7 +152,7 @@ def _start(
     """The model before training."""
     s = settings
     if s.base:
-        folder = weights.located(s.base, s.progress)
+        folder = base_weights.located(s.base, s.progress)
         model, tokenizer = zoo.fresh_classifier(
             folder, labels, s.seed, t5_encoder=s.architecture == ENCODER, layers=s.layers
         )
@@ -210,8 +210,8 @@ def _save(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, out: Path)
 
 
 def _base(settings: ScratchSettings) -> dict[str, str]:
-    if settings.base in weights.names():
-        known = weights.base_named(settings.base)
+    if settings.base in base_weights.names():
+        known = base_weights.base_named(settings.base)
         return {"name": known.hub, "sha256": known.sha256}
     return {"name": settings.base or settings.architecture, "sha256": ""}
 

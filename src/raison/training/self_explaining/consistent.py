@@ -6,13 +6,13 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from raison.numerics.measures.distances import padded_distances, positionwise_distances
-from raison.training.self_explaining.criterion import Step
+from raison.training.self_explaining.criterion import TrainingStep
 
 FEWEST = 2
 """Two texts make one pair."""
 
 
-def consistency_score(step: Step) -> list[float]:
+def consistency_score(step: TrainingStep) -> list[float]:
     """Spearman's rho between distances of hidden states and of explanations, over the pairs of the batch.
 
     A list of one number; empty if rho is undefined (fewer than three texts, or equal distances).

@@ -32,7 +32,7 @@ class Simulated:
     agreed: Bool[Tensor, " batch"]
 
 
-class Step(Protocol):
+class TrainingStep(Protocol):
     """A batch as the model sees it in one pass. `shares` are the explanations, with sum 1 over `explained`."""
 
     encoding: Encoding
@@ -90,11 +90,11 @@ class Criterion(ABC):
         return False
 
     @abstractmethod
-    def loss(self, step: Step) -> Float[Tensor, ""]:
+    def loss(self, step: TrainingStep) -> Float[Tensor, ""]:
         """The number to minimise, differentiable in the model's weights and the explainer's coefficients."""
 
     @abstractmethod
-    def score(self, step: Step) -> list[float]:
+    def score(self, step: TrainingStep) -> list[float]:
         """What the criterion measures, higher is better: a number per text, or one for the batch. No gradients."""
 
 

@@ -62,7 +62,7 @@ class SelfExplaining(nn.Module):
         return ReaderOutput(decisions, shares, _mean_state(layers, encoding) if states else None)
 
     def kept(self, encoding: Encoding, keep: Float[Tensor, "batch tokens"]) -> Float[Tensor, "batch parts choices"]:
-        """Decisions on embeddings that are mixed with those of removed tokens; see criterion.Step.kept."""
+        """Decisions on embeddings that are mixed with those of removed tokens; see criterion.TrainingStep.kept."""
         model, words = self.model, self.model.ask(WordEmbeddings)
         embeds, removed = words.embed(encoding), words.embed(words.removed(encoding, _in_place(model)))
         removable = encoding.scored.to(keep.device)
@@ -71,7 +71,7 @@ class SelfExplaining(nn.Module):
 
 
 class BatchStep:
-    """One batch of a run: implements criterion.Step. One pass gives decisions and explanations."""
+    """One batch of a run: implements criterion.TrainingStep. One pass gives decisions and explanations."""
 
     def __init__(
         self,
@@ -94,13 +94,13 @@ class BatchStep:
 
     @property
     def states(self) -> Float[Tensor, "batch tokens hidden"]:
-        """See criterion.Step."""
+        """See criterion.TrainingStep."""
         if self._read.states is None:
             raise RuntimeError("a criterion that reads hidden states must say so (Criterion.reads_states)")
         return self._read.states
 
     def kept(self, keep: Float[Tensor, "batch tokens"]) -> Float[Tensor, "batch parts choices"]:
-        """See criterion.Step. Outside of training, equal keeps are evaluated once for loss and score."""
+        """See criterion.TrainingStep. Outside of training, equal keeps are evaluated once for loss and score."""
         if self.training:
             return self._module.kept(self.encoding, keep)
         key = keep.detach().cpu().numpy().tobytes()
@@ -109,14 +109,14 @@ class BatchStep:
         return self._known[key]
 
     def portions(self, shares: Sequence[float]) -> list[Float[Tensor, " batch"]]:
-        """See criterion.Step. Draws from torch's generator, which the trainer seeds and its checkpoints hold."""
+        """See TrainingStep. Draws from torch's generator, which the trainer seeds and its checkpoints hold."""
         known, count = torch.tensor(shares, device=self.shares.device), len(self.encoding)
         if not self.training:
             return [share.expand(count) for share in known]
         return [known[torch.randint(len(shares), (count,)).to(known.device)]]
 
     def simulate(self, weight: float, smoothing: float) -> Simulated:
-        """See criterion.Step."""
+        """See criterion.TrainingStep."""
         if self._simulation is None:
             raise RuntimeError("a criterion that needs a student must say so (Criterion.trains_student)")
         if self.training:

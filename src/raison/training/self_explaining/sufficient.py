@@ -5,16 +5,18 @@ from jaxtyping import Float
 from torch import Tensor
 
 from raison.numerics.losses.interpretability import probability, straight_through, top_tokens
-from raison.training.self_explaining.criterion import Step
+from raison.training.self_explaining.criterion import TrainingStep
 
 
-def top_alone(step: Step, share: Float[Tensor, " batch"], detached: bool) -> Float[Tensor, "batch parts choices"]:
+def top_alone(
+    step: TrainingStep, share: Float[Tensor, " batch"], detached: bool
+) -> Float[Tensor, "batch parts choices"]:
     """Decisions with every token outside the explanation's top share removed; see Comprehensiveness for `detached`."""
     top = top_tokens(step.shares, step.scored, share)
     return step.kept(top.to(step.shares) if detached else straight_through(top, step.shares))
 
 
-def sufficiency_score(step: Step, shares: tuple[float, ...]) -> list[float]:
+def sufficiency_score(step: TrainingStep, shares: tuple[float, ...]) -> list[float]:
     """p(t) - p(x) of each text, averaged over all shares: the paper's sufficiency (equation 9) with the opposite
     sign."""
     whole = probability(step.decisions, step.predicted)

@@ -17,7 +17,7 @@ from raison.web.component.sources import module, style
 from raison.web.component.trust_facts import trusted
 from raison.web.component.views import seen
 from raison.web.component.writing_request import VIEWS as WRITTEN
-from raison.web.rows.listed import Listed
+from raison.web.rows.in_memory_run import InMemoryRun
 
 VIEWS = {**WRITTEN, "view/citations": citations_seen}
 """Requests about a model's output, by their names."""
@@ -36,7 +36,7 @@ class Listing(anywidget.AnyWidget):
 
     def __init__(self, explanations: Sequence[Listable], labels: Sequence[str | None] | None = None) -> None:
         """`labels` are the texts' own, None for an unknown one."""
-        self.listed = Listed(explanations, labels)
+        self.listed = InMemoryRun(explanations, labels)
         super().__init__()
         self.on_msg(self._asked)
 

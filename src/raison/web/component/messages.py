@@ -10,9 +10,9 @@ from typing import Any
 from raison.core.errors import RaisonError
 from raison.progress import hearing
 
-Answer = Callable[[str, Mapping[str, Any]], dict[str, object]]
+Respond = Callable[[str, Mapping[str, Any]], dict[str, object]]
 """From the name of a request and its body to the answer. It may raise RaisonErrors."""
-Send = Callable[[dict[str, object]], None]
+SendMessage = Callable[[dict[str, object]], None]
 
 
 class _DroppedError(Exception):
@@ -30,7 +30,7 @@ class Desk:
         self._wanted: set[str] = set()
         self._one_by_one = Lock()
 
-    def hear(self, message: Mapping[str, Any], send: Send, answer: Answer) -> None:
+    def hear(self, message: Mapping[str, Any], send: SendMessage, answer: Respond) -> None:
         """Answer a request, or cancel an earlier one; `send` is called in the thread that calls this."""
         if message.get("drop"):
             self._wanted.discard(message["id"])
@@ -49,7 +49,7 @@ class Desk:
         # A kernel that ends does not wait for the thread.
         Thread(target=copy_context().run, args=(work,), daemon=True).start()
 
-    def _work(self, message: Mapping[str, Any], send: Send, answer: Answer) -> None:
+    def _work(self, message: Mapping[str, Any], send: SendMessage, answer: Respond) -> None:
         def go_on(_: int) -> None:
             if message["id"] not in self._wanted:
                 raise _DroppedError
@@ -64,7 +64,7 @@ class Desk:
                 self._wanted.discard(message["id"])
 
 
-def reply(send: Send, answer: Answer, message: Mapping[str, Any]) -> None:
+def reply(send: SendMessage, answer: Respond, message: Mapping[str, Any]) -> None:
     """Send the answer to a message, which has an id, the name of the request, and its body."""
     try:
         result = answer(message["ask"], message["body"])

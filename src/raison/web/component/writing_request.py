@@ -10,7 +10,7 @@ from raison.core.results.generation import GenerationExplanation
 from raison.core.settings.reading import Fields
 from raison.explaining.explain import explain
 from raison.explaining.generation import NEW_TOKENS
-from raison.explaining.texts import InputOptions
+from raison.explaining.given_texts import InputOptions
 from raison.models.adapters.writing.writer import Writer
 from raison.web.component.explain_request import model_of, request_fields
 from raison.web.component.exports import taken
@@ -21,7 +21,7 @@ _FIELDS = ("model", "text", "method", "unit", "of", "output", "max_new_tokens", 
 VIEWS = {"view/output": output_seen, "view/span": span_seen, "view/token": token_seen, "view/file": taken}
 """Requests about an explained answer, by their names."""
 
-Asked = str | tuple[tuple[str, str], ...]
+AskedPrompt = str | tuple[tuple[str, str], ...]
 """A prompt, or the roles and contents of a chat's messages."""
 
 
@@ -30,7 +30,7 @@ class WritingRequest:
     """A request for one explained answer; `output` None is the model's own, of limited length."""
 
     model: str
-    text: Asked
+    text: AskedPrompt
     method: str = "auto"
     unit: Granularity = "word"
     of: str | None = None
@@ -51,7 +51,7 @@ class WritingRequest:
         return cls(**values)
 
 
-def asked_text(fields: Fields) -> Asked:
+def asked_text(fields: Fields) -> AskedPrompt:
     """The prompt or the chat of a request. Raises DataError."""
     text = fields.data["text"]
     if isinstance(text, str):
@@ -103,13 +103,13 @@ def continued(model: Writer, text: Any, tokens: int | None) -> dict[str, object]
 
 def one_prompt(reading: InputOptions, text: Any) -> tuple[Any, Granularity]:
     """A single prompt or chat as a model that writes takes it, and the unit. Raises InputError for anything else."""
-    prompts, unit, single = reading.prompts(text)
-    if not single:
+    prompts = reading.prompts(text)
+    if not prompts.single:
         raise InputError(f"text cannot be {text!r:.60}: give a prompt, or a list of messages with role and content.")
-    return prompts[0], unit
+    return prompts.texts[0], prompts.unit
 
 
-def plain(text: Asked) -> str | list[dict[str, str]]:
+def plain(text: AskedPrompt) -> str | list[dict[str, str]]:
     """A prompt or a chat as raison.explain takes it."""
     return text if isinstance(text, str) else [{"role": role, "content": content} for role, content in text]
 

@@ -15,7 +15,7 @@ from raison.core.settings.fields import mistakes_in, refuse
 from raison.core.settings.reading import dump
 from raison.explaining.explain import explain
 from raison.explaining.generation import NEW_TOKENS
-from raison.explaining.texts import InputOptions
+from raison.explaining.given_texts import InputOptions
 from raison.methods import CATALOGUE as METHODS
 from raison.metrics import CATALOGUE as METRICS
 from raison.models.adapters.writing.writer import Writer
@@ -114,8 +114,9 @@ class AskedExplanation(ModelRequest):
             # With `earlier`, the answer's tokens are units, too.
             count += (body.max_new_tokens or NEW_TOKENS) if body.earlier else 0
         else:
-            texts, unit, _ = reading.any(text)
-            [count] = model.encode(texts, unit, body.truncate).unit_counts
+            texts = reading.any(text)
+            unit = texts.unit
+            [count] = model.encode(texts.texts, unit, body.truncate).unit_counts
         if (most := passes(self.method, count)) > limits.passes:
             raise InputError(
                 f"{self.label:.80} needs up to {most:,} passes for a text of {count:,} {unit}s, and this server allows "
@@ -176,8 +177,8 @@ class AskedPrediction(ModelRequest):
         text = given(self.body.text)
         if isinstance(model, Writer) or _is_ranking(text):
             return
-        texts, unit, _ = InputOptions().any(text)
-        model.encode(texts, unit, self.body.truncate)
+        texts = InputOptions().any(text)
+        model.encode(texts.texts, texts.unit, self.body.truncate)
 
     def run(self, model: Any, requests: Sequence[ModelRequest]) -> list[bytes]:
         texts, tokens = [_text(one) for one in requests], self.body.max_new_tokens

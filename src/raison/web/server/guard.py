@@ -19,9 +19,9 @@ from raison.web.server.counts import Counts
 from raison.web.server.settings import BODY, VIEW, Access
 
 Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
+AsgiMessage = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[AsgiMessage]]
+Send = Callable[[AsgiMessage], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 PAGES = ("/", "/runs")
@@ -165,7 +165,7 @@ class _HeaderSender:
         self._send = send
         self.status = 0
 
-    async def send(self, message: Message) -> None:
+    async def send(self, message: AsgiMessage) -> None:
         """Pass a part of the answer on."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
@@ -267,7 +267,7 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
     """The body at once; then the only further event, that the client leaves."""
     given = iter([{"type": "http.request", "body": body, "more_body": False}])
 
-    async def replayed() -> Message:
+    async def replayed() -> AsgiMessage:
         return next(given, None) or await receive()
 
     return replayed

@@ -11,11 +11,11 @@ from starlette.responses import Response
 
 from raison.core.errors import UnknownNameError
 from raison.web.rows.lines import AbsentError
+from raison.web.server.answer_cache import AnswerCache
 from raison.web.server.calls import ModelRequest
 from raison.web.server.counts import Counts
-from raison.web.server.kept import Kept
+from raison.web.server.fair_queue import Client, Waiting
 from raison.web.server.settings import Access, Limits, VisibleFolders
-from raison.web.server.turns import Client, Waiting
 from raison.web.server.worker import Worker
 
 NAME = "x-raison-client"
@@ -39,7 +39,7 @@ class ServedModels:
     counts: Counts = field(default_factory=Counts)
 
     def __post_init__(self) -> None:
-        self.kept = Kept(self.limits.keep << 20)
+        self.kept = AnswerCache(self.limits.keep << 20)
         self.workers = {name: Worker(name, model, self.limits, self.counts) for name, model in self.models.items()}
 
     @property

@@ -11,8 +11,8 @@ from raison.core.errors import InputError, RaisonError
 from raison.progress import hearing
 from raison.web.server.calls import ModelRequest
 from raison.web.server.counts import Counts
+from raison.web.server.fair_queue import Client, Turns, Waiting
 from raison.web.server.settings import Limits
-from raison.web.server.turns import Client, Turns, Waiting
 
 LATELY = 20
 """Number of calls from which the time of a request is estimated."""

@@ -6,8 +6,9 @@ import torch
 from raison.core.capabilities.hidden_states import HiddenStates
 from raison.core.inputs.encoding import Encoding
 from raison.models.adapters.classifier import Classifier
-from raison.models.passes.batching import TokenBatch, TokenBudget
+from raison.models.passes.batching import TokenBudget
 from raison.models.passes.hidden_states import LayerMeans, hidden_states
+from raison.models.passes.token_batch import TokenBatch
 from tests.tiny import TINY
 from tests.toys import TEXTS, Linear
 

@@ -17,7 +17,7 @@ from raison.core.errors import AnswerError, InputError, RaisonError, ServerError
 from raison.judging.estimate import estimate
 from raison.models.served import transport
 from raison.models.served.address import Address
-from raison.models.served.limits import SpentError
+from raison.models.served.request_settings import SpentError
 from tests.fake_server import Fake, pieces, probability, running
 
 TEXT = "a warm and great film"

@@ -7,7 +7,7 @@ import pytest
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from raison.core.inputs.chat import Chat
-from raison.models.loading import weights
+from raison.models.loading import base_weights
 from raison.models.tokens.chats import chat_prompt
 from raison.models.tokens.continuation import TokenizedPrompt, ids_with
 from tests.tokenizers import TOKENIZERS
@@ -75,7 +75,7 @@ def test_a_name_in_a_message_is_plain_text(name: str, template: str) -> None:
 
 @pytest.mark.demo
 def test_a_name_in_a_message_to_a_real_model() -> None:
-    tokenizer = AutoTokenizer.from_pretrained(weights.fetch("smollm2"))
+    tokenizer = AutoTokenizer.from_pretrained(base_weights.fetch("smollm2"))
     check_names(tokenizer)
     prompt = chat_prompt(tokenizer, Chat(asked(f"say {END} and stop")))
     assert tokenizer.decode(prompt.ids, clean_up_tokenization_spaces=False) == prompt.text

@@ -8,7 +8,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from raison.core.errors import InputError, TextTooLongError
 from raison.core.inputs.unit import SPLITS, Granularity
-from raison.models.loading import weights
+from raison.models.loading import base_weights
 from raison.models.tokens.prompting import PromptEncoder
 from raison.text import prompts
 from raison.text.prompts import Prompt
@@ -272,7 +272,7 @@ def test_a_chat_without_template() -> None:
 
 @pytest.fixture(scope="module")
 def smollm2() -> PreTrainedTokenizerFast:
-    return AutoTokenizer.from_pretrained(weights.fetch("smollm2"))
+    return AutoTokenizer.from_pretrained(base_weights.fetch("smollm2"))
 
 
 @pytest.mark.demo

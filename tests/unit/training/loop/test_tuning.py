@@ -17,7 +17,7 @@ import torch
 from raison import progress
 from raison.core.errors import InputError, NonFiniteError, UnknownNameError
 from raison.jobs.store import RecordStore
-from raison.training.loop.tuning import Report, SearchSettings, TuningTrial, best, search
+from raison.training.loop.tuning import ReportScores, SearchSettings, TuningTrial, best, search
 
 SPACE = {"p": (0.0, 1.0), "a": (0.0, 1.0), "inv": (0.0, 2.0)}
 PEAK = {"p": 0.8, "a": 0.15, "inv": 1.3}
@@ -39,7 +39,7 @@ class Hill:
     die_at: int = -1
     reports: list[int] = field(default_factory=list)
 
-    def __call__(self, weights: Mapping[str, float], report: Report) -> None:
+    def __call__(self, weights: Mapping[str, float], report: ReportScores) -> None:
         self.reports.append(0)
         for step in range(5):
             if sum(self.reports) == self.die_at:
@@ -49,7 +49,7 @@ class Hill:
                 return
 
 
-def once(weights: Mapping[str, float], report: Report) -> None:
+def once(weights: Mapping[str, float], report: ReportScores) -> None:
     report({"height": height(weights)})
 
 
@@ -131,7 +131,7 @@ def played(
     """A search whose trials report the given numbers, whatever their weights."""
     rows = iter(curves)
 
-    def run(weights: Mapping[str, float], report: Report) -> None:
+    def run(weights: Mapping[str, float], report: ReportScores) -> None:
         for scores in next(rows):
             if report(scores):
                 return
@@ -168,7 +168,7 @@ def test_a_trial_lives_while_one_goal_is_worth_it() -> None:
 
 
 def test_two_goals_have_their_own_best_trials() -> None:
-    def run(weights: Mapping[str, float], report: Report) -> None:
+    def run(weights: Mapping[str, float], report: ReportScores) -> None:
         report({"left": -abs(weights["p"] - 0.1), "right": -abs(weights["p"] - 0.9), "beside": 1.0})
 
     trials = search(replace(QUIET, trials=30), {"p": (-1.0, 2.0)}, ["left", "right"], run)
@@ -185,7 +185,7 @@ def test_two_goals_have_their_own_best_trials() -> None:
 
 
 def test_a_trial_that_diverges_does_not_end_the_search(tmp_path: Path) -> None:
-    def run(weights: Mapping[str, float], report: Report) -> None:
+    def run(weights: Mapping[str, float], report: ReportScores) -> None:
         report({"height": height(weights) if weights["a"] < 0.8 else float("nan")})
         if weights["p"] > 0.5:
             raise NonFiniteError("the loss became\nnan.")
@@ -215,7 +215,7 @@ def test_a_goal_that_is_not_a_number_is_only_not_chosen() -> None:
 
 
 def test_a_search_in_which_all_diverge_says_so(tmp_path: Path) -> None:
-    def run(weights: Mapping[str, float], report: Report) -> None:
+    def run(weights: Mapping[str, float], report: ReportScores) -> None:
         raise NonFiniteError("the loss became inf: lower the learning rate.")
 
     plan = replace(QUIET, trials=3, journal=tmp_path / "journal")

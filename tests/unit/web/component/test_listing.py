@@ -13,8 +13,8 @@ import pytest
 import raison
 from raison.core.errors import RaisonError
 from raison.report.pages.listing import MOST, listing
-from raison.web.component import showing
-from raison.web.rows.listed import Listed
+from raison.web.component import display
+from raison.web.rows.in_memory_run import InMemoryRun
 from tests.unit.core.settings.test_reading import written
 from tests.unit.explaining.test_cite import cite
 from tests.unit.report.explanations.test_html import explain
@@ -52,7 +52,7 @@ def displayed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return shown
 
 
-def texts(listed: Listed, **wanted: str) -> dict[str, Any]:
+def texts(listed: InMemoryRun, **wanted: str) -> dict[str, Any]:
     return listed.answer("runs/texts", {"row": "occlusion", "seed": "0", **wanted})
 
 
@@ -114,15 +114,15 @@ def test_numbers_are_sorted_and_filtered_by_their_value() -> None:
     values = (0.5, -2.0, 3.25)
     numbers = [explain("so good", (0.1, 4.0), classes=("stars",), outputs="number", probabilities=(), of="logit",
                        target="stars", value_full=value) for value in values]  # fmt: skip
-    listed = Listed(numbers)
+    listed = InMemoryRun(numbers)
     found = texts(listed, sort="value", descending="true")
     assert [line["value"] for line in found["rows"]] == sorted(values, reverse=True)
     assert [line["value"] for line in texts(listed, above="-2", below="0.5")["rows"]] == [0.5, -2.0]
-    assert texts(Listed(EXPLAINED), above="0")["matching"] == 0
+    assert texts(InMemoryRun(EXPLAINED), above="0")["matching"] == 0
 
 
 def test_without_anywidget_the_table_is_plain_html(displayed: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(showing, "find_spec", lambda name: None)
+    monkeypatch.setattr(display, "find_spec", lambda name: None)
     raison.show(EXPLAINED)
     assert displayed == [listing(EXPLAINED, [None] * 6)]
 
@@ -138,7 +138,7 @@ def test_plain_html_is_escaped_and_bounded() -> None:
 
 
 def test_slices_are_cut_from_the_list() -> None:
-    listed = Listed(EXPLAINED, LABELS)
+    listed = InMemoryRun(EXPLAINED, LABELS)
     [run] = listed.answer("runs", {})["runs"]
     assert (run["texts"], run["labelled"], run["unit"], run["model"]) == (6, True, "word", EXPLAINED[0].model)
     wrong = texts(listed, wrong="true", sort="confidence", descending="true", count="1")
@@ -158,7 +158,7 @@ def test_slices_are_cut_from_the_list() -> None:
 
 def test_each_method_is_a_row_and_a_text_keeps_its_number() -> None:
     seeded = [replace(e, method="lime", config={"samples": number}) for number, e in enumerate(EXPLAINED[:2])]
-    listed = Listed([*EXPLAINED, *OTHERS, *seeded])
+    listed = InMemoryRun([*EXPLAINED, *OTHERS, *seeded])
     rows = [row["label"] for row in listed.answer("runs", {})["runs"][0]["rows"]]
     assert rows == ["occlusion", "random", "lime(samples=0)", "lime(samples=1)"]
     found = listed.answer("runs/texts", {"row": "random"})
@@ -180,5 +180,5 @@ def test_each_method_is_a_row_and_a_text_keeps_its_number() -> None:
 )
 def test_mistakes_are_one_line(ask: str, body: dict[str, str], said: str) -> None:
     with pytest.raises(RaisonError, match=said) as refused:
-        Listed(EXPLAINED).answer(ask, body)
+        InMemoryRun(EXPLAINED).answer(ask, body)
     assert "\n" not in str(refused.value)

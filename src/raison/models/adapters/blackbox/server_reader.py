@@ -19,10 +19,10 @@ from raison.core.results.generation import OTHER
 from raison.models.adapters.blackbox.background import run_in_background
 from raison.models.adapters.blackbox.function import masked_texts
 from raison.models.adapters.blackbox.server import WHY, Keeps
+from raison.models.served.concurrency import gathered
 from raison.models.served.forced import Continuation, Forced
 from raison.models.served.probing import frame_of
 from raison.models.served.server import Server
-from raison.models.served.together import gathered
 from raison.models.tokens.continuation import ContinuationEncoder
 
 NOTHING = "\n"

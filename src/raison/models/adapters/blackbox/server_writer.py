@@ -19,7 +19,7 @@ from raison.models.served.spelling import Spelled, spelled, written, written_tok
 from raison.models.tokens.chats import framed
 from raison.models.tokens.continuation import ContinuationEncoder, Output, TokenizedPrompt
 from raison.models.tokens.word_encoder import WordEncoder
-from raison.text.segment import Span
+from raison.text.segment import CharacterSpan
 
 
 @final
@@ -135,7 +135,7 @@ class ServedWriter(Writer):
         encoding = self._encoder.encode([given], PART if parts else "token")
         text = str(plain(given))
         ids: list[int] = encoding.input_ids[0].tolist()
-        offsets: list[Span] = [(start, end) for start, end in encoding.offsets[0].tolist()]
+        offsets: list[CharacterSpan] = [(start, end) for start, end in encoding.offsets[0].tolist()]
         return TokenizedPrompt(text, tuple(ids), tuple(offsets), ((0, len(text)),), 0, tuple(parts))
 
     def _output(self, prompt: TokenizedPrompt, spelling: Spelled) -> Output:

@@ -22,10 +22,10 @@ from raison.core.targets.target import Target
 from raison.models.adapters.checks.determinism import change
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.task_setup import QUESTION
-from raison.models.passes.batching import TokenBatch
 from raison.models.passes.outputs.heads import class_logits
+from raison.models.passes.outputs.multi_input_outputs import Reads
 from raison.models.passes.outputs.readout import WordReadout
-from raison.models.passes.outputs.reads import Reads
+from raison.models.passes.token_batch import TokenBatch
 
 TEXT = "The plot is thin, but the acting is a quiet pleasure."
 

@@ -24,7 +24,7 @@ from raison.core.errors import UnsupportedError
 from raison.models.adapters.task_setup import TaskSetup
 from raison.models.anatomy.answer_rows import TokenAttention
 from raison.models.anatomy.decomposition import ModelAnatomy, can_take_apart
-from raison.models.anatomy.reads import AnatomyOfReads, SeveralReads
+from raison.models.anatomy.multi_input_attention import AnatomyOfReads, SeveralReads
 from raison.models.anatomy.stacked_attention import OneStack, TwoStacks
 from raison.models.anatomy.tapped_attention import TappedAttention
 from raison.models.families import Pooling

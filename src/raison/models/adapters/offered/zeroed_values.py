@@ -14,7 +14,7 @@ from raison.core.model import LanguageModel
 from raison.models.adapters.classifier import Classifier, text_classifier
 from raison.models.passes.batching import shrinking
 from raison.models.passes.hidden_states import watched_layers
-from raison.models.stack.attention_steps import Step
+from raison.models.stack.attention_steps import AttentionStep
 from raison.models.stack.layers import LayerCall, kept_calls, layer_stack
 from raison.models.stack.tap import tap
 
@@ -71,7 +71,7 @@ def _distances(model: Classifier, plain: _RecordedLayer) -> Float[Tensor, "query
     distances = torch.zeros(tokens, tokens, dtype=torch.float64)
 
     def run(some: list[int]) -> Tensor:
-        def zero(step: Step, _layer: int, tensor: Tensor) -> Tensor:
+        def zero(step: AttentionStep, _layer: int, tensor: Tensor) -> Tensor:
             if step != "value":
                 return tensor
             emptied = tensor.clone()

@@ -21,7 +21,7 @@ from raison.models.passes.forward import ForwardPasses
 from raison.models.passes.outputs.place_heads import WordHead
 from raison.models.stack.transformer import inner_model, is_a
 from raison.models.tokens.encoder import TextEncoder
-from raison.models.tokens.limits import max_tokens
+from raison.models.tokens.max_tokens import max_tokens
 from raison.models.tokens.own_tokenizer import own_tokenizer
 
 CLASSES = ("word", "second word", "other words")

@@ -22,10 +22,10 @@ from raison.models.passes.outputs.heads import SpanHead
 from raison.models.passes.removal import replacement_ids
 from raison.models.stack.transformer import inner_model, is_a
 from raison.models.tokens.encoder import TextEncoder
-from raison.models.tokens.limits import max_tokens
+from raison.models.tokens.max_tokens import max_tokens
 from raison.models.tokens.own_tokenizer import own_tokenizer
 from raison.models.tokens.token_rows import name_of
-from raison.text.halves import without_halves
+from raison.text.surrogates import without_surrogates
 
 CLASSES = ("answer", "other answers")
 
@@ -83,7 +83,9 @@ class QuestionEncoder:
             return
         # Special tokens and one token of the context must also fit.
         length = len(
-            self._tokenizer(without_halves(text[0]), "", verbose=False, padding=False, truncation=False)["input_ids"]
+            self._tokenizer(without_surrogates(text[0]), "", verbose=False, padding=False, truncation=False)[
+                "input_ids"
+            ]
         )
         if length + 2 > self._longest:
             raise TextTooLongError(

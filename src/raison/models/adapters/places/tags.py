@@ -23,7 +23,7 @@ from raison.models.passes.outputs.place_heads import TagHead
 from raison.models.passes.removal import replacement_ids
 from raison.models.stack.transformer import inner_model, is_a
 from raison.models.tokens.encoder import TextEncoder
-from raison.models.tokens.limits import max_tokens
+from raison.models.tokens.max_tokens import max_tokens
 
 Aggregation = Literal["none", "simple", "first", "average", "max"]
 """How tokens become entities, as in transformers' pipeline: "none" tags each token alone, "simple" joins neighbouring

@@ -98,7 +98,7 @@ class ForcedAnswer:
         return torch.stack([joint(odds[:, list(tokens)]) for tokens in statements], 1).numpy()
 
 
-Reading = Callable[[ForcedAnswer, Bool[np.ndarray, "masks pieces"], str], Float[np.ndarray, "masks tokens"]]
+TokenLogOdds = Callable[[ForcedAnswer, Bool[np.ndarray, "masks pieces"], str], Float[np.ndarray, "masks tokens"]]
 """How the log-odds of an answer's tokens are computed under keeps, with a removal."""
 
 

@@ -30,10 +30,10 @@ from raison.models.tokens.continuation import (
     ids_with,
     spell,
 )
-from raison.models.tokens.limits import max_tokens
+from raison.models.tokens.max_tokens import max_tokens
 from raison.models.tokens.own_tokenizer import own_tokenizer
 from raison.progress import Advance, steps_of
-from raison.text.halves import without_halves
+from raison.text.surrogates import without_surrogates
 
 GREEDY = {
     "do_sample": False,
@@ -211,7 +211,7 @@ class Generator(Writer):
         return self._plain_ids(text), True
 
     def _plain_ids(self, text: str) -> list[int]:
-        return self._tokenizer(without_halves(text), add_special_tokens=False, verbose=False)["input_ids"]
+        return self._tokenizer(without_surrogates(text), add_special_tokens=False, verbose=False)["input_ids"]
 
     def _logits(self, prompt: TokenizedPrompt, written: Sequence[int]) -> Float[Tensor, "reads vocabulary"]:
         """Logits after a prompt and after each token that follows it, through the output layer alone."""

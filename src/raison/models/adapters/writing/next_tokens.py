@@ -23,7 +23,7 @@ from raison.models.tokens.own_tokenizer import own_tokenizer
 _LOCK = Lock()
 
 
-class NextTokens(ABC):
+class NextTokenModel(ABC):
     """One model's tokens of prompts, and its predictions after them. Ids are those of a prompt, then of an output."""
 
     head: nn.Module
@@ -50,7 +50,7 @@ class NextTokens(ABC):
         """The use of the model as a predictor of an output's tokens."""
 
 
-class CausalTokens(NextTokens):
+class CausalTokens(NextTokenModel):
     """A causal language model: prompt and output are one sequence."""
 
     def __init__(self, core: PreTrainedModel, model: nn.Module, tokenizer: PreTrainedTokenizerBase) -> None:
@@ -78,7 +78,7 @@ class CausalTokens(NextTokens):
         return TaskSetup(rows, head, readout, self._cache)
 
 
-class EncoderDecoderTokens(NextTokens):
+class EncoderDecoderTokens(NextTokenModel):
     """An encoder-decoder: its encoder reads the prompt, its decoder begins with given tokens."""
 
     def __init__(self, core: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, name: str) -> None:
@@ -142,7 +142,9 @@ def _beginning(core: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Seq
     return ids
 
 
-def next_tokens(core: PreTrainedModel, model: nn.Module, tokenizer: PreTrainedTokenizerBase, name: str) -> NextTokens:
+def next_tokens(
+    core: PreTrainedModel, model: nn.Module, tokenizer: PreTrainedTokenizerBase, name: str
+) -> NextTokenModel:
     """How this model continues prompts; `core` is the transformers model inside `model`."""
     if core.config.is_encoder_decoder:
         return EncoderDecoderTokens(core, tokenizer, name)

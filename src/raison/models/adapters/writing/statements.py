@@ -28,12 +28,12 @@ from raison.core.targets.outputs import Outputs
 from raison.core.targets.place import Place
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.writing.edited_answer import edited_answer
-from raison.models.adapters.writing.forced_answer import ForcedAnswer, Level, Reading, joint
+from raison.models.adapters.writing.forced_answer import ForcedAnswer, Level, TokenLogOdds, joint
 from raison.models.adapters.writing.statement_attention import StatementAttention
 from raison.models.adapters.writing.writer import Writer
 from raison.models.tokens.continuation import ContinuationEncoder
 from raison.models.tokens.written_answer import WrittenAnswer
-from raison.text.segment import Span
+from raison.text.segment import CharacterSpan
 
 STATEMENT: Final = "statement"
 """The class of a statement as written."""
@@ -214,7 +214,7 @@ class Statements(LanguageModel):
         return self.read(encoding, keeps, removal, ForcedAnswer.log_odds)
 
     def read(
-        self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str, reading: Reading
+        self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str, reading: TokenLogOdds
     ) -> list[Float[Tensor, "_masks classes"]]:
         """The same, with the log-odds of tokens read in a given way."""
         read = encoding if encoding.spans is not None else self.choosing.read(encoding)
@@ -284,11 +284,11 @@ class _StatementRow:
     text: tuple[str, str]
     units: tuple[Unit, ...]
     ids: tuple[int, ...]
-    offsets: tuple[Span, ...]
+    offsets: tuple[CharacterSpan, ...]
     owners: tuple[int, ...]
 
 
-def _span(answered: WrittenAnswer, spec: object) -> Span:
+def _span(answered: WrittenAnswer, spec: object) -> CharacterSpan:
     """The characters of the answer that a target names. Raises InputError."""
     if spec is None or spec == STATEMENT:
         return 0, len(answered.text)

@@ -20,8 +20,9 @@ from raison.models.gradients.rules.function_mode import RuleBook, applied, follo
 from raison.models.gradients.rules.relevance import relevance_rules
 from raison.models.gradients.rules.rescale import rescale_rules
 from raison.models.gradients.shared_rows import alike, back, raw, read_at
-from raison.models.passes.batching import TokenBatch, run_grouped
+from raison.models.passes.batching import run_grouped
 from raison.models.passes.forward import ForwardPasses
+from raison.models.passes.token_batch import TokenBatch
 from raison.models.stack.query_blocks import query_blocks
 from raison.models.stack.recomputed import NotInARowError, recomputed, stack_of
 from raison.models.stack.tap import tap

@@ -15,11 +15,11 @@ from transformers.utils.generic import ModelOutput
 
 from raison.core.dims import Logits
 from raison.core.errors import UnsupportedError
-from raison.models.passes.batching import TokenBatch
+from raison.models.passes.token_batch import TokenBatch
 
 Parts = Float[Tensor, "rows parts choices"]
 
-Outputs = ModelOutput | Mapping[str, Any] | tuple[Any, ...] | Tensor
+NetworkOutput = ModelOutput | Mapping[str, Any] | tuple[Any, ...] | Tensor
 """The output of one pass: a record with `logits`, a tuple with them first, or only the logits."""
 
 ACTIVATIONS: Mapping[str, type[nn.Module]] = {
@@ -31,7 +31,7 @@ LONGEST_ANSWER = 30
 """The longest predicted answer in tokens, as usual for SQuAD."""
 
 
-def class_logits(outputs: Outputs) -> Tensor:
+def class_logits(outputs: NetworkOutput) -> Tensor:
     """The logits in the output of a forward pass."""
     if isinstance(outputs, Tensor):
         return outputs
@@ -56,7 +56,7 @@ class Head(ABC):
         return nullcontext()
 
     @abstractmethod
-    def parts(self, outputs: Outputs, batch: TokenBatch) -> Parts:
+    def parts(self, outputs: NetworkOutput, batch: TokenBatch) -> Parts:
         """Logits of every choice from what the model returned."""
 
     @abstractmethod
@@ -101,7 +101,7 @@ class ClassHead(Head):
             )
         return cls(names, config.problem_type == "multi_label_classification")
 
-    def parts(self, outputs: Outputs, batch: TokenBatch) -> Parts:
+    def parts(self, outputs: NetworkOutput, batch: TokenBatch) -> Parts:
         return class_logits(outputs)[:, None]
 
     def logits(self, parts: Parts, batch: TokenBatch) -> Logits:
@@ -127,7 +127,7 @@ class SpanHead(Head):
     in_place: ClassVar[bool] = True
     in_context: ClassVar[bool] = True
 
-    def parts(self, outputs: Outputs, batch: TokenBatch) -> Parts:
+    def parts(self, outputs: NetworkOutput, batch: TokenBatch) -> Parts:
         if not isinstance(outputs, QuestionAnsweringModelOutput | Seq2SeqQuestionAnsweringModelOutput):
             raise UnsupportedError(
                 "cannot read the answers of this model",

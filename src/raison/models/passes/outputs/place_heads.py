@@ -9,8 +9,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from raison.core.dims import Logits
-from raison.models.passes.batching import TokenBatch
-from raison.models.passes.outputs.heads import Head, Outputs, Parts, class_logits
+from raison.models.passes.outputs.heads import Head, NetworkOutput, Parts, class_logits
+from raison.models.passes.token_batch import TokenBatch
 from raison.models.stack.hooks import hooked
 
 
@@ -24,7 +24,7 @@ class TagHead(Head):
     rest: bool
     in_place: ClassVar[bool] = True
 
-    def parts(self, outputs: Outputs, batch: TokenBatch) -> Parts:
+    def parts(self, outputs: NetworkOutput, batch: TokenBatch) -> Parts:
         return _at_places(class_logits(outputs), batch)
 
     def logits(self, parts: Parts, batch: TokenBatch) -> Logits:
@@ -55,7 +55,7 @@ class WordHead(Head):
 
         return hooked([self.decoder], before=narrow)
 
-    def parts(self, outputs: Outputs, batch: TokenBatch) -> Parts:
+    def parts(self, outputs: NetworkOutput, batch: TokenBatch) -> Parts:
         logits = class_logits(outputs)
         return _at_places(logits, batch) if logits.shape[1] == batch.ids.shape[1] else logits
 

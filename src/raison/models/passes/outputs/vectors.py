@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from raison.core.dims import Logits
-from raison.models.passes.batching import TokenBatch
-from raison.models.passes.outputs.heads import ACTIVATIONS, Head, Outputs, Parts
-from raison.models.passes.outputs.reads import Join, Output
+from raison.models.passes.outputs.heads import ACTIVATIONS, Head, NetworkOutput, Parts
+from raison.models.passes.outputs.multi_input_outputs import Join, ReadOutput
+from raison.models.passes.token_batch import TokenBatch
 
 Measure = Literal["cosine", "dot"]
 MEASURES: tuple[Measure, ...] = get_args(Measure)
@@ -34,7 +34,7 @@ class Dense:
     added: bool = False
     residual: Float[Tensor, "out width"] | None = None
 
-    def __call__(self, vectors: Output) -> Float[Tensor, "rows out"]:
+    def __call__(self, vectors: ReadOutput) -> Float[Tensor, "rows out"]:
         weight, bias = self.weight.to(vectors), None if self.bias is None else self.bias.to(vectors)
         activated: Tensor = ACTIVATIONS[self.activation]()(nn.functional.linear(vectors, weight, bias))
         if not self.added:
@@ -47,7 +47,7 @@ class Dense:
 class Normalized:
     """Vectors of length 1."""
 
-    def __call__(self, vectors: Output) -> Output:
+    def __call__(self, vectors: ReadOutput) -> ReadOutput:
         return normalize(vectors, dim=-1)
 
 
@@ -58,7 +58,7 @@ class TextVectors:
     pooled: Pooled
     steps: tuple[Dense | Normalized, ...] = ()
 
-    def of(self, states: Float[Tensor, "rows tokens hidden"], lengths: Int[Tensor, " rows"]) -> Output:
+    def of(self, states: Float[Tensor, "rows tokens hidden"], lengths: Int[Tensor, " rows"]) -> ReadOutput:
         """The vectors of texts, in at least single precision."""
         states = states.to(torch.promote_types(states.dtype, torch.float32))
         lengths = lengths.to(states.device)
@@ -97,7 +97,7 @@ class VectorHead(Head):
 
     vectors: TextVectors
 
-    def parts(self, outputs: Outputs, batch: TokenBatch) -> Parts:
+    def parts(self, outputs: NetworkOutput, batch: TokenBatch) -> Parts:
         states: Tensor = outputs["last_hidden_state"] if isinstance(outputs, Mapping) else outputs[0]
         return self.vectors.of(states, batch.lengths)[:, None]
 
@@ -115,10 +115,10 @@ class VectorSimilarity(Join):
     measure: Measure
     reads: ClassVar[int] = 2
 
-    def number(self, outputs: Sequence[Output]) -> Float[Tensor, "rows 1"]:
+    def number(self, outputs: Sequence[ReadOutput]) -> Float[Tensor, "rows 1"]:
         return self.of(*outputs)
 
-    def of(self, first: Output, second: Output) -> Float[Tensor, "rows 1"]:
+    def of(self, first: ReadOutput, second: ReadOutput) -> Float[Tensor, "rows 1"]:
         """The similarity of each row's two vectors."""
         if self.measure == "cosine":
             first, second = normalize(first, dim=-1), normalize(second, dim=-1)
@@ -132,6 +132,6 @@ class Nearer(Join):
     similarity: VectorSimilarity
     reads: ClassVar[int] = 3
 
-    def number(self, outputs: Sequence[Output]) -> Float[Tensor, "rows 1"]:
+    def number(self, outputs: Sequence[ReadOutput]) -> Float[Tensor, "rows 1"]:
         query, first, second = outputs
         return self.similarity.of(query, first) - self.similarity.of(query, second)

@@ -141,8 +141,8 @@ def _masked(
 ) -> Iterator[tuple[Tensor, int]]:
     step = max(1, SEQUENCES // 8)
     for start in range(0, len(keeps), step):
-        ids, _, lengths = masked_rows(encoding, text, keeps[start : start + step], remover)
-        yield from zip(ids, lengths.tolist(), strict=True)
+        batch = masked_rows(encoding, text, keeps[start : start + step], remover)
+        yield from zip(batch.ids, batch.lengths.tolist(), strict=True)
 
 
 def _steps(

@@ -17,8 +17,8 @@ from transformers import Cache, PreTrainedConfig, PreTrainedModel
 from raison.core.errors import InputError, RaisonError
 from raison.models.passes.batching import TokenBudget, groups, shrinking
 from raison.models.passes.prefixes.prefix import PrefixStore
+from raison.models.passes.prefixes.successive_passes import SuccessivePasses, windows
 from raison.models.passes.prefixes.trie import Ids, cut, leaves, merge
-from raison.models.passes.prefixes.walk import Walk, windows
 from raison.models.stack.tap import TAP, implementation_of, tapped
 from raison.progress import steps_of
 
@@ -168,10 +168,10 @@ class PackedReader:
         return right, [states[: len(wanted)] for states, wanted in zip(packed_states, reads, strict=True)]
 
     def _read_packed(self, prefix: Tensor, rows: list[Ids], reads: list[list[int]]) -> list[Tensor]:
-        walk = Walk(self.base, self._store.get(prefix) if len(prefix) else None, self._nodes)
+        passes = SuccessivePasses(self.base, self._store.get(prefix) if len(prefix) else None, self._nodes)
 
         def run(group: list[int]) -> Sequence[Tensor]:
-            return walk.states([rows[number] for number in group], [reads[number] for number in group])
+            return passes.states([rows[number] for number in group], [reads[number] for number in group])
 
         def divide(left: list[int]) -> list[list[int]]:
             return cut([rows[number] for number in left], self._nodes)

@@ -21,7 +21,7 @@ STORED = 4
 SAMPLES = 16
 """Approximate number of values of each parameter that are compared to notice a change."""
 
-HeadStates = Float[Tensor, "1 _heads prefix _features"]
+PrefixStates = Float[Tensor, "1 _heads prefix _features"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,7 +29,7 @@ class Prefix:
     """The stored results of a pass over a prompt, all without gradients."""
 
     states: Float[Tensor, "prefix hidden"]
-    layers: tuple[tuple[HeadStates, HeadStates] | None, ...]
+    layers: tuple[tuple[PrefixStates, PrefixStates] | None, ...]
     """Keys and values of each layer; None for a layer that shares those of another."""
 
     def __len__(self) -> int:
@@ -85,7 +85,7 @@ def compute_prefix(base: PreTrainedModel, ids: Int[Tensor, " prefix"]) -> Prefix
     return Prefix(output[0][0], layers_of(cache))
 
 
-def layers_of(cache: DynamicCache) -> tuple[tuple[HeadStates, HeadStates] | None, ...]:
+def layers_of(cache: DynamicCache) -> tuple[tuple[PrefixStates, PrefixStates] | None, ...]:
     """Keys and values of each layer after a pass over one row."""
     layers: list[tuple[Tensor, Tensor] | None] = []
     for layer in cache.layers:

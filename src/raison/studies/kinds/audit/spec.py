@@ -42,12 +42,12 @@ from raison.studies.file import MistakesError, entries_of
 from raison.studies.kinds.audit.recommendation import COMPREHENSIVE, SUFFICIENT
 from raison.studies.kinds.audit.results import CHANGES, FAITHFULNESS, HARMLESS
 from raison.studies.kinds.audit.subject import AuditSubject
-from raison.trust import calls
+from raison.trust import implementation
 from raison.trust.attack_settings import EmbeddingAttack
+from raison.trust.operations import TrustOperations
 from raison.trust.randomisation import Randomisation
 from raison.trust.substitution import Substitution
 from raison.trust.trial import AttacksAsked, RandomisationAsked, TrustTrial
-from raison.trust.works import Works
 
 METHODS = (
     "integrated_gradients",
@@ -162,12 +162,12 @@ class Suite:
         return plans
 
 
-def tools() -> Works:
+def tools() -> TrustOperations:
     """The work of raison.trust."""
-    return calls.works()
+    return implementation.operations()
 
 
-def parse(table: Mapping[str, Any], place: Path, _works: Works) -> Audited:
+def parse(table: Mapping[str, Any], place: Path, _works: TrustOperations) -> Audited:
     """A parsed file in the folder `place`. Raises MistakesError with every mistake in it."""
     file, mistakes = entries_of(AuditFile, table, _VERDICTS)
     mistakes += parts.settings_mistakes(file.settings)

@@ -11,8 +11,8 @@ from raison.core.inputs.unit import SIDES
 from raison.core.model import LanguageModel
 from raison.explaining.answers import Answers, answers_of, judged, own_answers
 from raison.explaining.attribution import Settings, check_model
+from raison.explaining.given_texts import InputOptions, read_texts
 from raison.explaining.ranking import fitting
-from raison.explaining.texts import InputOptions, read_texts
 from raison.models.adapters.writing.generator import Generator
 from raison.models.adapters.writing.writer import Writer
 from raison.text.sourced import SourceTemplate

@@ -15,8 +15,8 @@ from raison.core.inputs.unit import PART, Side
 from raison.core.model import LanguageModel
 from raison.explaining.answers import Answers, Rows
 from raison.explaining.attribution import Settings
+from raison.explaining.given_texts import InputOptions, Texts, read_names
 from raison.explaining.ranking import fitting
-from raison.explaining.texts import InputOptions, Texts, read_names
 from raison.jobs.engine import ALONE, Job, Sharing
 from raison.jobs.folder import AUDIT, read_marker, refuse_others
 from raison.jobs.identity import DATA, IDENTITY, SETTINGS, digest_of
@@ -46,9 +46,9 @@ from raison.studies.made import described
 from raison.studies.plans import load_entry
 from raison.studies.runner import execute
 from raison.text.sourced import SourceTemplate
-from raison.trust.bench import Bench
 from raison.trust.results import ATTACKS, SIMILARITIES, head_of
 from raison.trust.trial import entry_of
+from raison.trust.trial_jobs import TrialJobs
 
 REUSED = (HEADER, SIMILARITIES, ATTACKS)
 """Files whose records can be taken over from other folders."""
@@ -253,10 +253,10 @@ def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job
     return listed + [_timed(job, TRUST, folder, shard) for job in _bench(examined, folder, shard).jobs()]
 
 
-def _bench(examined: Examined, folder: Path, shard: int | None = None) -> Bench:
+def _bench(examined: Examined, folder: Path, shard: int | None = None) -> TrialJobs:
     known = examined.header[IDENTITY]
     identity = {part: known[part] for part in known if part not in (DATA, SETTINGS)}
-    return Bench(
+    return TrialJobs(
         examined.suite.trial,
         examined.study.tools,
         lambda: examined.model,

@@ -17,7 +17,7 @@ from raison.jobs.origins import Origins
 from raison.judging.evaluate import info_of
 from raison.methods import CATALOGUE
 from raison.models.derived.identity import base_identity, files_identity
-from raison.models.loading import weights, zoo
+from raison.models.loading import base_weights, zoo
 from raison.models.loading.load import as_classifier, load
 from raison.report.tables.records import Cell, Table
 from raison.studies import kind
@@ -45,7 +45,7 @@ def load_task(task: Task, limit: int | None) -> TaskData:
 
 def untrained(task: Task, seed: int = 0) -> LanguageModel:
     """The task's base with a new head, to check everything before anything is trained. Raises LoadError."""
-    folder = weights.located(task.base)
+    folder = base_weights.located(task.base)
     if task.kind == "spans":
         return as_classifier(load(*zoo.fresh_span_model(folder, seed)))
     return as_classifier(load(*zoo.fresh_classifier(folder, task.labels, seed)))

@@ -19,8 +19,8 @@ from raison.runs.headers import ModelHead
 from raison.runs.task_accuracy import Labels, read_labels
 from raison.studies.claims import PairedSample
 from raison.studies.folder import Claim, StudyHead, WrittenStudy, read_header
-from raison.trust.records import Attack, Objective, Order
-from raison.trust.results import TrustHead, TrustRun, Variant, read_run
+from raison.trust.records import Attack, AttackObjective, Order
+from raison.trust.results import AttackVariant, TrustHead, TrustRun, read_run
 from raison.trust.tables import EFFECTS, MEASURES, Values, areas, at_blocks, effects, summary
 
 FOLDERS = (TRUST,)
@@ -45,9 +45,9 @@ class TrustClaim(Claim):
         None
     )
     attack: Attack | None = None
-    objective: Objective | None = None
+    objective: AttackObjective | None = None
     than_attack: Attack | None = None
-    than_objective: Objective | None = None
+    than_objective: AttackObjective | None = None
     run: str | None = None
 
     @property
@@ -56,11 +56,11 @@ class TrustClaim(Claim):
         return self.measure
 
     @property
-    def variant(self) -> Variant:
+    def variant(self) -> AttackVariant:
         """The attack on the row."""
         assert self.attack is not None, "a claim about an attack names it"
         assert self.objective is not None, "a claim about an attack names its objective"
-        return Variant(self.attack, self.objective)
+        return AttackVariant(self.attack, self.objective)
 
     @property
     def other(self) -> "TrustClaim":

@@ -19,11 +19,11 @@ from raison.runs.models_figure import axis_of, told
 from raison.studies.claims import claims_section
 from raison.studies.kinds.trust.results import TrustRuns
 from raison.trust.records import Order
-from raison.trust.results import TrustHead, TrustRun, Variant
-from raison.trust.tables import EFFECTS, MEASURES, Effect, Measure, areas, effects, held, summary
+from raison.trust.results import AttackVariant, TrustHead, TrustRun
+from raison.trust.tables import EFFECTS, MEASURES, AgreementMeasure, Effect, areas, effects, held, summary
 
 _PLACES = 2
-_MEASURE_NAMES: dict[Measure, str] = {
+_MEASURE_NAMES: dict[AgreementMeasure, str] = {
     "spearman": "Spearman's correlation",
     "kendall": "Kendall's correlation",
     "overlap": "overlap of the top units",
@@ -174,7 +174,7 @@ def _of_run(run: TrustRun) -> Iterator[tuple[str, str]]:
         )
 
 
-def _area_table(results: TrustRuns, order: Order, measure: Measure) -> Table:
+def _area_table(results: TrustRuns, order: Order, measure: AgreementMeasure) -> Table:
     rows = []
     for method in results.header.methods:
         if any(method in run.randomised for run in results.runs.values()):
@@ -184,7 +184,7 @@ def _area_table(results: TrustRuns, order: Order, measure: Measure) -> Table:
     return Table(name[0].upper() + name[1:], ("method", *results.runs), tuple(rows), f"{_AREAS[order]} {_READING}")
 
 
-def _attacked_rows(results: TrustRuns) -> list[tuple[str, tuple[str, Variant]]]:
+def _attacked_rows(results: TrustRuns) -> list[tuple[str, tuple[str, AttackVariant]]]:
     variants = dict.fromkeys(variant for run in results.runs.values() for variant in run.variants)
     return [
         (f"{method}: {_named(variant)}", (method, variant))
@@ -194,19 +194,19 @@ def _attacked_rows(results: TrustRuns) -> list[tuple[str, tuple[str, Variant]]]:
     ]
 
 
-def _named(variant: Variant) -> str:
+def _named(variant: AttackVariant) -> str:
     if variant.attack == "substitution":
         return "words substituted"
     return variant.objective if variant.attack == "embedding" else f"random noise, {variant.objective}"
 
 
-def _effects(results: TrustRuns, method: str, variant: Variant, measure: Effect) -> tuple[Cell, ...]:
+def _effects(results: TrustRuns, method: str, variant: AttackVariant, measure: Effect) -> tuple[Cell, ...]:
     summaries = [summary(effects(run, method, variant, measure).values()) for run in results.runs.values()]
     places = _places(summaries)
     return tuple(_cell(one, places) for one in summaries)
 
 
-def _held(run: TrustRun, method: str, variant: Variant) -> Cell:
+def _held(run: TrustRun, method: str, variant: AttackVariant) -> Cell:
     kept, of = held(run, method, variant) if run.header.attacks else (0, 0)
     return Cell(f"{kept} of {of}" if of else "–")
 

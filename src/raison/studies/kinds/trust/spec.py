@@ -46,13 +46,13 @@ from raison.studies.entries import PREDICTED, About, Grid, GridRun
 from raison.studies.file import MistakesError, entries_of
 from raison.studies.kinds.trust.results import AREA, CLAIMED, TrustClaim
 from raison.studies.settings import decided
-from raison.trust import calls
-from raison.trust.records import Objective
+from raison.trust import implementation
+from raison.trust.operations import TrustOperations
+from raison.trust.records import AttackObjective
 from raison.trust.tables import EFFECTS
 from raison.trust.trial import AttacksAsked, RandomisationAsked, TrustTrial
-from raison.trust.works import Works
 
-_OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
+_OBJECTIVES: tuple[AttackObjective, ...] = get_args(AttackObjective)
 _SEED = {"seed": "seed applies to the whole study: write it under [settings]."}
 _ONE = _SEED | {"objective": "this key is a list here: write objectives = [...]."}
 Texts = Annotated[int, Setting(least=1)]
@@ -116,12 +116,12 @@ class TrustSpec:
         return TrustTrial(self.methods, self.settings, self.randomisation, self.attacks).texts
 
 
-def tools() -> Works:
+def tools() -> TrustOperations:
     """The work of raison.trust."""
-    return calls.works()
+    return implementation.operations()
 
 
-def parse(table: Mapping[str, Any], place: Path, works: Works) -> TrustSpec:
+def parse(table: Mapping[str, Any], place: Path, works: TrustOperations) -> TrustSpec:
     """A parsed file in the folder `place`. Raises MistakesError with every mistake in it."""
     file, mistakes = entries_of(TrustFile, table)
     labels, wrong = parts.labels_in(file.methods, "methods", CATALOGUE, empty="methods" not in table)
@@ -153,7 +153,7 @@ def canonical(method: str) -> str:
     return label_of(CATALOGUE.create(method))
 
 
-def _randomisation(file: TrustFile, works: Works) -> tuple[RandomisationAsked | None, list[str]]:
+def _randomisation(file: TrustFile, works: TrustOperations) -> tuple[RandomisationAsked | None, list[str]]:
     if (table := file.randomisation) is None:
         return None, []
     record, where = works.settings["randomisation"], "[randomisation]"
@@ -162,7 +162,7 @@ def _randomisation(file: TrustFile, works: Works) -> tuple[RandomisationAsked | 
     return RandomisationAsked(table.texts, plan if mistakes else decided(plan, file.settings.seed)), mistakes
 
 
-def _attacks(file: TrustFile, works: Works) -> tuple[AttacksAsked | None, list[str]]:
+def _attacks(file: TrustFile, works: TrustOperations) -> tuple[AttacksAsked | None, list[str]]:
     if (table := file.attacks) is None:
         return None, []
     where, beside = "[attacks]", ("texts", "objectives", "substitution")

@@ -23,9 +23,9 @@ from raison.studies.folder import header_of, versions
 from raison.studies.kind import EstimateTable
 from raison.studies.made import described
 from raison.studies.plans import Models, learned_from, load_named_model, unable, unreadable_texts
-from raison.trust.bench import Bench
 from raison.trust.results import ATTACKS, SIMILARITIES, TrustRun, head_of
 from raison.trust.trial import entry_of, refused
+from raison.trust.trial_jobs import TrialJobs
 
 REUSED = (SIMILARITIES, ATTACKS)
 """Stores whose records can be taken over from other folders."""
@@ -111,7 +111,7 @@ def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job
     return [job for bench in _benches(examined, folder, shard) for job in bench.jobs()]
 
 
-def _benches(examined: Examined, folder: Path, shard: int | None = None) -> list[Bench]:
+def _benches(examined: Examined, folder: Path, shard: int | None = None) -> list[TrialJobs]:
     study, models, benches = examined.study, Models(), []
     entries = {entry["name"]: head_of(entry) for entry in examined.header["runs"]}
     for run in study.spec.grid.wanted:
@@ -119,7 +119,7 @@ def _benches(examined: Examined, folder: Path, shard: int | None = None) -> list
         texts, entry = examined.data[run.data].texts, entries[run.name]
         # A data set named like the model is among its parts; of it, single texts count.
         known = {**of_one(examined.header[IDENTITY], run.model), DATA: "", "versions": digest_of(versions())}
-        benches.append(Bench(study.spec.trial(run), study.tools, model, texts, entry, known, folder, shard))
+        benches.append(TrialJobs(study.spec.trial(run), study.tools, model, texts, entry, known, folder, shard))
     return benches
 
 

@@ -12,7 +12,7 @@ from raison.report.explanations.listed import Listable
 from raison.runs.overview import Overview, overview
 from raison.web.rows.folders import MOST, State, below, inside, state_of
 from raison.web.rows.lines import OVERVIEW, AbsentError, RowKey, RunFacts, RunLine
-from raison.web.server.runs.held import MARKERS, Held, belonging, held_in
+from raison.web.server.runs.run_contents import MARKERS, RunContents, belonging, contents_of
 
 
 class RunFolders:
@@ -64,7 +64,7 @@ class RunFolders:
 
     def identity(self, run: str) -> Identity:
         """The identity of a run. Raises AbsentError, DataError."""
-        return held_in(run, self._folder(run)).identity
+        return contents_of(run, self._folder(run)).identity
 
     def _folders(self) -> Iterator[tuple[str, Path]]:
         """Folders of runs, by their paths below the root."""
@@ -82,10 +82,10 @@ class RunFolders:
         return known[run]
 
     def _stating(self, name: str, folder: Path, state: State) -> RunFacts:
-        return held_in(name, folder).facts
+        return contents_of(name, folder).facts
 
-    def _holding(self, name: str, folder: Path, state: State) -> Held:
-        return held_in(name, folder)
+    def _holding(self, name: str, folder: Path, state: State) -> RunContents:
+        return contents_of(name, folder)
 
     def _lining(self, folder: Path, state: State, place: RowKey) -> tuple[RunLine, ...]:
         return self._held(place.run, folder, state).lines(place)

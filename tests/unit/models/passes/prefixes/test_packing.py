@@ -8,7 +8,7 @@ import torch
 from transformers import AutoModel, LlamaConfig
 
 from raison.core.errors import InputError
-from raison.models.loading import weights
+from raison.models.loading import base_weights
 from raison.models.passes.batching import TokenBudget
 from raison.models.passes.prefixes import packing
 from raison.models.passes.prefixes.packing import PackedReader
@@ -256,7 +256,7 @@ def test_smollm2(monkeypatch: pytest.MonkeyPatch) -> None:
     from transformers import AutoModelForCausalLM
 
     monkeypatch.setattr(packing, "CPU_NODES", 20)
-    model = AutoModelForCausalLM.from_pretrained(weights.fetch("smollm2"), dtype=torch.float32).eval()
+    model = AutoModelForCausalLM.from_pretrained(base_weights.fetch("smollm2"), dtype=torch.float32).eval()
     base = model.base_model
     reader = PackedReader(base, TokenBudget(2048))
     generator = torch.Generator().manual_seed(0)

@@ -20,7 +20,7 @@ from raison.studies.kinds.trust.results import read as read_trust
 from raison.studies.kinds.trust.sections import area_tables, attack_tables, left_out, sections
 from raison.studies.reports import write
 from raison.trust.records import Attacked, BlockSimilarity
-from raison.trust.results import ATTACKS, SIMILARITIES, Variant, store_of
+from raison.trust.results import ATTACKS, SIMILARITIES, AttackVariant, store_of
 from raison.trust.tables import areas, at_blocks, curve, effects, held
 
 METHODS = ("saliency", "attention_rollout", "<ignores & all>")
@@ -177,7 +177,7 @@ def test_a_text_that_lacks_a_point_has_no_area(tmp_path: Path) -> None:
 
 def test_effects_and_texts_that_held(study: TrustRuns) -> None:
     run = study.runs["small--sst"]
-    variant = Variant("embedding", "unconstrained")
+    variant = AttackVariant("embedding", "unconstrained")
     found = effects(run, "saliency", variant, "rank_change")
     assert sorted(found) == [0, 1, *range(3, ATTACKED)]
     assert all(0.8 <= value <= 0.82 for value in found.values())

@@ -7,19 +7,19 @@ from scipy.stats import rankdata, zscore
 
 import raison
 from raison.core.errors import DataError
-from raison.core.results.among import Among
 from raison.core.results.explanation import Explanation
+from raison.core.results.number_rank import NumberRank
 from raison.report.style import phrases
 
 VALUES = [2.0, -1.0, 3.5, 2.0, 0.5]
 
 
 def test_ranks_and_distances_are_those_of_scipy() -> None:
-    found = [Among.of(value, VALUES) for value in VALUES]
+    found = [NumberRank.of(value, VALUES) for value in VALUES]
     assert [one.rank for one in found] == rankdata([-value for value in VALUES], "min").tolist()
     distances = [one.distance(value) for one, value in zip(found, VALUES, strict=True)]
     assert distances == pytest.approx(zscore(VALUES, ddof=1).tolist())
-    assert Among.of(1.0, [1.0, 1.0]).distance(1.0) == 0.0
+    assert NumberRank.of(1.0, [1.0, 1.0]).distance(1.0) == 0.0
 
 
 def lengths(texts: list[str]) -> list[float]:
@@ -31,7 +31,7 @@ def test_several_texts_of_a_call_say_where_they_stand() -> None:
     texts = ["one", "one two", "one two three four", "one two three"]
     found = raison.explain(model, texts, "occlusion", progress=False)
     assert [e.notes["among"]["rank"] for e in found] == [4, 3, 1, 2]
-    assert found[2].notes["among"] == asdict(Among.of(4.0, [1.0, 2.0, 4.0, 3.0]))
+    assert found[2].notes["among"] == asdict(NumberRank.of(4.0, [1.0, 2.0, 4.0, 3.0]))
     assert phrases.verdict(found[2]).line.endswith("(words), rank 1 of 4 texts, 1.2 SD above their mean")
     assert phrases.verdict(found[0]).line.endswith("rank 4 of 4 texts, 1.2 SD below their mean")
     assert Explanation.from_json(found[2].to_json()) == found[2]

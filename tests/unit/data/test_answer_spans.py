@@ -9,7 +9,7 @@ from raison.core.errors import DataError, InputError
 from raison.core.inputs.rationale import Span
 from raison.core.targets.answer import Answer
 from raison.data import Dataset, Row, around_answers, known_features, load
-from raison.data.answers import parse_answers
+from raison.data.answer_spans import parse_answers
 from raison.data.lengths import Lengths
 from raison.studies.data_loading import load_rows
 from raison.studies.entries import StudyData

@@ -10,16 +10,16 @@ from raison.models.adapters.blackbox.function import BlackBox
 from raison.models.derived.backbone import backbone_of
 from raison.trust import attacks, randomisation, substitution
 from raison.trust.attack_settings import EmbeddingAttack
+from raison.trust.operations import TrustOperations, TrustRequest
 from raison.trust.records import AttackKey, Substituted
 from raison.trust.substitution import Substitution
-from raison.trust.works import TrustRequest, Works
 
 _WRITES = "attacks keep the predicted class, and a generative model predicts none"
 
 
-def works() -> Works:
-    """The functions of raison.trust."""
-    return Works(
+def operations() -> TrustOperations:
+    """The functions of raison.trust that do them."""
+    return TrustOperations(
         settings={
             "randomisation": randomisation.Randomisation,
             "embedding": EmbeddingAttack,

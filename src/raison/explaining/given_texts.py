@@ -4,7 +4,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any, TypeGuard, TypeVar, cast
+from typing import Any, Generic, TypeGuard, TypeVar, cast
 
 from raison.core.errors import InputError
 from raison.core.inputs.chat import Chat
@@ -28,6 +28,15 @@ _CODE = re.compile("([A-Za-z]{2,3})([-_][A-Za-z0-9]+)*")
 
 
 @dataclass(frozen=True, slots=True)
+class GivenTexts(Generic[Q]):
+    """A caller's texts and what receives a score in them; `single`: one text was given, not a sequence."""
+
+    texts: list[Q]
+    unit: Granularity
+    single: bool
+
+
+@dataclass(frozen=True, slots=True)
 class InputOptions:
     """How a caller's texts become texts with units: the arguments of that name, `column` being `text`."""
 
@@ -43,14 +52,15 @@ class InputOptions:
             raise InputError("no text given: pass a list of at least one text.")
         return self._settled(texts)
 
-    def any(self, given: Any) -> tuple[list[Given], Granularity, bool]:
-        """One text or any sequence of them, what receives a score, and whether a single one was given."""
+    def any(self, given: Any) -> GivenTexts[Given]:
+        """One text or any sequence of them."""
         if not is_one(given) or self.column is not None:
-            return (*self._settled(read_texts(given, self.column, self._spans)), False)
+            return GivenTexts(*self._settled(read_texts(given, self.column, self._spans)), single=False)
         text = text_of(given, "the text")
-        return (*self._settled([text if self._spans is None else with_parts(text, self._spans)]), True)
+        parted_text = text if self._spans is None else with_parts(text, self._spans)
+        return GivenTexts(*self._settled([parted_text]), single=True)
 
-    def prompts(self, given: Any) -> tuple[list[Asks], Granularity, bool]:
+    def prompts(self, given: Any) -> GivenTexts[Asks]:
         """The same for a language model's prompts."""
         if self.units in SIDES:
             raise InputError(
@@ -58,7 +68,7 @@ class InputOptions:
                 "out."
             )
         prompts, single = read_prompts(given, self.column, self.units)
-        return (*self._settled(prompts), single)
+        return GivenTexts(*self._settled(prompts), single)
 
     @property
     def _spans(self) -> Any:

@@ -17,10 +17,10 @@ from raison.data.streams import Reading, sources_of
 from raison.explaining.attribution import Settings, check, check_model
 from raison.explaining.cite import DRAWS, Within, check_generative, method_of
 from raison.explaining.explain import check_unwritten, within_budget
-from raison.explaining.files.begin import begun, folder_of, until
 from raison.explaining.files.citations import CitationRows
 from raison.explaining.files.explained_rows import RowExplainer
 from raison.explaining.files.outputs import OutputRows
+from raison.explaining.files.preparation import begun, folder_of, until
 from raison.explaining.files.survey import Input
 from raison.explaining.files.texts import TextRows
 from raison.explaining.files.work import FileWork

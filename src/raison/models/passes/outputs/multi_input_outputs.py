@@ -12,10 +12,10 @@ from torch.nn.utils.rnn import pad_sequence
 
 from raison.core.dims import Embeddings, Logits
 from raison.core.inputs.encoding import KINDS, Encoding
-from raison.models.passes.batching import TokenBatch
+from raison.models.passes.token_batch import TokenBatch
 
-Output = Float[Tensor, "rows width"]
-Read = Callable[[TokenBatch, Embeddings | None], Output]
+ReadOutput = Float[Tensor, "rows width"]
+RunRead = Callable[[TokenBatch, Embeddings | None], ReadOutput]
 
 
 class Join(ABC):
@@ -25,7 +25,7 @@ class Join(ABC):
     """Number of reads per row."""
 
     @abstractmethod
-    def number(self, outputs: Sequence[Output]) -> Float[Tensor, "rows 1"]:
+    def number(self, outputs: Sequence[ReadOutput]) -> Float[Tensor, "rows 1"]:
         """The number of each row, differentiable, from the outputs of each read."""
 
 
@@ -35,7 +35,7 @@ class ReadDifference(Join):
 
     reads: ClassVar[int] = 2
 
-    def number(self, outputs: Sequence[Output]) -> Float[Tensor, "rows 1"]:
+    def number(self, outputs: Sequence[ReadOutput]) -> Float[Tensor, "rows 1"]:
         first, second = (output.to(torch.promote_types(output.dtype, torch.float32)) for output in outputs)
         return first - second
 
@@ -91,7 +91,7 @@ class Reads:
     join: Join
     placeholder: int
 
-    def logits(self, batch: TokenBatch, embeds: Embeddings | None, read: Read) -> Logits:
+    def logits(self, batch: TokenBatch, embeds: Embeddings | None, read: RunRead) -> Logits:
         """Differentiable: all reads of all rows in one pass."""
         apart = self.apart(batch)
         return self.join.number(read(apart.batch, apart.of_reads(embeds)).split(len(batch.ids)))
@@ -107,7 +107,7 @@ class Reads:
         lengths = torch.cat([part.lengths for part, _ in cuts])
         return Apart(replace(batch, ids=ids, type_ids=types, lengths=lengths), places, self.join.reads)
 
-    def evaluated(self, batch: TokenBatch, run: Callable[[TokenBatch], Output]) -> Logits:
+    def evaluated(self, batch: TokenBatch, run: Callable[[TokenBatch], ReadOutput]) -> Logits:
         """The same without gradients: reads that several rows have in common are read once."""
         rows: dict[bytes, tuple[Tensor, Tensor]] = {}
         numbers: dict[bytes, int] = {}

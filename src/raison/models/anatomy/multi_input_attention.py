@@ -12,7 +12,7 @@ from raison.core.inputs.encoding import Encoding
 from raison.core.internals.anatomy import HeadWeights, LayerWeights, Trace
 from raison.models.anatomy.tapped_attention import TappedAttention
 from raison.models.passes.forward import ForwardPasses
-from raison.models.passes.outputs.reads import Reads
+from raison.models.passes.outputs.multi_input_outputs import Reads
 
 
 class SeveralReads(AttentionLayers):

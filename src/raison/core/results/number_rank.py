@@ -14,7 +14,7 @@ FEWEST = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Among:
+class NumberRank:
     """The highest number has rank 1. `sd` is the standard deviation of the numbers of all texts, this one included."""
 
     rank: int
@@ -23,12 +23,12 @@ class Among:
     sd: float
 
     @classmethod
-    def of(cls, value: float, values: Sequence[float]) -> "Among":
+    def of(cls, value: float, values: Sequence[float]) -> "NumberRank":
         """The rank of one of at least two values."""
         return cls(1 + sum(other > value for other in values), len(values), mean(values), stdev(values))
 
     @classmethod
-    def read(cls, note: Mapping[str, Any]) -> "Among":
+    def read(cls, note: Mapping[str, Any]) -> "NumberRank":
         """From the note."""
         return cls(int(note["rank"]), int(note["texts"]), float(note["mean"]), float(note["sd"]))
 

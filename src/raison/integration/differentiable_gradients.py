@@ -8,7 +8,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.dims import Embeddings, Points
 from raison.core.problem import Problem
-from raison.integration.repeated import repeated
+from raison.integration.repeated_texts import repeated
 
 
 def values_at(problem: Problem, embeds: Embeddings) -> Float[Tensor, " batch"]:

@@ -40,7 +40,7 @@ TEXTS = 50_000
 """Maximum number of texts of a run that can be shown; for explained files, the first ones."""
 
 
-class Held(ABC):
+class RunContents(ABC):
     """A run's folder, called `name`."""
 
     def __init__(self, name: str, folder: Path) -> None:
@@ -73,12 +73,12 @@ class Held(ABC):
         return AbsentError(f"{self.name} has no {what}.")
 
 
-def held_in(name: str, folder: Path) -> Held:
+def contents_of(name: str, folder: Path) -> RunContents:
     """The contents of the folder."""
-    return Filed(name, folder) if files.is_folder(folder) else HeldComparison(name, folder)
+    return FileContents(name, folder) if files.is_folder(folder) else ComparisonContents(name, folder)
 
 
-class HeldComparison(Held):
+class ComparisonContents(RunContents):
     """A comparison."""
 
     @cached_property
@@ -154,7 +154,7 @@ class HeldComparison(Held):
         )
 
 
-class Filed(Held):
+class FileContents(RunContents):
     """The explanations of files: the complete shards, as one row that is named by its method."""
 
     @cached_property

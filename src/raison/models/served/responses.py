@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from raison.core.errors import AnswerError
-from raison.models.served.server import Answer
+from raison.models.served.server import ServerResponse
 
 _ROUNDING = 1e-3
 """A log-probability may exceed zero by this much."""
@@ -35,7 +35,7 @@ class TokenStep:
     """Its first character in the echoed text, if the server reports it."""
 
 
-def choices_of(answer: Answer) -> list[Answer]:
+def choices_of(answer: ServerResponse) -> list[ServerResponse]:
     """The answer's choices. Raises AnswerError if there are none."""
     choices = answer.get("choices")
     if not isinstance(choices, list) or not choices or not all(isinstance(one, dict) for one in choices):
@@ -43,7 +43,7 @@ def choices_of(answer: Answer) -> list[Answer]:
     return choices
 
 
-def text_of(choice: Answer) -> str:
+def text_of(choice: ServerResponse) -> str:
     """The written text."""
     message = choice.get("message")
     text = message.get("content") if isinstance(message, dict) else choice.get("text")
@@ -52,7 +52,7 @@ def text_of(choice: Answer) -> str:
     return text
 
 
-def steps_of(choice: Answer) -> tuple[TokenStep, ...]:
+def steps_of(choice: ServerResponse) -> tuple[TokenStep, ...]:
     """The tokens with log-probabilities; () if the server gives none. Raises AnswerError for impossible ones."""
     logprobs = choice.get("logprobs")
     if not isinstance(logprobs, dict):
@@ -64,7 +64,7 @@ def steps_of(choice: Answer) -> tuple[TokenStep, ...]:
     return ()
 
 
-def prompt_steps(choice: Answer) -> tuple[TokenStep, ...]:
+def prompt_steps(choice: ServerResponse) -> tuple[TokenStep, ...]:
     """The tokens of the prompt, after the first, by vLLM's `prompt_logprobs`; () without these."""
     logprobs = choice.get("prompt_logprobs")
     if not isinstance(logprobs, list):
@@ -81,13 +81,13 @@ def prompt_steps(choice: Answer) -> tuple[TokenStep, ...]:
     return tuple(steps)
 
 
-def _step(entry: Answer) -> TokenStep:
+def _step(entry: ServerResponse) -> TokenStep:
     top = entry.get("top_logprobs")
     others = tuple(_token(one) for one in top if isinstance(one, dict)) if isinstance(top, list) else ()
     return TokenStep(_token(entry), others)
 
 
-def _token(entry: Answer) -> Token:
+def _token(entry: ServerResponse) -> Token:
     number = entry.get("id")
     text = entry.get("token")
     if not isinstance(text, str):
@@ -95,7 +95,7 @@ def _token(entry: Answer) -> Token:
     return Token(text, number if type(number) is int else None, _logprob(entry.get("logprob")))
 
 
-def _parallel(logprobs: Answer) -> tuple[TokenStep, ...]:
+def _parallel(logprobs: ServerResponse) -> tuple[TokenStep, ...]:
     tokens, values = logprobs["tokens"], logprobs["token_logprobs"]
     tops, starts = logprobs.get("top_logprobs") or [], logprobs.get("text_offset") or []
     if len(tokens) != len(values):

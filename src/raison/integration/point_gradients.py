@@ -8,13 +8,13 @@ from torch import Tensor
 
 from raison.core.dims import Embeddings, Points
 from raison.core.problem import Problem
-from raison.integration.repeated import charge, portions, repeated
+from raison.integration.repeated_texts import charge, portions, repeated
 
 Places = Callable[[Sequence[tuple[int, int]]], tuple[Embeddings, Embeddings]]
 """Rows of (text, number) -> the points and the moves of each, as wide as the whole encoding."""
 
 
-def gathered(
+def point_contributions(
     problem: Problem, rows: Sequence[tuple[int, int]], places: Places, features: int
 ) -> Float[Tensor, "batch tokens"]:
     """For each text, the sum over its rows of move . d v / d embeddings at the row's point, summed over features.

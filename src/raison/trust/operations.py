@@ -9,7 +9,7 @@ from raison.core.model import LanguageModel
 from raison.explaining.attribution import Settings
 from raison.trust.records import Attacked, BlockSimilarity, Substituted
 
-Work = Literal["randomisation", "embedding", "substitution"]
+Operation = Literal["randomisation", "embedding", "substitution"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,19 +23,19 @@ class TrustRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Works:
-    """The work itself. `settings` are the frozen dataclasses that a file's tables are read into.
+class TrustOperations:
+    """The operations. `settings` are the frozen dataclasses that a file's tables are read into.
 
     `similarities`, `attacked` and `substituted` yield the records of finished parts of the work and skip what is
     `done`; `attacked` refuses at once what it cannot do, and also makes its control of random changes. `unable` gives,
-    for each kind of work, the methods that it leaves out and why. `boundary` gives the texts that cannot be attacked,
+    for each operation, the methods that it leaves out and why. `boundary` gives the texts that cannot be attacked,
     `blocks` the number of a model's blocks.
     """
 
-    settings: Mapping[Work, type[Any]]
+    settings: Mapping[Operation, type[Any]]
     similarities: Callable[[TrustRequest, Any, Collection[Any]], Iterator[list[BlockSimilarity]]]
     attacked: Callable[[TrustRequest, Sequence[Any], Collection[Any]], Iterator[list[Attacked]]]
     substituted: Callable[[TrustRequest, Any, Collection[Any]], Iterator[list[Substituted]]]
-    unable: Mapping[Work, Callable[[TrustRequest], dict[str, str]]]
+    unable: Mapping[Operation, Callable[[TrustRequest], dict[str, str]]]
     boundary: Callable[[TrustRequest], list[int]]
     blocks: Callable[[LanguageModel], int]

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 from raison.core.errors import UnknownNameError
 from raison.data.sourced.question import KnownSources
 
-How = Literal["copy", "near copy"]
+RepetitionKind = Literal["copy", "near copy"]
 
 _SAME = {
     "began": "started",
@@ -35,7 +35,7 @@ _WORD = re.compile(rf"\b({'|'.join(_SAME)})\b")
 _LEADS = ("One account says: ", "As it is told: ", "A second text has it so: ", "For the record: ")
 
 
-def repeated(known: Iterable[KnownSources], how: How, seed: int = 0) -> Iterator[KnownSources]:
+def repeated(known: Iterable[KnownSources], how: RepetitionKind, seed: int = 0) -> Iterator[KnownSources]:
     """Questions with a second source, at a random position, that says the same as the first gold source.
 
     - "copy": the same text.
@@ -44,8 +44,8 @@ def repeated(known: Iterable[KnownSources], how: How, seed: int = 0) -> Iterator
 
     Both sources are gold, and not `combined`: each of them is enough. Raises UnknownNameError.
     """
-    if how not in get_args(How):
-        raise UnknownNameError("sort of repetition", how, get_args(How))
+    if how not in get_args(RepetitionKind):
+        raise UnknownNameError("sort of repetition", how, get_args(RepetitionKind))
     for one in known:
         random = Random(f"repeated {how} {seed} {one.question}")
         source = one.gold[0]

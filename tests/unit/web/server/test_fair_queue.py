@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import pytest
 
+from raison.web.server.answer_cache import OVERHEAD, AnswerCache
 from raison.web.server.bodies import ExplainBody
 from raison.web.server.calls import AskedExplanation
-from raison.web.server.kept import OVERHEAD, Kept
+from raison.web.server.fair_queue import Client, Turns, Waiting
 from raison.web.server.settings import Limits
-from raison.web.server.turns import Client, Turns, Waiting
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def test_nobody_waits_longer_than_a_round(clients: int) -> None:
 
 
 def test_results_are_kept_up_to_so_many_bytes_and_the_latest_used_stay() -> None:
-    kept = Kept(3 * (10 + OVERHEAD))
+    kept = AnswerCache(3 * (10 + OVERHEAD))
     for key in (b"a", b"b", b"c"):
         kept.put(key, b"x" * 10)
     assert kept.get(b"a") == b"x" * 10
@@ -108,6 +108,6 @@ def test_results_are_kept_up_to_so_many_bytes_and_the_latest_used_stay() -> None
     kept.put(b"large", b"z" * 10_000)
     assert kept.get(b"large") is None
     assert kept.size == 3 * (10 + OVERHEAD)
-    nothing = Kept(0)
+    nothing = AnswerCache(0)
     nothing.put(b"a", b"")
     assert nothing.get(b"a") is None

@@ -23,7 +23,7 @@ _READ: Mapping[str, Callable[[str], object]] = {
 """How values other than strings are read: all are sent as strings, as in an address."""
 
 
-class Listed:
+class InMemoryRun:
     """Explanations with their texts' own labels, None if these are unknown. Each method is a row.
 
     A text's number is its place in the list.
@@ -114,11 +114,11 @@ class Listed:
         return self._rows[row]
 
 
-_ANSWERS: Mapping[str, Callable[[Listed, Mapping[str, object]], dict[str, object]]] = {
-    "runs/texts": Listed.slice,
-    "runs/slices": Listed.strata,
-    "runs/words": Listed.words,
-    "runs/explanation": Listed.explanation,
+_ANSWERS: Mapping[str, Callable[[InMemoryRun, Mapping[str, object]], dict[str, object]]] = {
+    "runs/texts": InMemoryRun.slice,
+    "runs/slices": InMemoryRun.strata,
+    "runs/words": InMemoryRun.words,
+    "runs/explanation": InMemoryRun.explanation,
 }
 
 

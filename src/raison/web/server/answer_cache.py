@@ -7,7 +7,7 @@ OVERHEAD = 256
 """Approximate number of bytes of an entry besides its answer."""
 
 
-class Kept:
+class AnswerCache:
     """Answers by their keys. All methods may be called from any thread."""
 
     def __init__(self, most: int) -> None:

@@ -12,11 +12,11 @@ from raison.jobs.engine import Job
 from raison.jobs.identity import Identity
 from raison.jobs.origins import Origins
 from raison.progress import Told
+from raison.trust.operations import Operation, TrustOperations, TrustRequest
 from raison.trust.origins import origins_of
 from raison.trust.records import Attacked, BlockSimilarity, Substituted
 from raison.trust.results import ATTACKS, SIMILARITIES, SUBSTITUTIONS, TrustHead, TrustRun, read_run, store_of
 from raison.trust.trial import TrustTrial
-from raison.trust.works import TrustRequest, Work, Works
 
 CHUNK, FEW = 16, 8
 """Number of texts per job of randomisation, as explained together by raison.trust.randomisation, and of substitution.
@@ -26,7 +26,7 @@ DEAR = 10.0
 
 
 @dataclass(frozen=True)
-class Bench:
+class TrialJobs:
     """A trial on one model and its texts, in a study's folder; `entry` is its entry in the header.
 
     `model` is called if there is work. `identity` is the model's, with the versions of libraries. Records are written
@@ -34,7 +34,7 @@ class Bench:
     """
 
     trial: TrustTrial
-    works: Works
+    operations: TrustOperations
     model: Callable[[], LanguageModel]
     texts: Sequence[Given]
     entry: TrustHead
@@ -87,24 +87,24 @@ class Bench:
         assert self.trial.randomisation is not None, "no randomisation without its table"
         request = replace(self._request("randomisation"), methods=known.randomised)
         done = {*others, *(key for key in keys if key in known.similarities)}
-        similarities = self.works.similarities(request, self.trial.randomisation.plan, done)
+        similarities = self.operations.similarities(request, self.trial.randomisation.plan, done)
         self._write(similarities, SIMILARITIES, advance)
 
     def _attack(self, known: TrustRun, method: str, advance: Told) -> None:
         assert self.trial.attacks is not None, "no attack without its table"
         request = replace(self._request("embedding"), methods=(method,))
-        self._write(self.works.attacked(request, self.trial.attacks.plans, known.attacks), ATTACKS, advance)
+        self._write(self.operations.attacked(request, self.trial.attacks.plans, known.attacks), ATTACKS, advance)
 
     def _exchange(self, known: TrustRun, keys: Sequence[Any], others: Collection[Any], advance: Told) -> None:
         assert self.trial.attacks is not None, "no attack without its table"
         methods = tuple(dict.fromkeys(key.method for key in keys))
         request = replace(self._request("substitution"), methods=methods)
         done = {*others, *(key for key in keys if key in known.attacks)}
-        parts = self.works.substituted(request, self.trial.attacks.substitution, done)
+        parts = self.operations.substituted(request, self.trial.attacks.substitution, done)
         self._write(self._kept(parts), ATTACKS, advance)
 
-    def _request(self, work: Work) -> TrustRequest:
-        return self.trial.request(self.model(), self.texts, work)
+    def _request(self, operation: Operation) -> TrustRequest:
+        return self.trial.request(self.model(), self.texts, operation)
 
     def _write(
         self, parts: Iterable[list[BlockSimilarity]] | Iterable[list[Attacked]], name: str, advance: Told

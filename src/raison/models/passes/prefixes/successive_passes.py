@@ -16,7 +16,7 @@ _Masks = dict[str, Tensor] | Tensor | None
 
 
 @final
-class Walk:
+class SuccessivePasses:
     """Last hidden states of sequences after one prompt, pack by pack.
 
     The keys and values of the last pass are kept. In sorted order, no earlier sequence shares a longer beginning with a
