@@ -380,7 +380,11 @@ def test_a_chat_for_a_classifier_is_called_one(model: LanguageModel) -> None:
 
 def test_an_interrupt_of_one_process_reaches_those_that_it_started(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "PROMPT", 0.1)
-    code = "import time; print(flush=True); time.sleep(60)"
+    # A shell's background job, which this may be, hands down that interrupts are ignored.
+    code = (
+        "import signal, time; signal.signal(signal.SIGINT, signal.default_int_handler);"
+        "print(flush=True); time.sleep(60)"
+    )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         assert process.stdout is not None
         process.stdout.readline()

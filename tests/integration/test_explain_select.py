@@ -69,7 +69,7 @@ def test_what_cannot_be_chosen_is_refused_in_one_line(model: Classifier) -> None
         raison.explain(model, TEXTS[0], METHOD, select="auroc")
     with pytest.raises(UnknownNameError, match="Did you mean 'comprehensiveness'"):
         raison.explain(model, TEXTS[0], METHOD, select="comprehensivness")
-    with pytest.raises(InputError, match="select= is one metric"):
+    with pytest.raises(InputError, match="the metric is .*, of type list"):
         raison.explain(model, TEXTS[0], METHOD, select=["comprehensiveness"])
 
 

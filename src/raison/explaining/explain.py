@@ -10,7 +10,7 @@ from raison.core.inputs.parts import Given, PartedText, Spans, plain
 from raison.core.inputs.unit import Granularity, Side, segments
 from raison.core.internals.precision import Precision
 from raison.core.method import Method
-from raison.core.metric import GroupMetric, Metric, Need
+from raison.core.metric import Metric, Need
 from raison.core.model import LanguageModel
 from raison.core.registry import name_of
 from raison.core.results import number_rank
@@ -271,8 +271,6 @@ def _chooser(model: LanguageModel | Writer, method: Method, select: str | Metric
             "classifier (raison.load(name, prompt=...)), or leave select out."
         )
     [metric] = create_metrics([select])
-    if not isinstance(metric, Metric | GroupMetric):
-        raise InputError(f'select= is one metric, such as "comprehensiveness"; got {select!r:.80}.')
     check_selection([metric], [method])
     why = lacking_of(model.outputs)
     lacking = missing_needs([metric], frozenset(Need) - {Need.RATIONALES, *why}, why)

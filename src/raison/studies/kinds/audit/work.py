@@ -207,8 +207,8 @@ def _examined(
 
 
 def _header(study: Study, model: LanguageModel, suite: Suite, limit: int | None) -> dict[str, Any]:
-    works = study.tools
-    about = {**described(StudyModel(model.name), model), "blocks": works.blocks(model)}
+    operations = study.tools
+    about = {**described(StudyModel(model.name), model), "blocks": operations.blocks(model)}
     trust = {"name": TRUST, "model": model.name, "data": "data", "source": suite.data}
     return {
         **study_header(study, limit),
@@ -227,7 +227,7 @@ def _header(study: Study, model: LanguageModel, suite: Suite, limit: int | None)
         "blocks": about["blocks"],
         "plan": asdict(suite.plan),
         "estimate": cost_of(model, suite).to_dict(),
-        "trust": trust | entry_of(suite.trial, works, model, suite.texts),
+        "trust": trust | entry_of(suite.trial, operations, model, suite.texts),
         "about": about,
     }
 
@@ -241,7 +241,7 @@ def begin(examined: Examined, folder: Path, sources: Sequence[Path]) -> None:
     """Take over rows of comparisons, and records of randomised blocks and attacks."""
     for name, header in examined.parts.items():
         take_over(open_run(header, folder / name), runs_in(sources))
-    _bench(examined, folder).take_over(sources)
+    _trial_jobs(examined, folder).take_over(sources)
 
 
 def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job]:
@@ -250,10 +250,10 @@ def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job
     for name, header in examined.parts.items():
         run = open_run(header, folder / name, shard)
         listed += [_timed(job, name, folder, shard) for job in jobs_of(partial(_plan, examined, name), run, name)]
-    return listed + [_timed(job, TRUST, folder, shard) for job in _bench(examined, folder, shard).jobs()]
+    return listed + [_timed(job, TRUST, folder, shard) for job in _trial_jobs(examined, folder, shard).jobs()]
 
 
-def _bench(examined: Examined, folder: Path, shard: int | None = None) -> TrialJobs:
+def _trial_jobs(examined: Examined, folder: Path, shard: int | None = None) -> TrialJobs:
     known = examined.header[IDENTITY]
     identity = {part: known[part] for part in known if part not in (DATA, SETTINGS)}
     return TrialJobs(

@@ -121,16 +121,16 @@ def tools() -> TrustOperations:
     return implementation.operations()
 
 
-def parse(table: Mapping[str, Any], place: Path, works: TrustOperations) -> TrustSpec:
+def parse(table: Mapping[str, Any], place: Path, operations: TrustOperations) -> TrustSpec:
     """A parsed file in the folder `place`. Raises MistakesError with every mistake in it."""
     file, mistakes = entries_of(TrustFile, table)
     labels, wrong = parts.labels_in(file.methods, "methods", CATALOGUE, empty="methods" not in table)
     mistakes += parts.settings_mistakes(file.settings) + wrong + parts.grid_mistakes(file.grid, file.methods)
     if not {"randomisation", "attacks"} & set(table):
         mistakes.append("the study: it is empty; add a table [randomisation], [attacks], or both.")
-    randomisation, wrong = _randomisation(file, works)
+    randomisation, wrong = _randomisation(file, operations)
     mistakes += wrong
-    attacks, wrong = _attacks(file, works)
+    attacks, wrong = _attacks(file, operations)
     mistakes += wrong
     names = {"method": labels or None, "measure": CLAIMED, "run": {run.name for run in file.grid.wanted} or None}
     known = parts.ClaimNames(names, {"method": canonical})
@@ -153,26 +153,26 @@ def canonical(method: str) -> str:
     return label_of(CATALOGUE.create(method))
 
 
-def _randomisation(file: TrustFile, works: TrustOperations) -> tuple[RandomisationAsked | None, list[str]]:
+def _randomisation(file: TrustFile, operations: TrustOperations) -> tuple[RandomisationAsked | None, list[str]]:
     if (table := file.randomisation) is None:
         return None, []
-    record, where = works.settings["randomisation"], "[randomisation]"
+    record, where = operations.settings["randomisation"], "[randomisation]"
     plan: Any
     plan, mistakes = read(record, table.settings, where, without=_SEED, beside=("texts",))
     return RandomisationAsked(table.texts, plan if mistakes else decided(plan, file.settings.seed)), mistakes
 
 
-def _attacks(file: TrustFile, works: TrustOperations) -> tuple[AttacksAsked | None, list[str]]:
+def _attacks(file: TrustFile, operations: TrustOperations) -> tuple[AttacksAsked | None, list[str]]:
     if (table := file.attacks) is None:
         return None, []
     where, beside = "[attacks]", ("texts", "objectives", "substitution")
     attack: Any
-    attack, mistakes = read(works.settings["embedding"], table.settings, where, without=_ONE, beside=beside)
+    attack, mistakes = read(operations.settings["embedding"], table.settings, where, without=_ONE, beside=beside)
     mistakes += [line for name in table.objectives for line in parts.unknown(where, "objective", name, _OBJECTIVES)]
     mistakes += parts.twice(f"{where}: objectives", table.objectives)
     substitution: Any = None
     if isinstance(table.substitution, Mapping):
-        record, inner = works.settings["substitution"], "[attacks.substitution]"
+        record, inner = operations.settings["substitution"], "[attacks.substitution]"
         substitution, wrong = read(record, table.substitution, inner, without=_SEED)
         substitution = substitution if wrong else decided(substitution, file.settings.seed)
         mistakes += wrong
