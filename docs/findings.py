@@ -4,8 +4,8 @@
     python docs/findings.py --all      # judges every study: about a minute
     python docs/findings.py --check    # is anything stale?
 
-findings.md, trust.md, cite.md and aml.md are written by hand. A number in them stands between two comments; the first
-says what it is:
+findings.md, trust.md, cite.md, aml.md and ivra.md are written by hand. A number in them stands between two comments;
+the first says what it is:
 
     <!-- holds STUDY; CLAIM -->3 of 4<!-- / -->
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parent
 TABLE, DIGESTS, PAGE = "findings.csv", "findings.sha256", "findings.md"
-BY_HAND = (PAGE, "trust.md", "cite.md", "aml.md")
+BY_HAND = (PAGE, "trust.md", "cite.md", "aml.md", "ivra.md")
 """The pages in which numbers are filled in."""
 FIGURE = "images/findings.svg"
 COLUMNS = (
