@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from raison.cli import options
-from raison.cli.listing import Entry, entry, names
+from raison.cli.listing import CatalogueEntry, entry, names
 from raison.core.errors import DataError, UnknownNameError
 from raison.core.nicknames import NICKNAMES
 from raison.core.registry import summary_of
@@ -74,12 +74,12 @@ def method_rows() -> list[dict[str, Any]]:
     ]
 
 
-def _needs(method: Entry) -> list[str]:
+def _needs(method: CatalogueEntry) -> list[str]:
     """Required capabilities, and "classes" if a single number cannot be explained."""
     return sorted({*method.facts["needs"], *(() if "number" in method.facts["outputs"] else ("classes",))})
 
 
-def _below_zero(method: Entry) -> str:
+def _below_zero(method: CatalogueEntry) -> str:
     """Whether scores can be negative; a method that computes this fact depends on its settings."""
     if "unsigned" in method.facts["properties"]:
         return "never"
@@ -103,7 +103,7 @@ def metric_rows() -> list[dict[str, Any]]:
     ]
 
 
-def references_of(known: Entry) -> list[str]:
+def references_of(known: CatalogueEntry) -> list[str]:
     """Keys of all entries that a method or metric names: its own first, then those of its docstring's last line."""
     first = known.facts["reference"]
     named = re.findall(r"[a-z]+\d{4}\w+", known.doc.rpartition("Reference:")[2])

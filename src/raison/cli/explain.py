@@ -21,7 +21,7 @@ from raison.studies.entries import StudyModel
 if TYPE_CHECKING:
     from raison.runs.files.folder import WrittenShards
 
-Told = Explanation | GenerationExplanation | list[Explanation]
+Explanations = Explanation | GenerationExplanation | list[Explanation]
 Input = Annotated[
     list[str] | None,
     typer.Argument(
@@ -133,11 +133,11 @@ def explain(
     _tell(_explained(model, given, how, _contrast(contrast)), html, json)
 
 
-def _explained(model: Any, given: Any, how: Explaining, contrast: str | list[str] | None) -> Told:
+def _explained(model: Any, given: Any, how: Explaining, contrast: str | list[str] | None) -> Explanations:
     # Only the model's files decide whether a prediction or an output is explained, so no overload can be chosen here.
     from raison.explaining.explain import explain as run
 
-    told: Told = run(
+    told: Explanations = run(
         model,
         given,
         how.method,
@@ -176,7 +176,7 @@ def _explained_files(
     )
 
 
-def _tell(explained: Told, html: Path | None, json: bool) -> None:
+def _tell(explained: Explanations, html: Path | None, json: bool) -> None:
     """Print an explanation, or one for each target of the text; one line if there is none."""
     from raison.report.pages.saving import content_of, json_of
     from raison.report.pages.showing import show

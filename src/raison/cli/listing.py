@@ -21,7 +21,7 @@ class _NotStatedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CatalogueEntry:
     """A class of a catalogue: its name, docstring, settings with defaults, attributes and functions."""
 
     name: str
@@ -39,7 +39,7 @@ def names(kind: str) -> tuple[str, ...]:
 
 
 @cache
-def entry(kind: str, name: str) -> Entry:
+def entry(kind: str, name: str) -> CatalogueEntry:
     """The class of a name, read from its file; imported if its settings are computed. Raises UnknownNameError."""
     if name not in names(kind):
         raise UnknownNameError(kind.removesuffix("s"), name, names(kind))
@@ -51,15 +51,17 @@ def entry(kind: str, name: str) -> Entry:
         if kind == "methods":
             stated["needs"] = frozenset(needed.name for needed in stated["needs"])
         defined = frozenset(name for name, value in vars(cls).items() if isinstance(value, property) or callable(value))
-        return Entry(name, cls.__doc__ or "", {field.name: field.default for field in fields(cls)}, stated, defined)
+        return CatalogueEntry(
+            name, cls.__doc__ or "", {field.name: field.default for field in fields(cls)}, stated, defined
+        )
 
 
-def _read(kind: str, name: str) -> Entry:
+def _read(kind: str, name: str) -> CatalogueEntry:
     path = PACKAGE / kind / f"{name}.py"
     written = _class(path, class_name(name))
     settings, facts = _stated(path, written)
     functions = frozenset(node.name for node in written.body if isinstance(node, ast.FunctionDef))
-    return Entry(name, ast.get_docstring(written) or "", settings, facts, functions)
+    return CatalogueEntry(name, ast.get_docstring(written) or "", settings, facts, functions)
 
 
 def _stated(path: Path, written: ast.ClassDef) -> tuple[dict[str, object], dict[str, Any]]:

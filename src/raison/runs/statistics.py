@@ -18,7 +18,7 @@ BACKWARD = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Contrast:
+class PairedContrast:
     """One method minus the best of a metric's column, text by text.
 
     `p` is adjusted by Holm's method over all methods and metrics of the table; `difference.p` is not. It is NaN for
@@ -67,7 +67,7 @@ def directed(comparison: Comparison) -> dict[str, bool]:
     return directions
 
 
-def contrasts(comparison: Comparison) -> dict[str, list[Contrast]]:
+def contrasts(comparison: Comparison) -> dict[str, list[PairedContrast]]:
     """Each method's difference from the best, for every metric with a direction.
 
     Metrics without a defined mean have an empty list. Rows keep the table's order.
@@ -81,9 +81,9 @@ def contrasts(comparison: Comparison) -> dict[str, list[Contrast]]:
                 for row in _having(comparison, metric)
             ]
     adjusted = holm([math.nan if method == first else gap.p for _, method, first, gap in pairs])
-    listed: dict[str, list[Contrast]] = {metric: [] for metric in directed(comparison)}
+    listed: dict[str, list[PairedContrast]] = {metric: [] for metric in directed(comparison)}
     for (metric, method, first, gap), p in zip(pairs, adjusted, strict=True):
-        listed[metric].append(Contrast(method, first, gap, p))
+        listed[metric].append(PairedContrast(method, first, gap, p))
     return listed
 
 

@@ -159,7 +159,7 @@ class GridRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class ModelsFigure:
     """How a study draws figures over its models."""
 
     x: Axis
@@ -172,7 +172,7 @@ class Grid:
     models: Mapping[str, StudyModel]
     data: Mapping[str, StudyData]
     runs: tuple[GridRun, ...] | None = None
-    figure: Figure | None = None
+    figure: ModelsFigure | None = None
 
     @property
     def wanted(self) -> tuple[GridRun, ...]:

@@ -32,7 +32,7 @@ class EvidenceCell:
 
 
 @dataclass(frozen=True, slots=True)
-class States:
+class CitationStates:
     """The data of a page's script: a palette, and for each statement the shades of sources and of their sentences.
 
     `told` describes each source.
@@ -57,7 +57,7 @@ class CitationsArticle:
     low: str
     high: str
     gradient: str
-    states: States
+    states: CitationStates
 
     @property
     def script_data(self) -> dict[str, object]:
@@ -96,7 +96,7 @@ def article(c: Citations) -> CitationsArticle:
         score(c, -largest),
         score(c, largest),
         SIGNED.gradient(),
-        States(
+        CitationStates(
             palette=SIGNED.palette(),
             scores=[[SIGNED.place(level(one, largest)) for one in row] for row in c.scores],
             told=[[cell.told for cell in row] for row in cells],

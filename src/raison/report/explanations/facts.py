@@ -9,14 +9,14 @@ from raison.core.results.generation import GenerationExplanation
 from raison.core.results.notes import AUTO, EXTENDED, NOISE, SERVED
 from raison.core.results.number_rank import NOTE as AMONG
 from raison.report.style import phrases
-from raison.report.style.phrases import Explained
+from raison.report.style.phrases import AnyExplanation
 
 _SAID = (AUTO, "completeness_gap", "caution", "unsteady", "selected_by", "candidates")
 _TOLD = (*_SAID, NOTE, EXTENDED, SERVED, NOISE, AMONG)
 """Notes that other facts already contain."""
 
 
-def facts(e: Explained) -> dict[str, object]:
+def facts(e: AnyExplanation) -> dict[str, object]:
     """The known facts, in order; no value is None."""
     known = _of_output(e) if isinstance(e, GenerationExplanation) else _of_text(e)
     return {name: fact for name, fact in known.items() if fact is not None}
@@ -45,12 +45,12 @@ def _of_output(e: GenerationExplanation) -> dict[str, object]:
     }
 
 
-def _of_method(e: Explained) -> Mapping[str, object]:
+def _of_method(e: AnyExplanation) -> Mapping[str, object]:
     config = ", ".join(f"{name}={_plain(value)}" for name, value in e.config.items())
     return {"Method": f"{e.method}: {config}" if config else e.method, "Model": e.model}
 
 
-def _of_run(e: Explained, shown: tuple[str, ...]) -> Mapping[str, object]:
+def _of_run(e: AnyExplanation, shown: tuple[str, ...]) -> Mapping[str, object]:
     return {
         "Server": e.notes.get(SERVED),
         "Noise": phrases.noise(e.notes),

@@ -12,7 +12,7 @@ from raison.report.explanations.pairwise_agreement import agreements
 from raison.report.explanations.several import are_targets, targets_layout, together
 from raison.report.style import phrases
 from raison.report.style.markup import assets, document, rendered
-from raison.report.style.phrases import Explained
+from raison.report.style.phrases import AnyExplanation
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +36,13 @@ LISTS = ("texts.css", "listing.css")
 """Styles of a page with a list of its content."""
 
 
-def page(explanations: Explained | Sequence[Explained]) -> str:
+def page(explanations: AnyExplanation | Sequence[AnyExplanation]) -> str:
     """A standalone page of one or more explanations, without any link to the network.
 
     Several targets of one text get a matrix, and a tab each. For two explanations of one text the page shows their
     agreement; if there are more, that of any two that are ticked.
     """
-    shown = [explanations] if isinstance(explanations, Explained) else list(explanations)
+    shown = [explanations] if isinstance(explanations, AnyExplanation) else list(explanations)
     outputs = all(isinstance(e, GenerationExplanation) for e in shown)
     title = heading = f"{len(shown)} {'explained outputs' if outputs else 'explanations'}"
     targets = targets_layout([e for e in shown if isinstance(e, Explanation)]) if are_targets(shown) else None
@@ -67,7 +67,7 @@ def page(explanations: Explained | Sequence[Explained]) -> str:
     return document(title, rendered("explanations.html", values), styles, ["page.js", *filter(live.get, live)])
 
 
-def fragment(e: Explained) -> str:
+def fragment(e: AnyExplanation) -> str:
     """One explanation for a notebook: scoped styles, no script, light or dark like the notebook."""
     return _fragment([e])
 
@@ -77,29 +77,29 @@ def beside(explanations: Sequence[Explanation]) -> str:
     return _fragment(explanations, max(map(largest, explanations)))
 
 
-def _fragment(explanations: Sequence[Explained], shared: float | None = None) -> str:
+def _fragment(explanations: Sequence[AnyExplanation], shared: float | None = None) -> str:
     articles = [_article(number, e, shared) for number, e in enumerate(explanations)]
     styles = assets((*_styles(explanations), "fragment.css"))
     agreement = next(iter(agreements(explanations).values()), None) if len(explanations) == 2 else None
     return str(rendered("fragment.html", {"styles": styles, "articles": articles, "agreement": agreement}))
 
 
-def _has_output(shown: Sequence[Explained]) -> bool:
+def _has_output(shown: Sequence[AnyExplanation]) -> bool:
     return any(isinstance(e, GenerationExplanation) for e in shown)
 
 
-def _styles(shown: Sequence[Explained]) -> tuple[str, ...]:
+def _styles(shown: Sequence[AnyExplanation]) -> tuple[str, ...]:
     has_matrix = _has_output(shown) or are_targets(shown)
     return ("explanation.css", "generation.css") if has_matrix else ("explanation.css",)
 
 
-def _article(number: int, e: Explained, shared: float | None = None) -> ExplanationArticle:
+def _article(number: int, e: AnyExplanation, shared: float | None = None) -> ExplanationArticle:
     if isinstance(e, GenerationExplanation):
         return ExplanationArticle(listed(number, e), output=output_layout(e))
     return ExplanationArticle(listed(number, e), layout(e, shared))
 
 
-def _title(e: Explained) -> str:
+def _title(e: AnyExplanation) -> str:
     """The predicted class; without exactly one, the model's output in words; or the written text."""
     if isinstance(e, GenerationExplanation):
         return f"Why “{phrases.shorten(e.output, 50)}”"

@@ -138,7 +138,7 @@ def layout(e: Explanation, shared: float | None = None) -> ExplanationLayout:
     return ExplanationLayout(e, Scale(e.signed), _passages(e, scale), ends(e, scale, *phrases.ends(e)), bars, rest)
 
 
-def bar(e: phrases.Explained, unit: int, score: float, scale: float) -> Bar:
+def bar(e: phrases.AnyExplanation, unit: int, score: float, scale: float) -> Bar:
     """A unit's score as a bar."""
     finite, unread = math.isfinite(score), unit in phrases.unknown_units(e)
     value = phrases.score(e, score, phrases.decimals(scale))
@@ -146,7 +146,7 @@ def bar(e: phrases.Explained, unit: int, score: float, scale: float) -> Bar:
     return Bar(unit, value, level(score, scale) if finite else 0.0, unread, finite, not noise or abs(score) > noise)
 
 
-def ends(e: phrases.Explained, scale: float, against: str, towards: str) -> ScaleEnds:
+def ends(e: phrases.AnyExplanation, scale: float, against: str, towards: str) -> ScaleEnds:
     """The ends of a scale, with their meanings."""
     places = phrases.decimals(scale)
     low, high = (phrases.score(e, end, places) for end in (-scale if e.signed else 0.0, scale))

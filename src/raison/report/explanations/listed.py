@@ -11,9 +11,9 @@ from raison.report.explanations.citations_terminal import goal, score
 from raison.report.explanations.layout import largest, strongest
 from raison.report.style import phrases
 from raison.report.style.markup import minus
-from raison.report.style.phrases import Explained
+from raison.report.style.phrases import AnyExplanation
 
-Listable = Explained | Citations
+Listable = AnyExplanation | Citations
 BEGINS = 100
 """Number of characters of a text in a list."""
 STRONGEST = 3

@@ -16,7 +16,7 @@ MOST = 25
 """Maximum number of explanations of one text that are compared pairwise on a page."""
 
 
-def agreements(explanations: Sequence[phrases.Explained]) -> dict[str, str]:
+def agreements(explanations: Sequence[phrases.AnyExplanation]) -> dict[str, str]:
     """The agreement of every two explanations of one text, by their positions counted from 0, such as "0 2"."""
     alike: dict[str, list[int]] = {}
     for place, e in enumerate(explanations):
@@ -39,7 +39,7 @@ def agreement(first: Explanation, second: Explanation) -> str:
     return f"Agreement: rank correlation of the {about} {correlation}, over {phrases.count(len(common), first.unit)}"
 
 
-def _whole(e: phrases.Explained) -> Explanation:
+def _whole(e: phrases.AnyExplanation) -> Explanation:
     """An explanation, or that of the whole output."""
     return e if isinstance(e, Explanation) else e.whole()
 

@@ -45,7 +45,7 @@ class Together:
     shown: tuple[OnScale, ...]
 
 
-def together(explanations: Sequence[phrases.Explained]) -> Together | None:
+def together(explanations: Sequence[phrases.AnyExplanation]) -> Together | None:
     """Explanations on the scale of the largest score among them; None if they have no common scale."""
     predictions = [e for e in explanations if isinstance(e, Explanation)]
     if len(predictions) < len(explanations) or len(predictions) < 2 or apart(predictions):
@@ -74,7 +74,7 @@ def _on_scale(shown: ExplanationLayout) -> OnScale:
     )
 
 
-def are_targets(explanations: Sequence[phrases.Explained]) -> bool:
+def are_targets(explanations: Sequence[phrases.AnyExplanation]) -> bool:
     """Whether these explain several targets of one text, by one method."""
     predictions = [e for e in explanations if isinstance(e, Explanation)]
     kinds = {(e.text, e.units, e.method, repr(e.config), e.of, e.signed) for e in predictions}

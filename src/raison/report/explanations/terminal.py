@@ -18,7 +18,7 @@ from raison.report.explanations.output_layout import OutputLayout, output_layout
 from raison.report.explanations.several import TargetsLayout, targets_layout
 from raison.report.style import phrases
 from raison.report.style.colours import Scale
-from raison.report.style.phrases import Explained
+from raison.report.style.phrases import AnyExplanation
 from raison.report.style.terminal_text import facts_grid, plain, safe
 
 STRONGEST = 3
@@ -74,7 +74,7 @@ class Beside:
                 yield Text("")
 
 
-def explanation_text(e: Explained) -> RenderableType:
+def explanation_text(e: AnyExplanation) -> RenderableType:
     """The prediction or output, the coloured text, its strongest units, and the cost."""
     return _output(output_layout(e)) if isinstance(e, GenerationExplanation) else _explanation(layout(e))
 
@@ -99,7 +99,7 @@ def targets_text(explanations: Sequence[Explanation]) -> RenderableType:
     )
 
 
-def explanation_plain(e: Explained) -> str:
+def explanation_plain(e: AnyExplanation) -> str:
     """The terminal output without escape codes."""
     return plain(explanation_text(e))
 

@@ -80,19 +80,19 @@ class Look:
         return cls(SERIES[number % len(SERIES)], line, "os^Dv"[number % 5])
 
 
-class Position(NamedTuple):
+class AxesPosition(NamedTuple):
     """A place in a figure, in points from its lower left corner."""
 
     x: float
     y: float
 
 
-def spot_of(axes: "Axes", x: float, y: float) -> Position:
+def spot_of(axes: "Axes", x: float, y: float) -> AxesPosition:
     """A point's place in the figure, in points: the figure has 72 of them an inch, as many as pixels."""
     # Reading the limits fixes them, which would otherwise happen when the figure is drawn.
     axes.get_xlim(), axes.get_ylim()
     across, along = axes.transData.transform((x, y))
-    return Position(float(across), float(along))
+    return AxesPosition(float(across), float(along))
 
 
 def margin(names: Sequence[str]) -> float:
@@ -107,7 +107,7 @@ def name_ends(axes: "Axes", curves: Sequence[Curve]) -> None:
         put(axes, curve.name, end, PlacedLabel(axes.bbox.x1 + 8, height, "left", True), Look.of(curve).colour)
 
 
-def put(axes: "Axes", text: str, position: Position, label: PlacedLabel, colour: str) -> None:
+def put(axes: "Axes", text: str, position: AxesPosition, label: PlacedLabel, colour: str) -> None:
     """A label of a point, both in points of the figure, with a line to it from afar."""
     beginning = ({"left": 0.0, "right": 1.0, "center": 0.5}[label.anchor], 0.5)
     line = {"arrowstyle": "-", "color": colour, "linewidth": 0.7, "shrinkA": 1, "shrinkB": 2, "relpos": beginning}

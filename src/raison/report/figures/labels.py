@@ -12,7 +12,7 @@ import numpy as np
 from raison.report.style.phrases import shorten
 
 Anchor = Literal["left", "right", "center"]
-Box = tuple[float, float, float, float]
+LabelBox = tuple[float, float, float, float]
 """left, bottom, right, top."""
 
 HEIGHT = 12.0
@@ -37,7 +37,7 @@ class PlacedLabel:
 
 
 def place(
-    points: Sequence[tuple[float, float]], texts: Sequence[str], bounds: Box, obstacles: Sequence[Box] = ()
+    points: Sequence[tuple[float, float]], texts: Sequence[str], bounds: LabelBox, obstacles: Sequence[LabelBox] = ()
 ) -> list[PlacedLabel]:
     """A label for each point: the nearest place, in a fixed order of sides, where it covers nothing.
 
@@ -96,19 +96,19 @@ def _candidates(x: float, y: float) -> Iterator[PlacedLabel]:
             yield PlacedLabel(x + across, y + along, _ANCHORS[right], ring > 0)
 
 
-def _box(label: PlacedLabel, text: str) -> Box:
+def _box(label: PlacedLabel, text: str) -> LabelBox:
     width = ADVANCE * len(text)
     left = label.x - {"left": 0.0, "right": width, "center": width / 2}[label.anchor]
     return left, label.y - HEIGHT / 2, left + width, label.y + HEIGHT / 2
 
 
-def _cost(box: Box, taken: Sequence[Box], bounds: Box) -> float:
+def _cost(box: LabelBox, taken: Sequence[LabelBox], bounds: LabelBox) -> float:
     inside = _overlap(box, bounds)
     outside = (box[2] - box[0]) * (box[3] - box[1]) - inside
     return 4 * outside + sum(_overlap(box, other) for other in taken)
 
 
-def _overlap(one: Box, other: Box) -> float:
+def _overlap(one: LabelBox, other: LabelBox) -> float:
     across = min(one[2], other[2]) - max(one[0], other[0])
     along = min(one[3], other[3]) - max(one[1], other[1])
     return across * along if across > 0 and along > 0 else 0.0

@@ -29,7 +29,7 @@ from raison.report.figures.canvas import (
     spot_of,
 )
 from raison.report.figures.data import Curve, Figure, Front, Lines, OverModels, Spread, spot
-from raison.report.figures.labels import Box, place, shorten_apart
+from raison.report.figures.labels import LabelBox, place, shorten_apart
 from raison.report.style.colours import SERIES
 from raison.report.style.markup import Markup
 from raison.report.style.phrases import shorten
@@ -210,18 +210,18 @@ def _label_points(axes: "Axes", points: Sequence[Point]) -> None:
         put(axes, text, position, label, GREY)
 
 
-def _bar(axes: "Axes", point: Point) -> Box:
+def _bar(axes: "Axes", point: Point) -> LabelBox:
     summary = point.scores.summary
     low, high = (value if math.isfinite(value) else summary.mean for value in (summary.low, summary.high))
     x, bottom = spot_of(axes, point.cost, low)
     return x - 1, bottom, x + 1, spot_of(axes, point.cost, high)[1]
 
 
-def _steps(axes: "Axes", points: Sequence[Point]) -> list[Box]:
+def _steps(axes: "Axes", points: Sequence[Point]) -> list[LabelBox]:
     """Boxes around the front's line, which labels must not cover."""
     spots = [spot_of(axes, point.cost, point.scores.summary.mean) for point in points if point.best]
     spots.sort()
-    boxes: list[Box] = []
+    boxes: list[LabelBox] = []
     for (x, y), (after, height) in pairwise(spots):
         boxes += [(x, y - 1, after, y + 1), (after - 1, min(y, height), after + 1, max(y, height))]
     return boxes

@@ -12,12 +12,12 @@ from raison.report.explanations.drawing import svg
 from raison.report.explanations.html import page
 from raison.report.figures.scores import png
 from raison.report.pages.latex import latex
-from raison.report.style.phrases import Explained
+from raison.report.style.phrases import AnyExplanation
 
 _KINDS: Mapping[str, Callable[[Explanation], str | bytes]] = {".svg": svg, ".tex": latex, ".png": png}
 
 
-def save(e: Explained | Citations | Sequence[Explanation], path: str | Path) -> Path:
+def save(e: AnyExplanation | Citations | Sequence[Explanation], path: str | Path) -> Path:
     """Save an explanation to a file: .html, .json, .svg, .tex or .png (which needs matplotlib).
 
     For an output, .svg, .tex and .png show the sum over its tokens. Citations and several explanations, such as those
@@ -28,9 +28,9 @@ def save(e: Explained | Citations | Sequence[Explanation], path: str | Path) -> 
     return file
 
 
-def content_of(e: Explained | Citations | Sequence[Explanation], kind: str, name: str = "") -> str | bytes:
+def content_of(e: AnyExplanation | Citations | Sequence[Explanation], kind: str, name: str = "") -> str | bytes:
     """The content of such a file; errors call it `name`."""
-    if not isinstance(e, Explained | Citations):
+    if not isinstance(e, AnyExplanation | Citations):
         return _several(list(e), kind)
     if kind == ".html":
         return e.to_html()

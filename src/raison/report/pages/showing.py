@@ -17,14 +17,14 @@ from raison.report.explanations.html import beside, fragment
 from raison.report.explanations.several import are_targets
 from raison.report.explanations.terminal import beside_text, explanation_text, targets_text
 from raison.report.style import phrases
-from raison.report.style.phrases import Explained
+from raison.report.style.phrases import AnyExplanation
 from raison.report.tables.html import results_fragment
 from raison.report.tables.terminal import table
 
-Shown = Explained | Citations | Comparison | Scores
+Showable = AnyExplanation | Citations | Comparison | Scores
 
 
-def show(result: Shown | Iterable[Shown]) -> None:
+def show(result: Showable | Iterable[Showable]) -> None:
     """Show a result, or several: explanations side by side on one scale, others below each other.
 
     Targets of one text, as target="each" gives them, are a matrix in the terminal. In a notebook as HTML, elsewhere in
@@ -45,13 +45,13 @@ def show(result: Shown | Iterable[Shown]) -> None:
     Console(highlight=False).print(Group(*spaced))
 
 
-def results(result: Shown | Iterable[Shown]) -> list[Shown]:
+def results(result: Showable | Iterable[Showable]) -> list[Showable]:
     """The results to show. Raises InputError for anything else, and for an empty list."""
-    if isinstance(result, Shown):
+    if isinstance(result, Showable):
         return [result]
     shown = list(result) if isinstance(result, Iterable) and not isinstance(result, str) else [result]
     for place, one in enumerate(shown):
-        if not isinstance(one, Shown):
+        if not isinstance(one, Showable):
             raise InputError(f"results[{place}] is {one!r:.60}: give explanations, comparisons or scores.")
     if not shown:
         raise InputError("nothing to show: give at least one explanation.")
@@ -82,13 +82,13 @@ def _check_scale(explanations: list[Explanation]) -> None:
         )
 
 
-def _html(result: Shown) -> str:
+def _html(result: Showable) -> str:
     if isinstance(result, Citations):
         return citations_fragment(result)
-    return fragment(result) if isinstance(result, Explained) else results_fragment(result)
+    return fragment(result) if isinstance(result, AnyExplanation) else results_fragment(result)
 
 
-def _text(result: Shown) -> RenderableType:
+def _text(result: Showable) -> RenderableType:
     if isinstance(result, Citations):
         return citations_text(result)
-    return explanation_text(result) if isinstance(result, Explained) else table(result)
+    return explanation_text(result) if isinstance(result, AnyExplanation) else table(result)

@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 from raison.core.errors import InputError
 from raison.core.results.explanation import Explanation
 from raison.report.pages.saving import save
-from raison.report.style.phrases import Explained
+from raison.report.style.phrases import AnyExplanation
 
 FORMS = (".html", ".json")
 """A page for people, and the numbers."""
@@ -22,7 +22,7 @@ class Tracker(Protocol):
         """Log a file."""
 
 
-def log(e: Explained | Sequence[Explanation], run: Tracker, name: str = "explanation") -> None:
+def log(e: AnyExplanation | Sequence[Explanation], run: Tracker, name: str = "explanation") -> None:
     """Log an explanation, or several of one text, to a run: its page and its JSON, as `name`.html and `name`.json.
 
     `run` is the module `mlflow` while a run is active, or a run of Weights & Biases. Raises InputError for another.

@@ -18,7 +18,7 @@ from raison.core.targets.ranking import documents_of, is_ranked, places_of
 from raison.numerics.statistics.paired import Difference
 from raison.report.style.colours import peak
 
-Explained = Explanation | GenerationExplanation
+AnyExplanation = Explanation | GenerationExplanation
 
 _QUANTITIES = {
     "probability": "probability",
@@ -82,7 +82,7 @@ def texts_needed(count: float) -> str:
     return f"{count:,.0f} texts" if math.isfinite(count) else "over 1,000,000 texts"
 
 
-def score(e: Explained, value: float, places: int) -> str:
+def score(e: AnyExplanation, value: float, places: int) -> str:
     """A score of an explanation, with its sign if scores can have two."""
     return signed(value, places) if e.signed else number(value, places)
 
@@ -274,7 +274,7 @@ def value_change(e: Explanation) -> str:
     return f"{full} -> {empty} with every {e.unit} removed ({e.removal})"
 
 
-def effort(e: Explained) -> str:
+def effort(e: AnyExplanation) -> str:
     """Forward and backward passes and time."""
     backward = f", {count(e.gradients, 'gradient')}" if e.gradients else ""
     return f"{count(e.evaluations, 'evaluation')}{backward}, {seconds(e.seconds)}"
@@ -321,7 +321,7 @@ def choice(e: Explanation) -> str | None:
     return f"best of {e.notes['candidates']} maps by {metric}, which gave them {lowest} to {highest}"
 
 
-def cautions(e: Explained) -> list[str]:
+def cautions(e: AnyExplanation) -> list[str]:
     """Cautions about the scores, one sentence each, without its full stop."""
     cut = truncation(e) if isinstance(e, Explanation) else None
     lost = unranked(e) if isinstance(e, Explanation) else None
@@ -353,7 +353,7 @@ def noise(notes: Mapping[str, Any]) -> str | None:
     )
 
 
-def unknown_units(e: Explained) -> frozenset[int]:
+def unknown_units(e: AnyExplanation) -> frozenset[int]:
     """Numbers of the units with tokens outside the model's vocabulary."""
     unknown = unknown_in(e.notes)
     return frozenset() if unknown is None else frozenset(unknown.units)

@@ -26,7 +26,7 @@ UNITS = "list<struct<start: int32, end: int32, segment: int32, text: string, nam
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class FlatColumn:
     """A column: its type in Arrow's notation, and a description, which says if values may be missing."""
 
     name: str
@@ -35,46 +35,50 @@ class Column:
 
 
 COLUMNS = (
-    Column("row", "int64", "number of the row in the whole input, from 0"),
-    Column("number", "int64", "number of the explanation or statement within its row, from 0"),
-    Column("source", "string", "the file or data set"),
-    Column("line", "int64", "the line in a file, from 1; the row in a data set of the Hub, from 0"),
-    Column("id", "string", "the id column's value, or `FILE:LINE`"),
-    Column("text", "string", "the text or the prompt; the first text of a pair"),
-    Column("second", "string", "the second text of a pair, or a ranking's first document; missing for single texts"),
-    Column("third", "string", "a ranking's second document; missing elsewhere"),
-    Column("label", "string", "the row's label as in the data; missing without one"),
-    Column("units", UNITS, "the units: characters `start` to `end` of text number `segment`, with their text and name"),
-    Column("scores", "list<double>", "a score for each unit"),
-    Column("prediction", "string", "the prediction; for a generative model, the whole output or answer"),
-    Column("target", "string", "what is explained: a class, an output or a statement"),
-    Column("against", "string", "the contrast class; missing without one"),
-    Column("of", "string", "the value: probability, logit, log_odds, margin or log_probability"),
-    Column("value_full", "double", "the value for the whole text"),
-    Column("value_empty", "double", "the value with every unit removed"),
-    Column("classes", "list<string>", "the model's classes"),
-    Column("probabilities", "list<double>", "their probabilities; empty for a model that outputs a number"),
-    Column("outputs", "string", "the kind of output: classes, labels or number"),
-    Column("method", "string", "the method that ran"),
-    Column("config", "string", "its settings, as JSON"),
-    Column("signed", "bool", "whether scores can be below zero"),
-    Column("unit", "string", "token, word, sentence or part"),
-    Column("removal", "string", "what replaces a removed unit"),
-    Column("seed", "int64", "the seed of random methods"),
-    Column("evaluations", "int64", "forward passes for this row; for statements, the first row counts all of them"),
-    Column("gradients", "int64", "backward passes"),
-    Column("seconds", "double", "the row's share of its batch's time"),
-    Column("truncated", "int64", "number of truncated tokens"),
-    Column("notes", "string", "notes of the method and of the model, as JSON"),
-    Column("answer", "string", "the explained answer to a question, as JSON; missing without one"),
-    Column("place", "string", "where in the text the prediction is made, as JSON; missing without one"),
-    Column(
+    FlatColumn("row", "int64", "number of the row in the whole input, from 0"),
+    FlatColumn("number", "int64", "number of the explanation or statement within its row, from 0"),
+    FlatColumn("source", "string", "the file or data set"),
+    FlatColumn("line", "int64", "the line in a file, from 1; the row in a data set of the Hub, from 0"),
+    FlatColumn("id", "string", "the id column's value, or `FILE:LINE`"),
+    FlatColumn("text", "string", "the text or the prompt; the first text of a pair"),
+    FlatColumn(
+        "second", "string", "the second text of a pair, or a ranking's first document; missing for single texts"
+    ),
+    FlatColumn("third", "string", "a ranking's second document; missing elsewhere"),
+    FlatColumn("label", "string", "the row's label as in the data; missing without one"),
+    FlatColumn(
+        "units", UNITS, "the units: characters `start` to `end` of text number `segment`, with their text and name"
+    ),
+    FlatColumn("scores", "list<double>", "a score for each unit"),
+    FlatColumn("prediction", "string", "the prediction; for a generative model, the whole output or answer"),
+    FlatColumn("target", "string", "what is explained: a class, an output or a statement"),
+    FlatColumn("against", "string", "the contrast class; missing without one"),
+    FlatColumn("of", "string", "the value: probability, logit, log_odds, margin or log_probability"),
+    FlatColumn("value_full", "double", "the value for the whole text"),
+    FlatColumn("value_empty", "double", "the value with every unit removed"),
+    FlatColumn("classes", "list<string>", "the model's classes"),
+    FlatColumn("probabilities", "list<double>", "their probabilities; empty for a model that outputs a number"),
+    FlatColumn("outputs", "string", "the kind of output: classes, labels or number"),
+    FlatColumn("method", "string", "the method that ran"),
+    FlatColumn("config", "string", "its settings, as JSON"),
+    FlatColumn("signed", "bool", "whether scores can be below zero"),
+    FlatColumn("unit", "string", "token, word, sentence or part"),
+    FlatColumn("removal", "string", "what replaces a removed unit"),
+    FlatColumn("seed", "int64", "the seed of random methods"),
+    FlatColumn("evaluations", "int64", "forward passes for this row; for statements, the first row counts all of them"),
+    FlatColumn("gradients", "int64", "backward passes"),
+    FlatColumn("seconds", "double", "the row's share of its batch's time"),
+    FlatColumn("truncated", "int64", "number of truncated tokens"),
+    FlatColumn("notes", "string", "notes of the method and of the model, as JSON"),
+    FlatColumn("answer", "string", "the explained answer to a question, as JSON; missing without one"),
+    FlatColumn("place", "string", "where in the text the prediction is made, as JSON; missing without one"),
+    FlatColumn(
         "written",
         "string",
         "the complete result as JSON, for generative models; for statements, only in the first row",
     ),
-    Column("model", "string", "the model's name"),
-    Column("version", "string", "the version of raison"),
+    FlatColumn("model", "string", "the model's name"),
+    FlatColumn("version", "string", "the version of raison"),
 )
 _AS_JSON = ("config", "notes", "answer", "place")
 _OWN = ("row", "number", "source", "line", "id", "second", "third", "label", "prediction", "written")

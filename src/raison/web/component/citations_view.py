@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 
 from raison.core.results.citations import Citations
 from raison.core.settings.reading import Fields, plain_values
-from raison.report.explanations.citations_page import CitationsArticle, SourcePiece, States, article
+from raison.report.explanations.citations_page import CitationsArticle, CitationStates, SourcePiece, article
 from raison.report.style import phrases
 from raison.report.style.markup import minus
 
@@ -40,7 +40,7 @@ class PaintedCitations:
     low: str
     high: str
     strip: str
-    states: States
+    states: CitationStates
     facts: tuple[tuple[str, str], ...]
 
 

@@ -13,7 +13,7 @@ from raison.core.results.generation import GenerationExplanation
 from raison.report.explanations.listed import Listable
 from raison.report.pages import showing
 from raison.report.pages.listing import listing
-from raison.report.pages.showing import Shown
+from raison.report.pages.showing import Showable
 from raison.web.rows.lines import as_classes
 
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ LABEL = "label"
 class Many:
     """What is shown, and the labels that the caller gave."""
 
-    shown: Sequence[Shown]
+    shown: Sequence[Showable]
     labels: Sequence[object] | None
 
 
-def show(result: "Shown | Iterable[Shown] | DataFrame", labels: Sequence[str | int] | None = None) -> None:
+def show(result: "Showable | Iterable[Showable] | DataFrame", labels: Sequence[str | int] | None = None) -> None:
     """Show a result, or several: explanations side by side on one scale, others below each other.
 
     In a notebook, more than four explanations of one kind (predictions, outputs, citations) are shown as a table of
@@ -45,7 +45,7 @@ def show(result: "Shown | Iterable[Shown] | DataFrame", labels: Sequence[str | i
     for explanations of different quantities side by side, which have no common scale, and for labels that are not
     classes.
     """
-    many = _framed(result) if _is_frame(result) else Many(showing.results(cast("Shown", result)), labels)
+    many = _framed(result) if _is_frame(result) else Many(showing.results(cast("Showable", result)), labels)
     explanations = [one for one in many.shown if isinstance(one, Explanation)]
     count = len(explanations)
     if many.labels is not None and len(many.labels) != count:

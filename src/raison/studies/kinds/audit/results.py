@@ -68,7 +68,7 @@ ORDER: Order = "cascading"
 ANSWERED = "log-probability of the answer"
 """The name of the number of a language model that writes."""
 
-Question = Literal["faithful", "parameters", "changes", "attacks"]
+AuditQuestion = Literal["faithful", "parameters", "changes", "attacks"]
 
 HALF = 0.5
 """The threshold for the area under a randomisation curve, and for the share of top ranks that an attack changes."""
@@ -79,13 +79,13 @@ HARD = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class AuditFinding:
     """The answer to one question about one method.
 
     `value` decides the light; None, with a grey light, if the question does not apply: `says` gives the reason.
     """
 
-    question: Question
+    question: AuditQuestion
     light: Light
     value: Summary | None
     says: str
@@ -97,12 +97,12 @@ class MethodAudit:
 
     method: str
     light: Light
-    evidence: tuple[Finding, ...]
+    evidence: tuple[AuditFinding, ...]
     score: Summary
     passes: float
     seconds: float
 
-    def __getitem__(self, question: Question) -> Finding:
+    def __getitem__(self, question: AuditQuestion) -> AuditFinding:
         """The evidence on one question."""
         return next(one for one in self.evidence if one.question == question)
 
@@ -255,7 +255,7 @@ def sample(_results: Audit, _claim: Claim, _place: str) -> None:
     """An audit makes no claims."""
 
 
-def _judged(row: Scores, evidence: tuple[Finding, ...]) -> MethodAudit:
+def _judged(row: Scores, evidence: tuple[AuditFinding, ...]) -> MethodAudit:
     lights = {one.question: one.light for one in evidence}
     score = summary(faithfulness(row))
     needed, further = {lights["faithful"], lights["parameters"]}, {lights["changes"], lights["attacks"]}
@@ -263,7 +263,7 @@ def _judged(row: Scores, evidence: tuple[Finding, ...]) -> MethodAudit:
     return MethodAudit(row.method, light, evidence, score, cost(row), row.seconds.mean)
 
 
-def _faithful(row: Scores, random: Scores) -> Finding:
+def _faithful(row: Scores, random: Scores) -> AuditFinding:
     """Better than random scores on both sides: removing the top units, and keeping them alone."""
     more, less = ((count_of(row, count), count_of(random, count)) for count in (COMPREHENSIVE, SUFFICIENT))
     gaps = [subtract(*more), subtract(less[1], less[0])]
@@ -282,18 +282,18 @@ def _faithful(row: Scores, random: Scores) -> Finding:
             ("sufficiency", gaps[1], *less),
         )
     )
-    return Finding(
+    return AuditFinding(
         "faithful", light, summary(_gains(row, random)), f"Better than random scores {counts}: {means}.{_few(light)}"
     )
 
 
-def _parameters(trust: TrustRun, method: str) -> Finding:
+def _parameters(trust: TrustRun, method: str) -> AuditFinding:
     if method not in trust.randomised:
-        return Finding("parameters", "grey", None, f"Not randomised: {_why(trust, 'randomisation', method)}.")
+        return AuditFinding("parameters", "grey", None, f"Not randomised: {_why(trust, 'randomisation', method)}.")
     curves = list(areas(trust, method, ORDER, "spearman").values())
     value = summary(curves)
     if not value.count:
-        return Finding("parameters", "grey", None, "No text has a complete curve yet.")
+        return AuditFinding("parameters", "grey", None, "No text has a complete curve yet.")
     light = _light(curves, Border("below", HALF), Border("above", HALF))
     end = summary(at_blocks(trust, method, ORDER, trust.blocks, "spearman").values())
     says = (
@@ -301,23 +301,23 @@ def _parameters(trust: TrustRun, method: str) -> Finding:
         f"with the model's own; area under the curve {phrases.with_interval(value, '.2f')} (low: depends on the "
         f"parameters; 1: does not depend on them at all).{_few(light)}"
     )
-    return Finding("parameters", light, value, says)
+    return AuditFinding("parameters", light, value, says)
 
 
-def _changes(changes: Comparison | None, method: str) -> Finding:
+def _changes(changes: Comparison | None, method: str) -> AuditFinding:
     rows = [] if changes is None else [row for row in changes.rows if row.method == method]
     value = rows[0][HARMLESS].summary if rows else None
     if value is None or not value.count:
-        return Finding("changes", "grey", None, "No harmless change could be measured.")
+        return AuditFinding("changes", "grey", None, "No harmless change could be measured.")
     light = _light(rows[0][HARMLESS].values, Border("above", STEADY), Border("below", HALF))
     says = (
         f"Rank correlation {phrases.with_interval(value, '.2f')} between a text and the same text with changes that "
         f"keep the prediction, over {phrases.count(value.count, 'text')}.{_few(light)}"
     )
-    return Finding("changes", light, value, says)
+    return AuditFinding("changes", light, value, says)
 
 
-def _attacks(trust: TrustRun, method: str, number: str) -> Finding:
+def _attacks(trust: TrustRun, method: str, number: str) -> AuditFinding:
     """The strongest change decides: an attack, or the best of random shifts, which is also an attack."""
     by_variant = {
         variant: effects(trust, method, variant, "rank_change")
@@ -327,7 +327,7 @@ def _attacks(trust: TrustRun, method: str, number: str) -> Finding:
     values = {variant: summary(changes.values()) for variant, changes in by_variant.items()}
     known = [variant for variant, value in values.items() if value.count]
     if not known:
-        return Finding("attacks", "grey", None, f"Not attacked: {_why(trust, 'attacks', method)}.")
+        return AuditFinding("attacks", "grey", None, f"Not attacked: {_why(trust, 'attacks', method)}.")
     worst = max(known, key=lambda variant: values[variant].mean)
     value = values[worst]
     light = _light(list(by_variant[worst].values()), Border("below", HARD), Border("above", HALF))
@@ -338,7 +338,7 @@ def _attacks(trust: TrustRun, method: str, number: str) -> Finding:
         f"Share of the top ranks lost while the prediction holds: {', '.join(losses)}. The strongest of these changes "
         f"the {what} by {moved.mean:.{digits}f}.{_few(light)}"
     )
-    return Finding("attacks", light, value, says)
+    return AuditFinding("attacks", light, value, says)
 
 
 def _light(values: Sequence[float], green: Border, red: Border) -> Light:

@@ -39,10 +39,10 @@ from raison.studies.kinds.audit.results import (
     ORDER,
     STEADY,
     Audit,
+    AuditFinding,
     AuditHead,
-    Finding,
+    AuditQuestion,
     MethodAudit,
-    Question,
 )
 from raison.trust.records import Substituted
 from raison.trust.results import AttackedHead, RandomisedHead, substituted
@@ -54,21 +54,21 @@ PAGE = "index.html"
 LIGHTS: dict[Light, str] = {"green": "trust", "amber": "with care", "red": "do not trust", "grey": "not tested"}
 """The lights in words, for readers who cannot see the colours, and for print."""
 
-ANSWERS: dict[Question, dict[Light, str]] = {
+ANSWERS: dict[AuditQuestion, dict[Light, str]] = {
     "faithful": {"green": "faithful", "amber": "partly", "red": "no better than random", "grey": "not tested"},
     "parameters": {"green": "depends on them", "amber": "undecided", "red": "insensitive", "grey": "not tested"},
     "changes": {"green": "steady", "amber": "moves", "red": "unstable", "grey": "not tested"},
     "attacks": {"green": "withstands", "amber": "bends", "red": "breaks", "grey": "not tested"},
 }
 
-QUESTIONS: dict[Question, str] = {
+QUESTIONS: dict[AuditQuestion, str] = {
     "faithful": "Does it find what the model uses?",
     "parameters": "Does it depend on the model's parameters?",
     "changes": "Does it stay the same under harmless changes?",
     "attacks": "Does it withstand attacks?",
 }
 
-SHORT: dict[Question, str] = {
+SHORT: dict[AuditQuestion, str] = {
     "faithful": "faithful?",
     "parameters": "depends on the model?",
     "changes": "steady?",
@@ -86,7 +86,7 @@ _STILL = (
 )
 _ATTACKED = " The prediction counts as kept if the score does not change, as under harmless changes."
 
-RULES: dict[Question, str] = {
+RULES: dict[AuditQuestion, str] = {
     "faithful": (
         "The units with the highest scores are removed (comprehensiveness), or kept alone (sufficiency). Green: "
         "better than random scores on both, that is, the 95 % interval of the difference lies above 0. Amber: on one. "
@@ -108,7 +108,7 @@ RULES: dict[Question, str] = {
     ),
 }
 
-OF_A_NUMBER: dict[Question, str] = RULES | {
+OF_A_NUMBER: dict[AuditQuestion, str] = RULES | {
     "changes": _CHANGES.format(what="the score", how=_STILL),
     "attacks": RULES["attacks"] + _ATTACKED,
 }
@@ -161,7 +161,7 @@ def file_of(method: str) -> str:
     return f"method-{'-'.join(part for part in kept.split('-') if part)}.html"
 
 
-def answer(evidence: Finding) -> str:
+def answer(evidence: AuditFinding) -> str:
     """The light of one question in a word or two."""
     return ANSWERS[evidence.question][evidence.light]
 

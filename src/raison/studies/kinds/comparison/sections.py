@@ -32,7 +32,7 @@ from raison.report.tables.records import (
 from raison.runs.agreement import PairAgreement, read_agreement
 from raison.runs.models_figure import FiguredModel, axis_of
 from raison.runs.run import Run
-from raison.runs.statistics import Contrast, Selection, contrasts, directed, mean_ranks, pareto, selection
+from raison.runs.statistics import PairedContrast, Selection, contrasts, directed, mean_ranks, pareto, selection
 from raison.runs.table import comparison
 from raison.studies.claims import claims_section
 from raison.studies.kinds.comparison.curves import curves
@@ -194,7 +194,7 @@ def differences(table: Comparison) -> Iterator[Part]:
     yield Table("", head, rows, _DIFFERENCES, aside=True)
 
 
-def _contrast(contrast: Contrast | None, places: int) -> Cell:
+def _contrast(contrast: PairedContrast | None, places: int) -> Cell:
     if contrast is None:
         return NOTHING_THERE
     if contrast.method == contrast.best:
