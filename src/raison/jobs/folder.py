@@ -93,7 +93,7 @@ def refuse_others(folder: Path, kind: WorkKind) -> None:
     if existing is not None and existing != kind:
         raise DataError(f"{folder} holds {existing.name}, not {kind.name}: choose another folder for --out.")
     if existing is None and FILE in names:
-        raise DataError(f"{folder} holds a study of another kind, not {kind.name}: choose another folder for --out.")
+        raise DataError(f"{folder} holds a study file ({FILE}), but not {kind.name}: choose another folder for --out.")
     left = [name for name in names if not name.startswith(".") and not name.endswith(disk.PART)]
     left = [name for name in left if name not in kind.early]
     if existing is None and left:

@@ -13,8 +13,8 @@ def not_needed() -> Any:
 
 def order(texts: int, together: int = 1) -> list[int]:
     """The first text of every chunk, in the order of the jobs."""
-    header = RunHead("1", "m", "d", texts, (RowHead("r", "r", (0,)),), (), SettingsHead("word", "logit", 0, {}), {}, {})
-    object.__setattr__(header, "together", together)
+    rows, settings = (RowHead("r", "r", (0,)),), SettingsHead("word", "logit", 0, {})
+    header = RunHead("1", "m", "d", texts, rows, (), settings, {}, {}, together=together)
     return [int(job.key.rpartition(" ")[2]) for job in jobs_of(not_needed, Run(header, None))]
 
 
