@@ -264,6 +264,7 @@ def test_the_estimate_counts_shared_maps_once(model: Classifier, monkeypatch: py
     assert chosen.seconds == tokens * (whole + 2 * (2 + 6 + 6))
     both = estimate([Drawn((1, 2))], ["comprehensiveness", "aopc_comprehensiveness(shares=(0.2,))"])
     assert both.seconds == chosen.seconds
+    assert (alone.total_forwards, chosen.total_forwards, both.total_forwards) == (6, 30, 30)
     assert [both.forwards[label] for label in both.forwards if "by" in label and "test" in label] == [2 * (2 + 6)] * 2
 
 
@@ -276,5 +277,5 @@ def test_methods_that_rerun_some_layers_are_timed_not_counted_as_whole_passes(
     found = {
         name: estimating.estimate(model, TEXTS[:4], [name], ["comprehensiveness"]) for name in (many, "attention_last")
     }
-    assert found[many].backwards[many] == 4 * 4 * (5 + 1)
+    assert found[many].backwards[many] == found[many].total_backwards == 4 * 4 * (5 + 1)
     assert found[many].seconds < found["attention_last"].seconds

@@ -44,7 +44,10 @@ def run(
 @app.command()
 @interruptible("nothing")
 def check(file: File, limit: Rows = None, json: options.Json = False) -> None:
-    """Check a study file with its models and data, and estimate its cost; nothing is run or written."""
+    """Check a study file with its models and data, and estimate its cost.
+
+    Models that the study makes itself are trained first, once; nothing else is run or written.
+    """
     from raison.studies.file import read
     from raison.studies.runner import examine
 

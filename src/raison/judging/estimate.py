@@ -1,7 +1,7 @@
 """The cost of a comparison, estimated before it runs."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import median
@@ -38,6 +38,9 @@ PROBED = 8
 PROBED_TOKENS = 512
 """Maximum number of tokens in these texts; more would take minutes."""
 
+Parts = Mapping[tuple[str, tuple[int, ...]], Method]
+"""Parts of methods by name and seeds."""
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -47,7 +50,8 @@ class Estimate:
     only some layers (Property.PARTIAL) counts as a whole one, although its time is measured. `forwards` and `backwards`
     are given by row of the table: the passes of each alone, with all seeds, and with the choosing if a metric selects
     the row's maps. `metric_forwards` and `metric_backwards` are the passes that the metrics add for all rows together.
-    `seconds` counts work that several rows share, such as the maps that metrics choose from, once.
+    `total_forwards` and `total_backwards` are those of all rows and metrics. They and `seconds` count work that several
+    rows share, such as the maps that metrics choose from, once.
     """
 
     texts: int
@@ -56,6 +60,8 @@ class Estimate:
     forwards: dict[str, int]
     backwards: dict[str, int]
     metric_forwards: int
+    total_forwards: int
+    total_backwards: int
     seconds: float
     model_bytes: int
     batch_bytes: int
@@ -99,16 +105,20 @@ def estimate_plan(plan: Plan, speed: Speed | None = None) -> Estimate:
         for row in plan.rows
     }
     judging = [_judging_cost(plan, units) for units in encoding.units]
-    work = [
-        (length, _sum([judging[text], _rows_cost(plan.rows, encoding.units[text], partial(tokens.of, text=text))]))
-        for text, length in enumerate(encoding.lengths)
-    ]
+    parts = _parts(plan.rows)
+    measured = {key: part for key, part in parts.items() if Property.PARTIAL in part.properties}
+    counted = {key: part for key, part in parts.items() if key not in measured}
+    seconds, work = _partial_seconds(plan, encoding, measured) * sum(encoding.lengths), []
+    for text, units in enumerate(encoding.units):
+        of = partial(tokens.of, text=text)
+        cost = _sum([judging[text], _parts_cost(counted, units, of), _choosing_cost(plan.rows, units)])
+        seconds += speed.seconds(cost, encoding.lengths[text])
+        work.append(_sum([cost, _parts_cost(measured, units, of)]))
     again = _wordings_work(plan, encoding)
-    seconds = _partial_seconds(plan, encoding) * sum(encoding.lengths)
-    for length, cost in [*work, *again]:
-        seconds += speed.seconds(cost, length)
-    prices = _prices(plan.model, encoding, [cost for _, cost in work])
+    seconds += sum(speed.seconds(cost, length) for length, cost in again)
+    prices = _prices(plan.model, encoding, work)
     metrics = _sum([*judging, *(cost for _, cost in again)])
+    total = _sum([*work, *(cost for _, cost in again)])
     totals = {label: _sum(of_texts) for label, of_texts in costs.items()}
     return Estimate(
         texts=len(plan.texts),
@@ -117,6 +127,8 @@ def estimate_plan(plan: Plan, speed: Speed | None = None) -> Estimate:
         forwards={label: cost.forwards for label, cost in totals.items()},
         backwards={label: cost.backwards for label, cost in totals.items()},
         metric_forwards=metrics.forwards,
+        total_forwards=total.forwards,
+        total_backwards=total.backwards,
         seconds=seconds,
         model_bytes=speed.model_bytes,
         batch_bytes=speed.batch_bytes,
@@ -197,30 +209,27 @@ def _row_cost(row: PlannedRow, units: tuple[Unit, ...], tokens: int) -> Cost:
     return _sum([row.method.total_cost(len(units)).of_tokens(tokens).times(len(row.seeds)), *looking])
 
 
-def _rows_cost(rows: Sequence[PlannedRow], units: tuple[Unit, ...], tokens: Callable[[Method], int]) -> Cost:
-    """The cost of one text for all rows and seeds: each part of a method once, and keeps shared by selectors.
-
-    Parts whose time is measured are left out.
-    """
-    costs = [
-        part.cost(len(units)).of_tokens(tokens(part)).times(len(seeds))
-        for (_, seeds), part in _parts(rows).items()
-        if Property.PARTIAL not in part.properties
-    ]
-    for row in {row.method: row for row in rows if row.chooser is not None}.values():
-        choosers = [other.chooser for other in rows if other.method == row.method and other.chooser is not None]
-        costs.append(_looking_cost(row, choosers, units))
-    return _sum(costs)
+def _parts_cost(parts: Parts, units: tuple[Unit, ...], tokens: Callable[[Method], int]) -> Cost:
+    """The cost of one text for methods' parts."""
+    return _sum(part.cost(len(units)).of_tokens(tokens(part)).times(len(seeds)) for (_, seeds), part in parts.items())
 
 
-def _parts(rows: Sequence[PlannedRow]) -> dict[tuple[str, tuple[int, ...]], Method]:
+def _choosing_cost(rows: Sequence[PlannedRow], units: tuple[Unit, ...]) -> Cost:
+    """The cost of one text for the choice of maps; keeps are shared by the metrics that choose from one method's."""
+    chosen = [row for row in rows if row.chooser is not None]
+    return _sum(
+        _looking_cost(row, [other.chooser for other in chosen if other.method == row.method and other.chooser], units)
+        for row in {row.method: row for row in chosen}.values()
+    )
+
+
+def _parts(rows: Sequence[PlannedRow]) -> Parts:
     """The parts of all methods, each once for the seeds that it is run with."""
     return {(label_of(part), row.seeds): part for row in rows for part in row.method.parts}
 
 
-def _partial_seconds(plan: Plan, encoding: Encoding) -> float:
-    """The seconds per token of the methods that re-run only some layers, from one run of each."""
-    parts = {key: part for key, part in _parts(plan.rows).items() if Property.PARTIAL in part.properties}
+def _partial_seconds(plan: Plan, encoding: Encoding, parts: Parts) -> float:
+    """The seconds per token of parts that re-run only some layers, from one run of each."""
     if not parts:
         return 0.0
     probe = probes(encoding)[0]

@@ -149,8 +149,8 @@ def estimate(examined: Examined) -> EstimateTable:
                 Cell(text)
                 for text in (
                     f"{one.texts:,}",
-                    f"{sum(one.forwards.values()) + one.metric_forwards:,}",
-                    f"{sum(one.backwards.values()) + one.metric_backwards:,}",
+                    f"{one.total_forwards:,}",
+                    f"{one.total_backwards:,}",
                     _duration(one.seconds),
                 )
             ),
