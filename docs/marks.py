@@ -1,5 +1,6 @@
 """The marks in pages: what each says is found in the table of claims. docs/findings.py lists them."""
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -155,15 +156,36 @@ def _tally(rows: Sequence[Row]) -> str:
 
 
 def _pages(rows: Sequence[Row]) -> str:
-    names = {row["study"]: Counter[str]() for row in rows}
+    studies: dict[str, list[Row]] = {}
     for row in rows:
-        names[row["study"]][row["verdict"] if row["verdict"] in JUDGED else "left out"] += 1
-    header = ["study", "holds", "fails", "undecided", "not judged, too few, missing"]
-    cells = [
-        [f"[{name}]({PAGES}/{name}.md)", *(str(counts[kind]) for kind in (*JUDGED, "left out"))]
-        for name, counts in names.items()
+        studies.setdefault(row["study"], []).append(row)
+    header = [
+        "study",
+        "n",
+        "holds",
+        "fails",
+        "undecided",
+        "n that decides half of these",
+        "not judged, too few, missing",
     ]
-    return "\n\n" + markdown(header, cells) + "\n"
+    return "\n\n" + markdown(header, [_page_line(name, of_study) for name, of_study in studies.items()]) + "\n"
+
+
+def _page_line(name: str, rows: Sequence[Row]) -> list[str]:
+    counts = Counter(row["verdict"] if row["verdict"] in JUDGED else "left out" for row in rows)
+    sizes = sorted({int(row["n"]) for row in rows if row["n"]})
+    known = [str(counts[verdict]) for verdict in JUDGED]
+    ends = " to ".join(f"{size:,}" for size in dict.fromkeys((sizes[0], sizes[-1])))
+    return [f"[{name}]({PAGES}/{name}.md)", ends, *known, _half(rows), str(counts["left out"])]
+
+
+def _half(rows: Sequence[Row]) -> str:
+    """How many values would decide half of the undecided claims, with a power of 80 %."""
+    needed = sorted(float(row["needed"] or "inf") for row in rows if row["verdict"] == "undecided")
+    if not needed:
+        return ""
+    half = needed[(len(needed) - 1) // 2]
+    return "over 1,000,000" if math.isinf(half) else f"{half:,.0f}"
 
 
 ANSWERS: Mapping[str, Callable[[Sequence[Row]], str]] = {
