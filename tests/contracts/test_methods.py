@@ -20,6 +20,7 @@ from raison.core.model import LanguageModel
 from raison.core.registry import name_of
 from raison.core.results.explanation import Explanation
 from raison.core.targets.choices import Of
+from raison.explaining.attribution import unfit
 from raison.methods import CATALOGUE
 from raison.methods.occlusion import Occlusion
 from raison.models.adapters.classifier import Classifier
@@ -99,7 +100,7 @@ def refused_by_capability(model: Classifier, method: Method) -> None:
     for capability in missing:
         assert any(f"capability '{capability}'" in reason for reason in caught.value.reasons)
     instead = str(caught.value).rpartition("These methods work: ")[2].strip(".").split(", ")
-    assert instead == [name for name in CATALOGUE.names if not CATALOGUE.get(name).lacking(model)]
+    assert instead == [name for name in CATALOGUE.names if not unfit(model, CATALOGUE.create(name))]
     assert "random" in instead
 
 

@@ -11,6 +11,8 @@ import pytest
 import torch
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
 
 import raison
@@ -40,6 +42,18 @@ TEXT = TEXTS[0]
 )
 def test_any_array_will_do(wrap: object) -> None:
     assert scores(lambda texts: wrap(shares(texts))) == scores(shares)
+
+
+@pytest.mark.parametrize("wrap", [np.asarray, torch.from_numpy], ids=["numpy", "tensor"])
+@pytest.mark.parametrize("batch", [1, 2, 64])
+def test_a_buffer_that_the_next_call_overwrites(wrap: object, batch: int) -> None:
+    buffer = np.zeros((64, 2))
+
+    def reused(texts: list[str]) -> object:
+        buffer[: len(texts)] = shares(texts)
+        return wrap(buffer)[: len(texts)]
+
+    assert scores(reused, batch=batch) == scores(shares)
 
 
 @pytest.mark.parametrize("wrap", [np.asarray, list, torch.from_numpy, pd.Series, lambda column: column[:, None]])
@@ -165,6 +179,26 @@ def test_a_pipeline_of_scikit_learn_names_its_own_classes() -> None:
     table = dict(zip(fitted[0].get_feature_names_out(), fitted[1].coef_[0], strict=True))
     np.testing.assert_allclose(explanation.scores, [0.0, table["good"], table["bad"], table["film"]], atol=1e-9)
     assert raison.load(fitted, classes=["nein", "ja"]).classes == ("nein", "ja")
+
+
+def test_a_multi_label_pipeline_of_scikit_learn_is_known_as_one() -> None:
+    words = ["good film", "bad film", "good", "bad", "dull"]
+    marks = np.array([[1, 1], [0, 1], [1, 0], [0, 0], [0, 0]])
+    fitted = make_pipeline(CountVectorizer(), OneVsRestClassifier(LogisticRegression())).fit(words, marks)
+    model = raison.load(fitted, classes=["good", "film"])
+    assert model.outputs == "labels"
+    found = raison.explain(model, "good film", "occlusion", target="film", of="probability")
+    assert found.value_full == pytest.approx(fitted.predict_proba(["good film"])[0, 1], abs=1e-9)
+
+
+def test_predictors_of_scikit_learn_that_cannot_be_loaded() -> None:
+    words, marks = ["good film", "bad film", "good"], np.array([[1, 1], [0, 1], [1, 0]])
+    several = make_pipeline(CountVectorizer(), MultiOutputClassifier(LogisticRegression())).fit(words, marks)
+    for agreed in ({}, {"classes": ["good", "film"], "multi_label": True}):
+        with pytest.raises(InputError, match="Pipeline has several outputs.*one row of probabilities"):
+            raison.load(several, **agreed)
+    with pytest.raises(InputError, match="has no classes_: fit it first"):
+        raison.load(make_pipeline(CountVectorizer(), LogisticRegression()))
 
 
 def test_a_method_of_a_predictor_is_a_function() -> None:

@@ -2,7 +2,7 @@
 
 import copy
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
@@ -13,7 +13,8 @@ from raison._version import __version__
 from raison.core.capabilities.embeddings import Shift, WordEmbeddings
 from raison.core.capabilities.reduced_precision import ReducedPrecision
 from raison.core.capabilities.token_predictions import TokenPredictions
-from raison.core.errors import InputError, NonFiniteError, UnsupportedError
+from raison.core.capability import Capability
+from raison.core.errors import InputError, NonFiniteError, RaisonError, UnsupportedError
 from raison.core.inputs.encoding import Encoding
 from raison.core.inputs.parts import Given, PartedText
 from raison.core.inputs.unit import Unit
@@ -205,13 +206,24 @@ def check(model: LanguageModel, method: Method) -> None:
     if looks_inside(model, method):
         model = model.ask(TokenPredictions).reader
     if reasons := method.lacking(model):
-        able = [name for name in CATALOGUE.names if not CATALOGUE.get(name).lacking(model)]
+        able = [name for name in CATALOGUE.names if not unfit(model, CATALOGUE.create(name))]
         raise UnsupportedError(
             f"{name_of(method)} does not work on {model.name}",
             reasons,
             f"These methods work: {', '.join(able)}.",
         )
     method.check(model)
+
+
+def unfit(model: LanguageModel, method: Method, disproved: Collection[type[Capability]] = frozenset()) -> list[str]:
+    """Why a method does not work on a model: nothing if it does. `disproved` are capabilities that do not work."""
+    if reasons := method.lacking(model, disproved):
+        return reasons
+    try:
+        method.check(model)
+    except RaisonError as error:
+        return [str(error)]
+    return []
 
 
 def _attributed(batch: Batch, method: Method) -> Maps:

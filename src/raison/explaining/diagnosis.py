@@ -6,13 +6,11 @@ from functools import partial
 
 from raison.combining.advice import advised
 from raison.core.capabilities.asked_again import AskedAgain
-from raison.core.capability import Capability
-from raison.core.errors import RaisonError, TextTooLongError, UnsupportedError
+from raison.core.errors import TextTooLongError, UnsupportedError
 from raison.core.inputs.encoding import Encoding
-from raison.core.method import Method
 from raison.core.model import LanguageModel
 from raison.core.results.printable import printable
-from raison.explaining.attribution import check_model
+from raison.explaining.attribution import check_model, unfit
 from raison.methods import CATALOGUE, Auto
 from raison.models.adapters.blackbox.function import BlackBox
 from raison.models.adapters.checks.forecast import Forecast, expected, forecast, prompted, reading, repeated
@@ -133,7 +131,7 @@ def _of_writer(model: Generator, text: str, tokens: int | None) -> Diagnosis:
 
 def _diagnosis(model: LanguageModel, facts: dict[str, object], findings: Sequence[SelfCheckFinding]) -> Diagnosis:
     refuted = disproved(list(findings))
-    methods = {name: _against(model, CATALOGUE.create(name), refuted) for name in CATALOGUE.names}
+    methods = {name: unfit(model, CATALOGUE.create(name), refuted) for name in CATALOGUE.names}
     return Diagnosis(facts, tuple(findings), methods)
 
 
@@ -233,17 +231,6 @@ def _shown(value: object) -> str:
         names = ", ".join(map(str, value[:FEW]))
         return names if len(value) <= FEW else f"{names}, and {len(value) - FEW} others"
     return "no limit" if value is None else str(value)
-
-
-def _against(model: LanguageModel, method: Method, refuted: frozenset[type[Capability]]) -> list[str]:
-    """Why a method does not work on a model."""
-    if reasons := method.lacking(model, refuted):
-        return reasons
-    try:
-        method.check(model)
-    except RaisonError as error:
-        return [str(error)]
-    return []
 
 
 def _plain(finding: SelfCheckFinding) -> dict[str, object]:

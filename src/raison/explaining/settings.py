@@ -7,7 +7,7 @@ from typing import Annotated
 from raison.core.inputs.unit import Granularity
 from raison.core.internals.precision import Precision
 from raison.core.settings.fields import Setting, check
-from raison.core.targets.choices import Dtype, TargetSpec
+from raison.core.targets.choices import Dtype, TargetSpec, listed
 
 
 def target_of(typed: str) -> TargetSpec:
@@ -42,7 +42,8 @@ PromptSetting = Annotated[
 class Settings:
     """What is explained, whatever the method.
 
-    `of` None is the probability, or a model's one number. `removal` None is the first of the model's `removals`.
+    `target` may be an array or a column of a table in place of a list. `of` None is the probability, or a model's one
+    number. `removal` None is the first of the model's `removals`.
 
     `precision` applies only to the methods' perturbed texts: predictions, gradients and metrics keep the model's own.
     """
@@ -66,6 +67,7 @@ class Settings:
         return replace(self, target=[target[number] for number in numbers]) if isinstance(target, list) else self
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "target", listed(self.target))
         check(self)
 
 

@@ -16,11 +16,16 @@ from pathlib import Path
 from raison.core.errors import DataError
 
 PART = ".part"
+RECORDS = "Records written so far are intact."
+"""What an error of work that can be resumed ends with."""
 
 
-def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file atomically; lone surrogates become escapes. Raises DataError if it cannot be written."""
-    with whole_file(path) as part, explained(path):
+def write_whole(path: Path, content: str | bytes, kept: str = RECORDS) -> None:
+    """Write a file atomically; lone surrogates become escapes.
+
+    Raises DataError if it cannot be written; it ends with what is `kept`.
+    """
+    with whole_file(path, kept) as part, explained(path, kept):
         file = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
         try:
             _write_all(file, _bytes(content))
@@ -33,24 +38,24 @@ def write_named(path: Path, content: str | bytes) -> None:
 
     Raises DataError if it cannot be written.
     """
-    with explained(path):
+    with explained(path, ""):
         # A pipe such as /dev/stdout exists, but its link does not lead to a path.
         if path.exists() and not path.is_file() and not path.is_dir():
             with path.open("wb") as file:
                 file.write(_bytes(content))
             return
         there = Path(os.path.realpath(path))
-    write_whole(there, content)
+    write_whole(there, content, "")
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
+def whole_file(path: Path, kept: str = RECORDS) -> Iterator[Path]:
     """A temporary name for other libraries to write to; the file is moved into place when the context closes.
 
     The permissions of the file that it replaces stay.
     """
     part = path.with_name(f"{path.name}.{os.getpid()}{PART}")
-    with explained(path):
+    with explained(path, kept):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             yield part
@@ -111,19 +116,17 @@ def sweep(folder: Path) -> None:
 
 
 @contextmanager
-def explained(path: Path) -> Iterator[None]:
-    """Raise DataError with one line for a full disk or missing write permission."""
+def explained(path: Path, kept: str = RECORDS) -> Iterator[None]:
+    """Raise DataError with one line for a full disk or missing write permission, and what is `kept`."""
     try:
         yield
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise DataError(
-                f"no space left on the disk of {path}. Records written so far are intact; free some space and start "
-                "again to resume."
-            ) from error
-        raise DataError(
-            f"cannot write to {path}: {error.strerror or error}. Records written so far are intact."
-        ) from error
+            again = "start again to resume" if kept else "start again"
+            failed = [f"no space left on the disk of {path}.", kept, f"Free some space and {again}."]
+        else:
+            failed = [f"cannot write to {path}: {error.strerror or error}.", kept]
+        raise DataError(" ".join(filter(None, failed))) from error
 
 
 def _append(path: Path, file: int, content: bytes) -> None:

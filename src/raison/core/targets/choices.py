@@ -1,6 +1,6 @@
 """Types of the names that calls accept, without torch."""
 
-from typing import Literal
+from typing import Any, Literal
 
 Of = Literal["probability", "logit", "log_odds", "margin", "log_probability"]
 Named = str | int | tuple[str | int, str | int]
@@ -20,3 +20,8 @@ EACH = "each"
 Explained = Literal["input", "prompt"]
 """What part of a prompted model's input receives scores: the text alone, or also the prompt's sentences and shots."""
 Dtype = Literal["float32", "bfloat16", "float16", "auto"]
+
+
+def listed(target: Any) -> TargetSpec:
+    """A caller's target: an array, a tensor or a column of a table as a list; others as they are."""
+    return target.tolist() if hasattr(target, "tolist") else target

@@ -1,7 +1,7 @@
 """Functions, and objects that predict probabilities, as models."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 from raison.core.errors import InputError
@@ -52,10 +52,27 @@ class Agreement:
 
 def from_predictor(predictor: Predictor, agreed: Agreement) -> BlackBox:
     """The model of an object's `predict_proba`, with the object's own class names."""
-    classes = getattr(predictor, "classes_", None) if agreed.classes is None else agreed.classes
-    return black_box_of(
-        AskedFunction(predictor.predict_proba, agreed.name or type(predictor).__name__, classes), agreed
-    )
+    name = agreed.name or type(predictor).__name__
+    own = getattr(predictor, "classes_", None)
+    if isinstance(own, list) and own and not isinstance(own[0], str | int):
+        raise InputError(
+            f"{name} has several outputs, and its predict_proba returns an array for each: give a function that "
+            "returns one row of probabilities for each text, with multi_label=True if they do not exclude each other."
+        )
+    if own is None and agreed.classes is None:
+        raise InputError(
+            f"{name} has no classes_: fit it first, or name its classes, load(object, classes=['no', 'yes'])."
+        )
+    if getattr(_last_step(predictor), "multilabel_", False):
+        agreed = replace(agreed, multi_label=True)
+    classes = own if agreed.classes is None else agreed.classes
+    return black_box_of(AskedFunction(predictor.predict_proba, name, classes), agreed)
+
+
+def _last_step(predictor: Predictor) -> object:
+    """The classifier of a scikit-learn pipeline, or the object itself."""
+    steps = getattr(predictor, "steps", None)
+    return steps[-1][-1] if isinstance(steps, list) and steps else predictor
 
 
 def predicts(model: object) -> TypeGuard[Predictor]:

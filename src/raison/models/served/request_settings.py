@@ -153,9 +153,12 @@ class Meter:
             if most is not None and wanted > most
         ]
         if exceeded:
+            kept = "Answers so far are kept and cost nothing when reused."
+            if not limits.remember:
+                kept = "Answers so far are not kept, because of remember=False."
             raise SpentError(
                 f"{more.requests:,} more request{'' if more.requests == 1 else 's'} of about "
                 f"{more.tokens_in + more.tokens_out:,} tokens {'is' if more.requests == 1 else 'were'} not sent: "
                 f"{'; '.join(exceeded)}. Raise the limit, explain fewer or shorter texts, or use a method with fewer "
-                "evaluations. Answers so far are kept and cost nothing when reused."
+                f"evaluations. {kept}"
             )

@@ -198,11 +198,19 @@ def test_nothing_is_sent_beyond_a_limit(limits: dict[str, float], message: str) 
         model = raison.load(fake.base, prompt="sentiment", served=raison.Served(**limits))
         meter = model.server.meter
         sent = []
-        with pytest.raises(SpentError, match=message):
+        with pytest.raises(SpentError, match=f"{message}.* cost nothing when reused"):
             raison.explain(model, TEXT + " and a good one", method="kernel_shap", progress=sent.append)
         assert len(fake.requests) == meter.requests <= limits.get("max_requests", 1000)
         assert meter.tokens_in + meter.tokens_out <= limits.get("max_tokens", 10**9)
         assert meter.cost <= limits.get("max_cost", 1.0)
+
+
+def test_nothing_is_promised_that_is_not_remembered() -> None:
+    with running(Fake()) as fake:
+        served = raison.Served(max_requests=12, remember=False)
+        model = raison.load(fake.base, prompt="sentiment", served=served)
+        with pytest.raises(SpentError, match="max_requests is 12.* not kept, because of remember=False"):
+            raison.explain(model, TEXT + " and a good one", method="kernel_shap", progress=False)
 
 
 @pytest.mark.parametrize("limit", ["max_tokens", "max_cost"])

@@ -121,7 +121,8 @@ class Asking:
             returned = returned.detach().cpu().double().numpy()
         order = self._order(returned)
         try:
-            numbers = np.asarray(returned, dtype=np.float64)
+            # A copy: a function may return a buffer that its next call overwrites.
+            numbers = np.array(returned, dtype=np.float64)
             return numbers if order is None else numbers[:, order]
         except (TypeError, ValueError):
             raise AnswerError(
