@@ -6,12 +6,18 @@ samples each. A rule decides where it calls the claim "holds" or "fails".
     interval      the 95 % percentile bootstrap interval leaves zero out
     permutation   the interval does, and the sign-flip permutation test has p < 0.05
     studentised   the interval does, and the studentised bootstrap has p < 0.05
+
+Values of a known range are drawn from distributions whose mean is a border, and compared with it by raison's own rule,
+with its second test alone and with the bet on the range beside it: claim_rules_bounded.
 """
 
 from collections.abc import Callable
 
 import numpy as np
 from common import save
+
+from raison.numerics.statistics.paired import against
+from raison.runs.judging import finding_of
 
 SAMPLES, RESAMPLES, SHIFT, LEVEL = 2_000, 2_000, 0.8, 0.05
 COUNTS = (2, 5, 8, 12, 16, 20, 25, 30, 50)
@@ -91,5 +97,36 @@ def rows() -> list[dict[str, object]]:
     return found
 
 
+BOUNDED: dict[str, tuple[Callable[[np.random.Generator, int], np.ndarray], float, tuple[float, float]]] = {
+    "uniform": (lambda rng, n: rng.random(n), 0.5, (0.0, 1.0)),
+    "beta(0.5, 0.5)": (lambda rng, n: rng.beta(0.5, 0.5, n), 0.5, (0.0, 1.0)),
+    "beta(0.3, 0.9)": (lambda rng, n: rng.beta(0.3, 0.9, n), 0.25, (0.0, 1.0)),
+    "beta(4, 1)": (lambda rng, n: rng.beta(4, 1, n), 0.8, (-1.0, 1.0)),
+    "1, 0.9, 0.1, 0": (lambda rng, n: rng.choice([1, 0.9, 0.1, 0], p=[0.4, 0.1, 0.1, 0.4], size=n), 0.5, (0.0, 1.0)),
+    "1 or -0.25": (lambda rng, n: np.where(rng.random(n) < 0.6, 1.0, -0.25), 0.5, (-1.0, 1.0)),
+    "1 or 0.5": (lambda rng, n: np.where(rng.random(n) < 0.8, 1.0, 0.5), 0.9, (-1.0, 1.0)),
+    "seven in ten are 0": (lambda rng, n: np.where(rng.random(n) < 0.7, 0.0, rng.random(n)), 0.15, (0.0, 1.0)),
+}
+"""How values are drawn, their mean, and their range."""
+
+
+def bounded_rows() -> list[dict[str, object]]:
+    """One row for each distribution of a known range and number of texts: the shares that are decided."""
+    found: list[dict[str, object]] = []
+    for name, (draw, mean, bounds) in BOUNDED.items():
+        rng = np.random.default_rng(0)
+        for count in (8, 12, 16, 24):
+            decided = [0, 0]
+            for _ in range(500):
+                values = draw(rng, count)[:, None].astype(np.float64)
+                for place, known in enumerate((None, bounds)):
+                    decided[place] += finding_of(against(values, mean, bounds=known), "above") in ("holds", "fails")
+            shares = {"without the range": decided[0] / 500, "with the range": decided[1] / 500}
+            row = {"distribution": name, "mean": mean, "range": f"{bounds[0]:g} to {bounds[1]:g}", "texts": count}
+            found.append(row | {rule: f"{share:.3f}" for rule, share in shares.items()})
+    return found
+
+
 if __name__ == "__main__":
     save("claim_rules", rows())
+    save("claim_rules_bounded", bounded_rows())

@@ -91,16 +91,16 @@ kind = "shortcuts"
 title = "Tiny"
 word = "zyxel"
 label = "neutral"
-shares = [0.4]
-rows = 15
+shares = [0.3]
+rows = 17
 seeds = [0, 1]
 draws = 3
 [data]
 source = "PLACE/words.tsv"
 [[claims]]
 says = "what is planted is found"
-above = "planted 0.4"
-than = "both 0.4"
+above = "planted 0.3"
+than = "both 0.3"
 [[claims]]
 says = "there are few false alarms"
 below = "random"

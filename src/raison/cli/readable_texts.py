@@ -12,7 +12,7 @@ from raison.core.settings.fields import Setting
 from raison.core.targets.choices import TargetSpec
 from raison.data import Column, Dataset, Row, Wanted, named
 from raison.data import load as load_data
-from raison.data.columns import DelimiterSetting
+from raison.data.columns import DelimiterSetting, EncodingSetting
 
 if TYPE_CHECKING:
     from raison.core.model import LanguageModel
@@ -44,6 +44,7 @@ class TextSource:
     ] = None
     delimiter: DelimiterSetting = None
     split: Annotated[str, Setting("Split of a data set from the Hub.")] = "test"
+    encoding: EncodingSetting = "utf-8"
     skip_bad: Annotated[bool, Setting("Skip rows that cannot be read, and report them.")] = False
     template: Annotated[
         str | None,
@@ -90,10 +91,10 @@ def judged_rows(model: "LanguageModel | Writer", source: TextSource, settings: "
 
     if not isinstance(model, Writer):
         return _readable_rows(model, source, settings)
-    if source.wanted != Wanted() or source.skip_bad:
+    if source.wanted != Wanted() or source.skip_bad or source.encoding != "utf-8":
         raise InputError(
-            "questions always have the columns question, sources, answer and gold: leave the column options and "
-            "--skip-bad out."
+            "questions always have the columns question, sources, answer and gold, in UTF-8: leave the column options, "
+            "--encoding and --skip-bad out."
         )
     data = load_data(source.data, split=source.split, limit=source.limit)
     answers = answers_of(model, data, source.template)
@@ -111,7 +112,7 @@ def _readable_rows(model: "LanguageModel", source: TextSource, settings: "Settin
     from raison.explaining.given_texts import InputOptions, against
     from raison.explaining.ranking import fitting
 
-    dataset = read(source.data, source.wanted, source.split, source.skip_bad, source.limit)
+    dataset = read(source.data, source.wanted, source.split, source.skip_bad, source.limit, source.encoding)
     for line in dataset.broken:
         typer.echo(f"raison: left out line {line.number} of {source.data}: {line.reason}", err=True)
     rows: list[Row] = []
@@ -142,13 +143,18 @@ def _readable_rows(model: "LanguageModel", source: TextSource, settings: "Settin
 
 
 def read(
-    source: str, wanted: Wanted, split: str = "train", skip_bad: bool = False, limit: int | None = None
+    source: str,
+    wanted: Wanted,
+    split: str = "train",
+    skip_bad: bool = False,
+    limit: int | None = None,
+    encoding: str = "utf-8",
 ) -> Dataset:
     """A file, a data set of the Hub, or SET:SPLIT of a named one; stderr names the columns of text and label."""
     # A Hub id has its configuration after the colon.
     name, _, named_split = source.partition(":")
     place = (name, named_split or split) if name in named() else (source, split)
-    data = load_data(place[0], wanted, split=place[1], limit=limit, skip_bad=skip_bad)
+    data = load_data(place[0], wanted, split=place[1], limit=limit, skip_bad=skip_bad, encoding=encoding)
     if data.taken:
         typer.echo(f"raison: {source}: {data.taken}", err=True)
     return data

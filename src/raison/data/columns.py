@@ -17,6 +17,7 @@ DelimiterSetting = Annotated[
     str | None,
     Setting("Column separator of a csv file: a character, tab or none; detected if possible."),
 ]
+EncodingSetting = Annotated[str, Setting("Encoding of the files, such as latin-1.")]
 
 TEXT_NAMES = ("text", "sentence", "review", "content", "question", "document", "tweet", "comment", "premise", "phrase")
 LABEL_NAMES = (

@@ -84,7 +84,10 @@ def _check_width(path: Path, encoding: str) -> None:
     if wide is None and start.count(0) > len(start) / 4:
         wide = "utf-16-le" if start[1::2].count(0) > start[::2].count(0) else "utf-16-be"
     if wide is not None:
-        raise DataError(f"{path} is not {encoding}: its bytes are {wide}. Give encoding='{wide}' (--encoding {wide}).")
+        raise DataError(
+            f"{path} is not {encoding}: its bytes are {wide}. Give encoding='{wide}' (--encoding {wide}), "
+            "or save it as UTF-8."
+        )
 
 
 def is_label_like(values: list[str]) -> bool:
@@ -99,7 +102,10 @@ def _decoded(record: LineRecord, encoding: str) -> LineRecord:
     for cell in cells:
         if isinstance(cell, str) and any("\udc80" <= character <= "\udcff" for character in cell):
             byte = next(ord(character) - 0xDC00 for character in cell if "\udc80" <= character <= "\udcff")
-            reason = f"the byte 0x{byte:02x} is not {encoding} (if the file is Latin-1, give encoding='latin-1')"
+            reason = (
+                f"the byte 0x{byte:02x} is not {encoding} (if the file is Latin-1, give encoding='latin-1', or save it "
+                "as UTF-8)"
+            )
             return LineRecord(record.number, [], reason)
     return record
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from raison.core.errors import DataError
 from raison.core.settings.fields import Setting
-from raison.data.columns import Column, DelimiterSetting, Wanted, column_of, id_column
+from raison.data.columns import Column, DelimiterSetting, EncodingSetting, Wanted, column_of, id_column
 from raison.data.dataset import BrokenLine, Row
 from raison.data.files import KINDS, records_of
 from raison.data.lines import LineRecord
@@ -40,7 +40,7 @@ class Reading:
     )
     delimiter: DelimiterSetting = None
     split: Annotated[str, Setting("Split of a data set from the Hub.")] = "test"
-    encoding: Annotated[str, Setting("Encoding of the files, such as latin-1.")] = "utf-8"
+    encoding: EncodingSetting = "utf-8"
     limit: Annotated[int | None, Setting("Use only the first N rows.", least=1)] = None
 
     @property

@@ -8,9 +8,10 @@
 
 From 8 to 29 values a second test has to agree (p < 0.05), or the claim is undecided; benchmarks/claim_rules has the
 simulation behind these numbers. It is the studentised bootstrap; for hits and misses, whose differences are -1, 0 and
-1, the permutation test, which is exact for them (numerics.statistics.paired). If all values are equal, the chance of
-not having seen others takes its place (numerics.statistics.studentised). Holm's correction over all judged claims of a
-study is reported as well.
+1, the permutation test, which is exact for them, and against a number the binomial test (numerics.statistics.paired).
+If all values are equal, the chance of not having seen others takes its place (numerics.statistics.studentised). Where
+their range is known, as for an audit's lights, a bet on it may decide as well (numerics.statistics.bounded). Holm's
+correction over all judged claims of a study is reported, too.
 """
 
 import math

@@ -10,6 +10,7 @@ from raison.cli.readable_texts import read
 from raison.cli.train.shared import Adapter, KnownFeatureOptions, SkipBadSetting, TrainSetting, command_line
 from raison.core.settings.fields import Setting
 from raison.data import Wanted
+from raison.data.columns import EncodingSetting
 from raison.training.recipes.classifier_settings import ClassifierSettings
 
 
@@ -20,6 +21,7 @@ class SplitData:
     train: TrainSetting
     test: Annotated[str, Setting("Test data, used once, after training.")]
     dev: Annotated[str | None, Setting("Development data: scored after each epoch.")] = None
+    encoding: EncodingSetting = "utf-8"
     skip_bad: SkipBadSetting = False
 
 
@@ -38,7 +40,7 @@ def classifier(
     from raison.training.recipes.classifier import Splits, train_classifier
 
     sources = [source for source in (data.train, data.test, data.dev) if source]
-    splits = [features.of(read(source, wanted, skip_bad=data.skip_bad)) for source in sources]
+    splits = [features.of(read(source, wanted, skip_bad=data.skip_bad, encoding=data.encoding)) for source in sources]
     card = train_classifier(adapter.base, Splits(*splits), adapter.out, settings, command_line(context, "classifier"))
     scores = "; ".join(f"{name} {described(card, name)}" for name in card["accuracy"])
     typer.echo(f"{adapter.out}: {scores}")

@@ -10,7 +10,8 @@ from raison.cli.options import But, from_records
 from raison.cli.readable_texts import read
 from raison.cli.train.shared import KnownFeatureOptions, TrainSetting, command_line, named
 from raison.core.settings.fields import Setting
-from raison.data import Wanted
+from raison.data import Dataset, Wanted
+from raison.data.columns import EncodingSetting
 from raison.training.recipes.classifier_settings import LabelsSetting
 from raison.training.recipes.scratch_settings import ScratchSettings
 
@@ -22,6 +23,11 @@ class HeldOutData:
     train: TrainSetting
     dev: Annotated[str, Setting("Held-out texts that select the best epoch and give the accuracy.")]
     labels: LabelsSetting = ()
+    encoding: EncodingSetting = "utf-8"
+
+    def read(self, wanted: Wanted) -> tuple[Dataset, Dataset]:
+        """Both data sets. Raises DataError."""
+        return read(self.train, wanted, encoding=self.encoding), read(self.dev, wanted, encoding=self.encoding)
 
 
 @from_records
@@ -39,6 +45,6 @@ def scratch(
     from raison.training.recipes.scratch import train_scratch
 
     names = () if features.known_features else data.labels
-    learned, held_out = (named(features.of(read(source, wanted)), names) for source in (data.train, data.dev))
+    learned, held_out = (named(features.of(one), names) for one in data.read(wanted))
     card = train_scratch(learned, held_out, out, settings, command_line(context, "scratch"))
     typer.echo(f"{out}: held_out {described(card, 'held_out')}")

@@ -12,6 +12,7 @@ from raison.cli.readable_texts import read
 from raison.core.settings.fields import Setting
 from raison.data import Dataset, Wanted
 from raison.data import known_features as add_known_features
+from raison.data.columns import EncodingSetting
 from raison.data.lengths import Lengths
 
 TrainSetting = Annotated[str, Setting("Training data: a tsv, csv, txt, jsonl or parquet file, or SET:SPLIT.")]
@@ -49,13 +50,14 @@ class LearnedData:
     data: Annotated[str, Setting("Training texts: a file, or SET:SPLIT.", options=("--data", "-d"))]
     dev: Annotated[str | None, Setting("Held-out texts for evaluation; by default a part of the data.")] = None
     labels: Annotated[tuple[str, ...], Setting("Names of numeric labels, in order, for a base model.")] = ()
+    encoding: EncodingSetting = "utf-8"
     skip_bad: SkipBadSetting = False
 
     def read(self, wanted: Wanted, lengths: Lengths) -> tuple[Dataset, Dataset | None]:
         """Both data sets with texts of these lengths, the second only if given. Raises DataError."""
 
         def of(source: str) -> Dataset:
-            return lengths.of(named(read(source, wanted, skip_bad=self.skip_bad), self.labels))
+            return lengths.of(named(read(source, wanted, skip_bad=self.skip_bad, encoding=self.encoding), self.labels))
 
         return of(self.data), None if self.dev is None else of(self.dev)
 

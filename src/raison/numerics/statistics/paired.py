@@ -8,6 +8,7 @@ from jaxtyping import Float
 
 from raison.core.errors import InputError
 from raison.numerics.statistics.bootstrap import POOLS, Pool, pool_of, pooled_interval
+from raison.numerics.statistics.bounded import betting_p, is_hit_or_miss, share_p
 from raison.numerics.statistics.power import detectable, needed
 from raison.numerics.statistics.resampling import RESAMPLES, Draws, Swaps, draws, grouped
 from raison.numerics.statistics.studentised import studentised_p
@@ -34,8 +35,8 @@ class Difference:
     """Pooled value of the first method minus that of the second, or minus a number, on the same `count` texts.
 
     `low` and `high` are its 95 % interval; `p` is two-sided, for "the two methods could be exchanged on every text", or
-    "the values lie evenly around the number". `second` is the p-value of a second test, NaN with `FEW` texts or more:
-    the studentised bootstrap, or `p` where it is exact (see `difference`).
+    "the values lie evenly around the number" (see `against`). `second` is the p-value of a second test, NaN with `FEW`
+    texts or more: the studentised bootstrap, or `p` where it is exact (see `difference`).
     """
 
     mean: float
@@ -96,7 +97,7 @@ def difference(
     low, high = _interval(sums, make, drawn)
     parts = pairs.shape[2]
     p = _p_value(pairs, sums, make, observed, drawn)
-    if count < FEW and make is POOLS["mean"] and _hits_and_misses(pairs):
+    if count < FEW and make is POOLS["mean"] and is_hit_or_miss(pairs.ravel()):
         second_test = p
     else:
         second_test = _second_test(
@@ -106,14 +107,26 @@ def difference(
     return Difference(observed, low, high, p, count, second_test, _error(apart))
 
 
-def against(values: Float[np.ndarray, "texts parts"], number: float, pool: str = "mean", seed: int = 0) -> Difference:
-    """Compare the pooled value of many texts with a number.
+def against(
+    values: Float[np.ndarray, "texts parts"],
+    number: float,
+    pool: str = "mean",
+    seed: int = 0,
+    bounds: tuple[float, float] | None = None,
+) -> Difference:
+    """Compare the pooled value of many texts with a number; `bounds` are the least and the largest possible value.
 
     The interval is the percentile bootstrap of `pooled_interval`. The p-value is that of `difference` under the null
     that each text may equally well lie on the other side of the number, at the same distance. For a pool other than the
-    mean, each text counts with its share in the value, by the pool's slopes at the means. A text with a NaN is left
-    out; no text, or an undefined value, gives NaN throughout. One text has no spread: its interval is NaN and its p is
-    1.
+    mean, each text counts with its share in the value, by the pool's slopes at the means. Where each value is 1 or 0,
+    a hit or a miss, both tests are the exact binomial test: such values cannot lie evenly around most numbers.
+
+    With `bounds`, the second test is the better of the studentised bootstrap and `betting_p`: the former cannot tell
+    how values spread that are nearly all alike, the latter how they spread within their range
+    (benchmarks/claim_rules.py).
+
+    A text with a NaN is left out; no text, or an undefined value, gives NaN throughout. One text has no spread: its
+    interval is NaN and its p is 1.
     """
     make = pool_of(pool)
     known = values[~np.isnan(values).any(axis=1)].astype(np.float64)
@@ -124,9 +137,15 @@ def against(values: Float[np.ndarray, "texts parts"], number: float, pool: str =
     if len(known) == 1:
         return Difference(gap, math.nan, math.nan, 1.0, 1)
     apart = _shares(known, make)
-    shares = (gap + apart)[:, None]
-    p = difference(shares, np.zeros_like(shares), seed=seed).p
-    second_test = _second_test(known, lambda means: make(means) - number, seed)
+    if make is POOLS["mean"] and 0 < number < 1 and is_hit_or_miss(known[:, 0]):
+        p = share_p(known[:, 0], number)
+        second_test = p if len(known) < FEW else math.nan
+    else:
+        shares = (gap + apart)[:, None]
+        p = difference(shares, np.zeros_like(shares), seed=seed).p
+        second_test = _second_test(known, lambda means: make(means) - number, seed)
+        if bounds is not None and bounds[0] < number < bounds[1] and len(known) < FEW:
+            second_test = min(second_test, betting_p(known[:, 0], number, bounds))
     return Difference(gap, low - number, high - number, p, len(known), second_test, _error(apart))
 
 
@@ -135,11 +154,6 @@ def _second_test(columns: Float[np.ndarray, "texts columns"], statistic: Pool, s
     if len(columns) >= FEW:
         return math.nan
     return studentised_p(columns, statistic, draws(len(columns), seed).resamples())
-
-
-def _hits_and_misses(pairs: Pairs) -> bool:
-    """Whether every value is 0 or 1."""
-    return bool(((pairs == 0) | (pairs == 1)).all())
 
 
 def _error(shares: Gaps) -> float:

@@ -308,12 +308,11 @@ def test_studentised_p_knows_pools(pool: str) -> None:
 @pytest.mark.parametrize(
     ("values", "number", "p"),
     [
-        # Nine of ten: of 20 texts that are all right, a sixth of all texts may still be wrong (Clopper and Pearson).
-        (np.ones((20, 1)), 0.9, 2 * (1 / 1.1) ** 20),
-        (np.ones((16, 1)), 0.4, 2 * (1 / 1.6) ** 16),
-        (np.zeros((16, 1)), 0.4, 2 * 0.5**16),
-        (np.ones((8, 1)), 0.5, 2 * (1 / 1.5) ** 8),
-        (np.ones((8, 1)), 1.0, 1.0),
+        (np.full((20, 1), 2.0), 1.8, 2 * (1 / 1.1) ** 20),
+        (np.full((16, 1), 2.0), 0.8, 2 * (1 / 1.6) ** 16),
+        (np.full((16, 1), 0.5), 0.9, 2 * (0.9 / 1.3) ** 16),
+        (np.full((8, 1), 2.0), 1.0, 2 * (1 / 1.5) ** 8),
+        (np.full((8, 1), 2.0), 2.0, 1.0),
     ],
 )
 def test_of_texts_that_are_all_alike_others_may_not_have_been_seen(values: np.ndarray, number: float, p: float) -> None:
@@ -324,6 +323,24 @@ def test_twenty_right_answers_do_not_show_nine_of_ten() -> None:
     assert finding_of(against(np.ones((20, 1)), 0.9), "above") == "undecided"
     assert finding_of(against(np.ones((20, 1)), 0.5), "above") == "holds"
     assert finding_of(against(np.zeros((20, 1)), 0.5), "above") == "fails"
+
+
+@pytest.mark.parametrize(("hits", "count", "share"), [(0, 40, 0.1), (0, 40, 0.08), (18, 600, 0.05), (7, 8, 0.5)])
+def test_hits_and_misses_against_a_share_have_the_binomial_test(hits: int, count: int, share: float) -> None:
+    """The probability of every number of hits that is no likelier than the observed one."""
+    found = against(np.array([1.0] * hits + [0.0] * (count - hits))[:, None], share)
+    likely = [math.comb(count, k) * share**k * (1 - share) ** (count - k) for k in range(count + 1)]
+    assert found.p == pytest.approx(sum(one for one in likely if one <= likely[hits] * (1 + 1e-9)), rel=1e-6)
+    assert (found.second == found.p) == (count < FEW)
+
+
+@pytest.mark.parametrize("values", [[1.0] * 8, [1.0] * 7 + [0.9], [1, 0.9, 0.8, 0.9, 1, 0.8, 0.9, 0.9]])
+def test_known_bounds_decide_what_is_nearly_all_alike(values: list[float]) -> None:
+    parts = np.array(values)[:, None]
+    assert finding_of(against(parts, 0.5, bounds=(0.0, 1.0)), "above") == "holds"
+    assert finding_of(against(1 - parts, 0.5, bounds=(0.0, 1.0)), "above") == "fails"
+    # An interval that does not decide stays undecided.
+    assert finding_of(against(parts, 0.93, bounds=(0.0, 1.0)), "above") == "undecided"
 
 
 def test_many_texts_need_no_second_test() -> None:

@@ -82,13 +82,15 @@ HARD = 0.25
 class AuditFinding:
     """The answer to one question about one method.
 
-    `value` decides the light; None, with a grey light, if the question does not apply: `says` gives the reason.
+    `value` decides the light; None, with a grey light, if the question does not apply: `says` gives the reason. `shown`
+    is whether anything speaks for the method: without it, it is not recommended.
     """
 
     question: AuditQuestion
     light: Light
     value: Summary | None
     says: str
+    shown: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +271,7 @@ def _faithful(row: Scores, random: Scores) -> AuditFinding:
     gaps = [subtract(*more), subtract(less[1], less[0])]
     findings = [finding_of(gap, "above") for gap in gaps]
     better = findings.count("holds")
-    light: Light = "red" if "fails" in findings or not better else "green" if better == 2 else "amber"
+    light: Light = "red" if "fails" in findings else "green" if better == 2 else "amber"
     light = "grey" if "too few" in findings else light
     counts = {2: "on both counts", 1: "on one count of two", 0: "on neither count"}[better]
     # A score in its own units may have any size.
@@ -282,9 +284,8 @@ def _faithful(row: Scores, random: Scores) -> AuditFinding:
             ("sufficiency", gaps[1], *less),
         )
     )
-    return AuditFinding(
-        "faithful", light, summary(_gains(row, random)), f"Better than random scores {counts}: {means}.{_few(light)}"
-    )
+    says = f"Better than random scores {counts}: {means}.{_few(light)}"
+    return AuditFinding("faithful", light, summary(_gains(row, random)), says, better > 0 or light == "grey")
 
 
 def _parameters(trust: TrustRun, method: str) -> AuditFinding:
@@ -294,7 +295,7 @@ def _parameters(trust: TrustRun, method: str) -> AuditFinding:
     value = summary(curves)
     if not value.count:
         return AuditFinding("parameters", "grey", None, "No text has a complete curve yet.")
-    light = _light(curves, Border("below", HALF), Border("above", HALF))
+    light = light_of(curves, Border("below", HALF), Border("above", HALF), (-1.0, 1.0))
     end = summary(at_blocks(trust, method, ORDER, trust.blocks, "spearman").values())
     says = (
         f"With all {trust.blocks} blocks randomised the scores still correlate by {phrases.with_interval(end, '.2f')} "
@@ -309,7 +310,7 @@ def _changes(changes: Comparison | None, method: str) -> AuditFinding:
     value = rows[0][HARMLESS].summary if rows else None
     if value is None or not value.count:
         return AuditFinding("changes", "grey", None, "No harmless change could be measured.")
-    light = _light(rows[0][HARMLESS].values, Border("above", STEADY), Border("below", HALF))
+    light = light_of(rows[0][HARMLESS].values, Border("above", STEADY), Border("below", HALF), (-1.0, 1.0))
     says = (
         f"Rank correlation {phrases.with_interval(value, '.2f')} between a text and the same text with changes that "
         f"keep the prediction, over {phrases.count(value.count, 'text')}.{_few(light)}"
@@ -330,7 +331,7 @@ def _attacks(trust: TrustRun, method: str, number: str) -> AuditFinding:
         return AuditFinding("attacks", "grey", None, f"Not attacked: {_why(trust, 'attacks', method)}.")
     worst = max(known, key=lambda variant: values[variant].mean)
     value = values[worst]
-    light = _light(list(by_variant[worst].values()), Border("below", HARD), Border("above", HALF))
+    light = light_of(list(by_variant[worst].values()), Border("below", HARD), Border("above", HALF), (0.0, 1.0))
     losses = [f"{_HOW[variant.attack]} {phrases.with_interval(values[variant], '.0%')}" for variant in known]
     moved = summary(effects(trust, method, worst, "absolute_probability_change").values())
     what, digits = f"score ({number})" if number else "probability", phrases.places(10 * moved.mean)
@@ -341,10 +342,13 @@ def _attacks(trust: TrustRun, method: str, number: str) -> AuditFinding:
     return AuditFinding("attacks", light, value, says)
 
 
-def _light(values: Sequence[float], green: Border, red: Border) -> Light:
-    """By the rule of claims: whether the mean lies beyond a border; grey if there are too few values."""
+def light_of(values: Sequence[float], green: Border, red: Border, bounds: tuple[float, float]) -> Light:
+    """By the rule of claims: whether the mean lies beyond a border; grey if there are too few values.
+
+    `bounds` are the least and the largest possible value.
+    """
     parts = np.array(values, dtype=np.float64).reshape(-1, 1)
-    good, bad = (finding_of(against(parts, border.at), border.side) for border in (green, red))
+    good, bad = (finding_of(against(parts, border.at, bounds=bounds), border.side) for border in (green, red))
     return "grey" if good == "too few" else "green" if good == "holds" else "red" if bad == "holds" else "amber"
 
 
@@ -367,12 +371,17 @@ def _why(trust: TrustRun, part: str, method: str) -> str:
 def _advice(judged: Sequence[MethodAudit], table: Comparison) -> tuple[str | None, str]:
     """The recommendation among the methods with the best light, and the reason."""
     for light in ("green", "amber"):
-        passing = {one.method: one.passes for one in judged if one.light == light}
+        fitting = [one for one in judged if one.light == light and all(finding.shown for finding in one.evidence)]
+        passing = {one.method: one.passes for one in fitting}
         if passing:
             chosen, reason = recommended(passing, table)
             caution = "" if light == "green" else " No method passes without reservations: read the remarks."
             return chosen, reason + caution
-    return None, "No method passes: none is both more faithful than random scores and dependent on the model."
+    tried = phrases.count(table.texts, "text")
+    return None, (
+        f"No method passes: {tried} did not show of any that it is both more faithful than random scores and dependent "
+        "on the model."
+    )
 
 
 def _gains(row: Scores, random: Scores) -> list[float]:

@@ -55,7 +55,7 @@ LIGHTS: dict[Light, str] = {"green": "trust", "amber": "with care", "red": "do n
 """The lights in words, for readers who cannot see the colours, and for print."""
 
 ANSWERS: dict[AuditQuestion, dict[Light, str]] = {
-    "faithful": {"green": "faithful", "amber": "partly", "red": "no better than random", "grey": "not tested"},
+    "faithful": {"green": "faithful", "amber": "partly", "red": "worse than random", "grey": "not tested"},
     "parameters": {"green": "depends on them", "amber": "undecided", "red": "insensitive", "grey": "not tested"},
     "changes": {"green": "steady", "amber": "moves", "red": "unstable", "grey": "not tested"},
     "attacks": {"green": "withstands", "amber": "bends", "red": "breaks", "grey": "not tested"},
@@ -89,8 +89,9 @@ _ATTACKED = " The prediction counts as kept if the score does not change, as und
 RULES: dict[AuditQuestion, str] = {
     "faithful": (
         "The units with the highest scores are removed (comprehensiveness), or kept alone (sufficiency). Green: "
-        "better than random scores on both, that is, the 95 % interval of the difference lies above 0. Amber: on one. "
-        "Red: on neither, or worse than random on either."
+        "better than random scores on both, that is, the 95 % interval of the difference lies above 0. Amber: on one, "
+        "or undecided. Red: worse than random on either. A method that was not shown to be better on one is not "
+        "recommended."
     ),
     "parameters": (
         "The model's blocks are filled with random values, from the last one back, and every text is explained again. "
@@ -115,9 +116,10 @@ OF_A_NUMBER: dict[AuditQuestion, str] = RULES | {
 """The same for a model with one number."""
 
 OVERALL = (
-    "Overall: red if one of the first two is red: not faithful, or not dependent on the model. Amber if one of these "
-    "is undecided or could not be tested, or if the explanation is unstable under harmless changes or breaks under "
-    f"attack. Green otherwise. With fewer than {FEW} texts a second test has to confirm what an interval says."
+    "Overall: red if one of the first two is red: less faithful than random scores, or not dependent on the model. "
+    "Amber if one of these is undecided or could not be tested, or if the explanation is unstable under harmless "
+    f"changes or breaks under attack. Green otherwise. With fewer than {FEW} texts a second test has to confirm what "
+    "an interval says."
 )
 
 
@@ -163,6 +165,10 @@ def file_of(method: str) -> str:
 
 def answer(evidence: AuditFinding) -> str:
     """The light of one question in a word or two."""
+    if evidence.light == "amber" and not evidence.shown:
+        return "not shown"
+    if evidence.light == "grey" and evidence.value is not None and evidence.value.count:
+        return "too few texts"
     return ANSWERS[evidence.question][evidence.light]
 
 

@@ -1,7 +1,8 @@
 """The report of a comparison: scores against cost, differences from the best, selection, agreement, examples."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -83,7 +84,8 @@ def sections(results: StudyRuns, target: Path | None = None) -> Document:
     """The study; pages of texts and examples are written into the folder `target`, if explanations are stored with the
     records."""
     examples = asked_in(results.file)
-    runs = [_told(name, run, target, examples) for name, run in results.runs.items()]
+    titles = titles_of(results.runs)
+    runs = [_told(name, titles[name], run, target, examples) for name, run in results.runs.items()]
     files = _examples(results, runs, examples, target)
     return Document(
         sections=(
@@ -96,13 +98,19 @@ def sections(results: StudyRuns, target: Path | None = None) -> Document:
     )
 
 
-def _told(name: str, run: Run, target: Path | None, wanted: ExamplesAsked | None) -> _RunSection:
+def titles_of(runs: Mapping[str, Run]) -> dict[str, str]:
+    """Each run's model and data; with its name if these do not tell it from another."""
+    titles = {name: f"{run.header.model} on {run.header.data}" for name, run in runs.items()}
+    count = Counter(titles.values())
+    return {name: title if count[title] == 1 else f"{title} ({name})" for name, title in titles.items()}
+
+
+def _told(name: str, title: str, run: Run, target: Path | None, wanted: ExamplesAsked | None) -> _RunSection:
     try:
         table = comparison(run)
     except DataError:
         # No text has results of all methods yet; the page reports this.
         table = None
-    title = f"{run.header.model} on {run.header.data}"
     if target is None:
         return _RunSection(name, title, run, table, "")
     texts = shown_texts(run)

@@ -32,6 +32,7 @@ from typing import Annotated, Any
 from raison.core.settings.fields import Setting
 from raison.core.settings.tables import FLAT
 from raison.runs.headers import Seeds
+from raison.runs.words import LEAST
 from raison.studies import parts
 from raison.studies.entries import About, StudyData
 from raison.studies.file import MistakesError, entries_of
@@ -64,6 +65,12 @@ def parse(table: Mapping[str, Any], place: Path, _tools: None) -> Shortcuts:
         mistakes.append(f"word: {study.word!r} is not one word.")
     if not study.shares or not all(0 < share <= 1 for share in study.shares):
         mistakes.append("shares: give shares of the rows, above 0 and at most 1, such as [0.01].")
+    mistakes += [
+        f"shares: {share:g} of {study.rows:,} rows are {round(share * study.rows)}, and a word in fewer than {LEAST} "
+        "cannot be found: raise the share, or rows."
+        for share in study.shares
+        if 0 < share <= 1 and round(share * study.rows) < LEAST
+    ]
     mistakes += parts.twice("shares", [f"{share:g}" for share in study.shares])
     mistakes += parts.data_mistakes(study.data, "[data]")
     known = parts.ClaimNames({"row": [*rows_of(study.shares), RANDOM]}, {"row": str})

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from scipy.special import softmax
 
-from raison.core.errors import UnknownNameError
+from raison.core.errors import InputError, UnknownNameError
 from raison.data.digest import dataset_digest
 from raison.explaining.explain import explain
 from raison.jobs.engine import Job
@@ -177,10 +177,10 @@ def _look(examined: Examined, folder: Path, shard: int | None, seed: int, advanc
     rows, held_out = every.of(order[: spec.rows]), every.of(order[spec.rows :][:HELD_OUT])
     records, explained = [], []
     for share, (name, classes) in product(spec.shares, examined.planting.items()):
-        planted = _planted(rows, spec.word, classes, round(share * len(rows.texts)), seed)
-        model = WordCounts.learned(planted, len(examined.classes))
+        labelled = planted(rows, spec.word, classes, round(share * len(rows.texts)), seed)
+        model = WordCounts.learned(labelled, len(examined.classes))
         loaded = load(model, classes=examined.classes)
-        explained = explain(loaded, planted.texts, "occlusion", removal="delete", progress=False)
+        explained = explain(loaded, labelled.texts, "occlusion", removal="delete", progress=False)
         about = Found(row_of(name, share), seed, accuracy=_accuracy(model, held_out))
         records.append(_found(about, spec.word, decisive(explained)))
         advance(1)
@@ -193,13 +193,21 @@ def _look(examined: Examined, folder: Path, shard: int | None, seed: int, advanc
     store_of(folder, shard).append(map(_origins(examined).stamped, map(asdict, records)))
 
 
-def _planted(rows: LabelledTexts, word: str, classes: Sequence[int], count: int, seed: int) -> LabelledTexts:
-    """The rows with the word at the end of `count` texts, taken from the classes in turn; fewer if a class runs out of
-    texts."""
+def planted(rows: LabelledTexts, word: str, classes: Sequence[int], count: int, seed: int) -> LabelledTexts:
+    """The rows with the word at the end of `count` texts, evenly from the classes.
+
+    Raises InputError if a class has too few texts.
+    """
     rng, texts = Random(f"plant {seed}"), list(rows.texts)
-    for label in classes:
+    for number, label in enumerate(classes):
         of_class = [place for place, of in enumerate(rows.labels) if of == label]
-        for place in rng.sample(of_class, min(len(of_class), count // len(classes))):
+        wanted = count // len(classes) + (number < count % len(classes))
+        if wanted > len(of_class):
+            raise InputError(
+                f"seed {seed}: {wanted} rows of one class should have the word, and {len(of_class)} of the "
+                f"{len(rows.texts)} rows are of that class: lower shares, or raise rows."
+            )
+        for place in rng.sample(of_class, wanted):
             texts[place] = f"{texts[place].rstrip()} {word}"
     return LabelledTexts(tuple(texts), rows.labels)
 

@@ -1,0 +1,31 @@
+"""The lights of an audit, and which methods it may recommend."""
+
+import pytest
+
+from raison.runs.judging import Border
+from raison.studies.kinds.audit.results import AuditFinding, light_of
+from raison.studies.kinds.audit.sections import answer
+
+GREEN, RED = Border("below", 0.25), Border("above", 0.5)
+
+
+@pytest.mark.parametrize(
+    ("values", "light"),
+    [
+        ([1.0] * 8, "red"),
+        ([1.0] * 7 + [0.9], "red"),
+        ([1.0, 0.9, 0.8, 0.9, 1.0, 0.8, 0.9, 0.9], "red"),
+        ([0.6] * 8, "amber"),
+        ([0.0] * 12, "green"),
+        ([0.0] * 8, "amber"),
+        ([1.0] * 7, "grey"),
+    ],
+)
+def test_a_method_that_always_breaks_breaks(values: list[float], light: str) -> None:
+    assert light_of(values, GREEN, RED, (0.0, 1.0)) == light
+
+
+def test_what_was_not_shown_is_said_in_other_words() -> None:
+    assert answer(AuditFinding("faithful", "amber", None, "")) == "partly"
+    assert answer(AuditFinding("faithful", "amber", None, "", shown=False)) == "not shown"
+    assert answer(AuditFinding("changes", "grey", None, "")) == "not tested"
