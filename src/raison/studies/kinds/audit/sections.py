@@ -179,7 +179,8 @@ def _advice(results: Audit) -> Advice:
     tried = phrases.count(results.header.texts, "text")
     counts = f"{counts} of {phrases.count(len(lights), 'method')}, tried on {tried}."
     if results.recommended is None:
-        return Advice("No method can be recommended.", results.reason, "red", counts)
+        light: Light = "red" if set(lights) == {"red"} else "amber"
+        return Advice("No method can be recommended.", results.reason, light, counts)
     best = results.recommended
     unfit = results.unfit_for_auto
     reason = f'{results.reason} method="auto" does not follow this: {unfit}.' if unfit else results.reason
