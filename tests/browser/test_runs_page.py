@@ -162,3 +162,12 @@ def test_what_rounds_to_zero_has_no_minus_and_one_is_no_plural(page: "Page") -> 
         "1 text",
         "1,200 texts",
     ]
+
+
+def test_a_link_to_a_run_that_is_not_there_says_so(browser: "Browser", address: str) -> None:
+    page = browser.new_page()
+    page.goto(f"{address}#run=nope&row=x")
+    page.wait_for_function(SHOWN)
+    page.wait_for_function("() => document.querySelector('.place-status').innerText.includes('33 of 33')")
+    assert said(page).startswith("There is no run nope here. This is files: 33 of 33 texts")
+    page.close()

@@ -108,3 +108,19 @@ def test_no_other_site_can_show_or_read_the_page(browser: "Browser", path: str) 
         # Another origin of the same machine: its port is the same, its name is not.
         assert page.evaluate(script, f"http://127.0.0.1:{port}{path}") == "refused"
         page.context.close()
+
+
+def test_steps_back_are_heard_wherever_the_focus_is(browser: "Browser") -> None:
+    with opened(browser, ServedModels(models())) as page:
+        page.wait_for_function(SETTLED)
+        page.get_by_label("Model").select_option("words")
+        page.wait_for_function(SETTLED)
+        count = page.locator("article").count()
+        page.locator("article .unit").nth(1).focus()
+        page.keyboard.press("Delete")
+        page.wait_for_function(f"() => document.querySelectorAll('article').length === {count + 1}")
+        page.wait_for_function(SETTLED)
+        page.evaluate("() => document.activeElement.blur()")
+        page.keyboard.press("Control+z")
+        page.wait_for_function(f"() => document.querySelectorAll('article').length === {count}")
+        assert page.get_by_label("Text", exact=True).input_value() == TEXT

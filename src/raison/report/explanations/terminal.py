@@ -26,6 +26,8 @@ STRONGEST = 3
 ACROSS = 5
 """Maximum number of targets side by side."""
 _HALF = 14
+_UNIT = 20
+"""Minimum width in characters of a unit beside its bar, with the space between the columns."""
 _COLUMN = 60
 """Minimum width in characters of an explanation next to another one."""
 
@@ -74,6 +76,27 @@ class Beside:
                 yield Text("")
 
 
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The strongest units with their bars; where there is no room for bars, the numbers and the units alone."""
+
+    shown: ExplanationLayout
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        shown = self.shown
+        widest = max((len(bar.value) for bar in shown.bars), default=0)
+        drawn = options.max_width >= widest + 2 * _HALF + 1 + _UNIT
+        grid = Table.grid(padding=(0, 2))
+        grid.add_column(justify="right", no_wrap=True, min_width=widest)
+        if drawn:
+            grid.add_column(no_wrap=True, min_width=2 * _HALF + 1)
+        grid.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
+        for bar in shown.bars:
+            bars = (DrawnBar(bar.level, shown.scale),) if drawn else ()
+            grid.add_row(bar.value, *bars, _named(shown.e, bar))
+        yield grid
+
+
 def explanation_text(e: AnyExplanation) -> RenderableType:
     """The prediction or output, the coloured text, its strongest units, and the cost."""
     return _output(output_layout(e)) if isinstance(e, GenerationExplanation) else _explanation(layout(e))
@@ -116,7 +139,7 @@ def _explanation(shown: ExplanationLayout) -> RenderableType:
         _legend(shown),
         *_answer_legend(e),
         Text(""),
-        _ranking(shown),
+        Ranking(shown),
         *([Text(safe(shown.rest), "dim")] if shown.rest else []),
         Text(""),
         facts_grid(_known(shown.facts, below)),
@@ -189,16 +212,6 @@ def _legend(shown: ExplanationLayout) -> Text:
     strip = Text.assemble(*((" ", scale.terminal_style(step)) for step in scale.steps(8)))
     low, high = (safe(ends.lowest), "dim"), (safe(ends.highest), "dim")
     return Text.assemble(low, f" {ends.low} ", strip, f" {ends.high} ", high)
-
-
-def _ranking(shown: ExplanationLayout) -> Table:
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(justify="right")
-    grid.add_column(no_wrap=True, min_width=2 * _HALF + 1)
-    grid.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
-    for bar in shown.bars:
-        grid.add_row(bar.value, DrawnBar(bar.level, shown.scale), _named(shown.e, bar))
-    return grid
 
 
 def _named(e: Explanation, bar: Bar) -> Text:

@@ -52,6 +52,17 @@ def test_says_by_what_a_map_was_chosen_and_warns_of_one_that_was_not() -> None:
     assert "Warning: it points elsewhere." in warned
 
 
+@pytest.mark.parametrize("width", [30, 40, 50, 60, 120])
+def test_narrow_terminals_keep_the_numbers_and_the_words(width: int) -> None:
+    console = Console(file=io.StringIO(), width=width)
+    with console.capture() as captured:
+        console.print(explanation_text(explain("a modest overwhelming confidence", (0.1, 0.25, -0.5, 0.0625))))
+    lines = captured.get().splitlines()
+    for number, word in (("-0.500", "overwhelming"), ("+0.250", "modest"), ("+0.062", "confidence")):
+        assert any(line.split()[:1] == [number] and line.endswith(word) for line in map(str.rstrip, lines)), word
+    assert all(len(line) <= width for line in lines)
+
+
 def test_text_keeps_its_form() -> None:
     assert "  so,   very  good !\n" in plain(explanation_text(explain("so,   very  good !", (0.1, 0.2, 0.4, 0.0))))
 

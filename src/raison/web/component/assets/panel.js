@@ -24,7 +24,6 @@ export class Panel {
     this.places = Object.fromEntries(parts.map((name) => [name, make("div", { class: `place-${name}` })]));
     this.places.status.setAttribute("role", "status");
     this.root.append(...Object.values(this.places));
-    this.root.addEventListener("keydown", (event) => undoKey(event, (count) => this.undo(count)));
     el.append(this.root);
     this.listen();
   }
@@ -34,7 +33,12 @@ export class Panel {
     const moved = () => this.open(this.stateOf(location.hash));
     for (const trait of Object.values(this.traits)) this.model.on(`change:${trait}`, heard);
     if (this.linked) addEventListener("hashchange", moved);
+    const undone = (event) => undoKey(event, (count) => this.undo(count));
+    // On a page of its own, the focus may lie outside of the component.
+    const heardBy = this.linked ? document : this.root;
+    heardBy.addEventListener("keydown", undone);
     this.close = () => {
+      heardBy.removeEventListener("keydown", undone);
       for (const trait of Object.values(this.traits)) this.model.off(`change:${trait}`, heard);
       removeEventListener("hashchange", moved);
       this.talk.close();

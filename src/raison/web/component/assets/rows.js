@@ -54,6 +54,7 @@ class Rows {
   open() {
     const held = this.linked ? Object.fromEntries(new URLSearchParams(location.hash.slice(1))) : {};
     const run = this.runs.find((one) => one.run === held.run);
+    this.absent = held.run && !run ? `There is no run ${held.run} here. This is ${this.runs[0].run}: ` : "";
     this.state = run ? { ...firstOf(run), ...held } : firstOf(this.runs[0]);
     this.restart();
   }
@@ -81,6 +82,7 @@ class Rows {
   showRuns() {
     const form = runForm(this.runs, this.state, (state) => {
       this.state = state;
+      this.absent = "";
       this.restart();
     });
     if (form.childElementCount) exchangeContent(this.places.run, form);
@@ -150,7 +152,7 @@ class Rows {
     const right = slice.accuracy && this.state.wrong !== "true" ? `, accuracy ${accuracyOf(slice.accuracy)}` : "";
     const all = counted(this.run.texts, "text");
     const first = slice.texts < this.run.texts ? `the first ${slice.texts.toLocaleString("en")} of ${all}` : all;
-    this.say(`${slice.matching.toLocaleString("en")} of ${first}${right}`);
+    this.say(`${this.absent}${slice.matching.toLocaleString("en")} of ${first}${right}`);
     const { sort = "number", descending } = this.state;
     const choose = (by, down) => this.change({ sort: by, descending: String(down) });
     const table = dataTable("Texts", this.columns(slice.rows), slice.rows, { by: sort, descending: descending === "true", choose });

@@ -1,10 +1,11 @@
 """Runs in folders. Only files below one folder are read; links are followed before the check."""
 
 import threading
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, wraps
 from itertools import islice
 from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
 
 from raison.core.errors import RaisonError, UnknownNameError
 from raison.jobs.identity import Identity
@@ -13,6 +14,24 @@ from raison.runs.overview import Overview, overview
 from raison.web.rows.folders import MOST, State, below, inside, state_of
 from raison.web.rows.lines import OVERVIEW, AbsentError, RowKey, RunFacts, RunLine
 from raison.web.server.runs.run_contents import MARKERS, RunContents, belonging, contents_of
+
+Asked = ParamSpec("Asked")
+Answer = TypeVar("Answer")
+
+
+def _found(
+    method: Callable[Concatenate["RunFolders", Asked], Answer],
+) -> Callable[Concatenate["RunFolders", Asked], Answer]:
+    """A method that raises AbsentError for a run that is deleted while it is read."""
+
+    @wraps(method)
+    def answer(folders: "RunFolders", /, *args: Asked.args, **named: Asked.kwargs) -> Answer:
+        try:
+            return method(folders, *args, **named)
+        except FileNotFoundError as error:
+            raise AbsentError(f"the run was deleted while it was read: {error.filename} is gone.") from error
+
+    return answer
 
 
 class RunFolders:
@@ -34,34 +53,39 @@ class RunFolders:
         for name, folder in self._folders():
             try:
                 runs.append(self._facts(name, folder, _state(folder)))
-            except RaisonError:
-                # A run of another version, or a broken one: the others are still listed.
+            except (RaisonError, OSError):
+                # A run of another version, a broken one, or one that was just deleted: the others are still listed.
                 continue
         return runs
 
+    @_found
     def lines(self, place: RowKey) -> Sequence[RunLine]:
         """The texts of a row. Raises AbsentError, DataError."""
         folder = self._folder(place.run)
         with self._reads:
             return self._lined(folder, _state(folder), place)
 
+    @_found
     def labelled(self, run: str) -> bool:
         """Whether the own labels of a run's texts are known. Raises AbsentError, DataError."""
         folder = self._folder(run)
         return self._facts(run, folder, _state(folder)).labelled
 
+    @_found
     def overview(self, place: RowKey) -> Overview:
         """The words of a row. Raises AbsentError, DataError."""
         folder = self._folder(place.run)
         with self._reads:
             return self._told(folder, _state(folder), place)
 
+    @_found
     def explanation(self, place: RowKey, number: int) -> Listable:
         """One explanation of a row. Raises AbsentError, DataError."""
         folder = self._folder(place.run)
         with self._reads:
             return self._held(place.run, folder, _state(folder)).explanation(place, number)
 
+    @_found
     def identity(self, run: str) -> Identity:
         """The identity of a run. Raises AbsentError, DataError."""
         return contents_of(run, self._folder(run)).identity

@@ -1,0 +1,52 @@
+"""Folders of runs: odd entries hide nothing else."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from raison.web.rows.folders import below, inside, state_of
+from raison.web.rows.lines import AbsentError, RowKey
+from raison.web.server.runs.folders import RunFolders
+from tests.tiny import TINY
+
+TEXTS = ("a dull plot", "not good")
+
+
+def test_names_that_no_answer_could_state_are_left_out(tmp_path: Path) -> None:
+    for name in (b"good", b"caf\xe9"):
+        folder = os.fsencode(tmp_path) + b"/" + name
+        os.mkdir(folder)
+        Path(os.fsdecode(folder), "run.json").touch()
+    assert [name for name, _ in below(tmp_path, {"run.json"})] == ["good"]
+
+
+def test_links_without_a_file_and_in_circles(tmp_path: Path) -> None:
+    (tmp_path / ".#lock").symlink_to("nobody@nowhere.1")
+    (tmp_path / "loop").symlink_to("loop")
+    assert state_of([tmp_path / ".#lock"]) == ((str(tmp_path / ".#lock"), 0, 0),)
+    assert inside(tmp_path, tmp_path.resolve(), [tmp_path / ".#lock"])
+    assert not inside(tmp_path, tmp_path.resolve(), [tmp_path / "loop"])
+
+
+def test_a_run_that_is_deleted_while_it_is_read_is_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import raison
+
+    raison.compare(
+        raison.load(*TINY["bert"]()),
+        list(TEXTS),
+        "occlusion",
+        "comprehensiveness",
+        out=tmp_path / "run",
+        progress=False,
+    )
+    shown = RunFolders(tmp_path)
+    assert [run.run for run in shown.all()] == ["run"]
+
+    def gone(folder: Path) -> None:
+        raise FileNotFoundError(2, "gone", str(folder / "run.json"))
+
+    monkeypatch.setattr("raison.web.server.runs.folders._state", gone)
+    assert shown.all() == []
+    with pytest.raises(AbsentError, match="deleted while it was read"):
+        shown.lines(RowKey("run", "occlusion", 0))
