@@ -150,13 +150,15 @@ def test_a_page_of_several_sorts_filters_and_puts_maps_beside_each_other(several
     several.get_by_role("button", name="probability").click()
     several.get_by_role("button", name="probability").click()
     assert "dull" in rows.first.inner_text()
+    several.get_by_label("Show explanations with").fill("zzzz")
+    assert re.fullmatch(r"0 of \d+", several.locator("output").first.inner_text())
     several.get_by_label("Show explanations with").fill("film")
     assert rows.count() == 2
     several.get_by_label("Show explanations with").fill("")
     for number in (1, 2, 3):
         several.get_by_label(f"Beside others: No. {number}").check()
     assert several.locator("article:visible").count() == 3
-    assert several.get_by_role("status").inner_text().startswith("3 explanations beside each other, on the scale")
+    assert several.locator(".together").inner_text().startswith("3 explanations beside each other, on the scale")
     other = several.context.new_page()
     other.set_content(beside(three()))
     # A palette has shades, a page of one scale any colour.

@@ -9,10 +9,13 @@ function liveTexts(table) {
   // Of a cell that holds a map, what is seen while it is folded.
   const said = (cell) => cell.dataset.folded ?? cell.textContent;
 
+  const found = document.createElement("output");
+  field.after(" ", found);
   field.hidden = false;
   field.querySelector("input").addEventListener("input", (event) => {
     const wanted = event.target.value.toLowerCase();
     for (const row of rows) row.hidden = ![...row.cells].some((cell) => said(cell).toLowerCase().includes(wanted));
+    found.textContent = wanted ? `${rows.filter((row) => !row.hidden).length} of ${rows.length}` : "";
   });
 
   function key(row, column) {
