@@ -178,11 +178,11 @@ def test_a_page_of_several_sorts_filters_and_puts_maps_beside_each_other(several
     one_text.set_content(static_page([e, three()[1], replace(e, method="other")]))
     for number, said in ((1, ""), (2, "2 explanations beside each other"), (3, "3 explanations")):
         one_text.get_by_label(f"Beside others: No. {number}").check()
-        assert "Agreement" not in one_text.get_by_role("status").inner_text()
-        assert said in one_text.get_by_role("status").inner_text()
+        assert "Agreement" not in one_text.locator(".together").inner_text()
+        assert said in one_text.locator(".together").inner_text()
     one_text.get_by_label("Beside others: No. 2").uncheck()
     assert (
-        "Agreement: rank correlation of the scores +1.00, over 3 words." in one_text.get_by_role("status").inner_text()
+        "Agreement: rank correlation of the scores +1.00, over 3 words." in one_text.locator(".together").inner_text()
     )
 
 
