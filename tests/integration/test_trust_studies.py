@@ -281,7 +281,7 @@ def test_commands_check_run_go_on_and_report(place: Path, tmp_path: Path) -> Non
     checked = runner.invoke(app, ["study", "check", file])
     assert checked.exit_code == 0, checked.output
     assert "can be run" in checked.output
-    assert "random is left out" in checked.output
+    assert "random is not attacked by" in checked.output
     ran = runner.invoke(app, ["study", "run", file, "--out", out, "--limit", "3", "--json"])
     assert ran.exit_code == 0, ran.output
     said = json.loads(ran.stdout)

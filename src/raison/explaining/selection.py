@@ -17,6 +17,8 @@ from raison.methods import CATALOGUE
 CONTROL = "random(draws={})"
 """The same number of random maps as the method offers, to measure the effect of choosing alone."""
 
+_WITH_SETTINGS = {"random": CONTROL.format(24), "aml": "aml(steps=10)"}
+
 CandidateMaps = Sequence[Sequence[Explanation]]
 """What a method offers: per map, the explanations of all texts of a batch."""
 
@@ -68,9 +70,9 @@ def _reasons_against(metric: AnyMetric) -> list[str]:
 
 
 def _offering() -> list[str]:
-    """Methods with several maps; random is one only with the setting `draws`."""
+    """Methods with several maps; some have several only with a setting."""
     names = [name for name in CATALOGUE.names if Property.CANDIDATES in CATALOGUE.get(name).properties]
-    return [CONTROL.format(24) if name == "random" else name for name in names]
+    return [_WITH_SETTINGS.get(name, name) for name in names]
 
 
 def _column(table: Sequence[Sequence[Sequence[object]]], metric: int) -> list[list[float]]:

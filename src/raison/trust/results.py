@@ -35,6 +35,10 @@ ATTACKS = "attacks.jsonl"
 SUBSTITUTIONS = "substitutions.jsonl"
 
 
+ATTACKED_BY = {"embedding": "shifted embeddings", "substitution": "exchanged words"}
+"""Kinds of attacks, by how they are called in sentences."""
+
+
 @dataclass(frozen=True, slots=True)
 class AttackVariant:
     """One kind of attack: what is changed, and with which objective."""

@@ -15,7 +15,7 @@ def sections(results: Agreements, _target: Path | None = None) -> Document:
     """The study; it has no pages of single texts."""
     rows = []
     for (one, other), values in results.values.items():
-        found = Summary(*mean_interval(list(values.values())), len(values))
+        found = Summary(*mean_interval([values[text] for text in sorted(values)]), len(values))
         cell = Cell(phrases.number(found.mean, 2), phrases.interval(found.low, found.high, 2)) if values else Cell("–")
         rows.append((f"{one} & {other}", (cell,)))
     table = Table("Agreement", ("methods", "rank correlation"), tuple(rows), "Mean over texts with its 95 % interval.")

@@ -104,7 +104,7 @@ def read_card(folder: Path, model: str) -> AmortizedCard:
         f"there is no trained explainer in {folder}: train one (raison train {COMMAND} --model {model} "
         "--data SET:SPLIT), or name its folder (amortized_shap(checkpoint='FOLDER'))."
     )
-    return cards.read_card(folder, _card, lacking)
+    return cards.read_card(folder, _card, lacking, KIND)
 
 
 def _card(content: dict[str, Any]) -> AmortizedCard:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 C = TypeVar("C")
 FILE = "explainer.json"
 SCHEMA = 1
+_SIGNS = {"goals": "aml", "scale": "amortized_shap", "weights": "at2"}
+"""Entries that only the cards of one method have."""
 
 
 def write_card(folder: Path, card: "DataclassInstance") -> None:
@@ -28,12 +30,15 @@ def write_card(folder: Path, card: "DataclassInstance") -> None:
     disk.write_whole(folder / FILE, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 
-def read_card(folder: Path, build: Callable[[dict[str, Any]], C], lacking: str, trained: str = "the explainer") -> C:
-    """The card in a folder, which `build` makes from its content.
+def read_card(
+    folder: Path, build: Callable[[dict[str, Any]], C], lacking: str, method: str, trained: str = "the explainer"
+) -> C:
+    """The card of a method in a folder, which `build` makes from its content.
 
-    Raises LoadError with `lacking` if there is no card, or with the advice to train again if it is broken.
+    Raises LoadError with `lacking` if there is no card, or with the advice to train again if it is broken; of another
+    method's card, it names the method.
     """
-    path = folder / FILE
+    path, content = folder / FILE, {}
     try:
         content = json_value(path.read_text(encoding="utf-8"))
         if content.pop("schema") > SCHEMA:
@@ -42,6 +47,12 @@ def read_card(folder: Path, build: Callable[[dict[str, Any]], C], lacking: str, 
     except FileNotFoundError:
         raise LoadError(lacking) from None
     except (DataError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        others = [method for sign, method in _SIGNS.items() if isinstance(content, dict) and sign in content]
+        if others and others[0] != method:
+            raise LoadError(
+                f"{folder} holds what was trained for {others[0]}, not for {method}: use "
+                f"{others[0]}(checkpoint='{folder}'), or name a folder of {method}."
+            ) from error
         raise LoadError(f"cannot read {path}: {str(error).rstrip('.')}. Train {trained} again.") from error
 
 

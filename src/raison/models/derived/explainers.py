@@ -165,7 +165,7 @@ def read_card(folder: Path, model: str) -> Card:
         f"there is no trained explainer in {folder}: train one (raison train aml --model {model} "
         "--data SET:SPLIT), or name its folder (aml(checkpoint='FOLDER'))."
     )
-    return cards.read_card(folder, _card, lacking)
+    return cards.read_card(folder, _card, lacking, "aml")
 
 
 def _card(content: dict[str, Any]) -> Card:

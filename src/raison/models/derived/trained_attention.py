@@ -87,7 +87,7 @@ def read_card(folder: Path, model: str, form: ExplainerForm) -> AttentionCard:
         f"ivra --model {model} --form {form} --data SET:SPLIT --criteria comp --out FOLDER) and explain FOLDER, or "
         f"name the explainer's folder ({form}(checkpoint='FOLDER/{form}'))."
     )
-    return cards.read_card(folder, _card, lacking)
+    return cards.read_card(folder, _card, lacking, form)
 
 
 def _card(content: dict[str, Any]) -> AttentionCard:

@@ -82,7 +82,7 @@ def read_card(folder: Path, model: str) -> HeadsCard:
         f"there are no trained heads for at2 in {folder}: train them (raison train at2 --model {model}), or name "
         "their folder (at2(checkpoint='FOLDER'))."
     )
-    return cards.read_card(folder, _card, lacking, "the heads")
+    return cards.read_card(folder, _card, lacking, KIND, "the heads")
 
 
 def _card(content: dict[str, Any]) -> HeadsCard:

@@ -45,7 +45,7 @@ from raison.studies.kinds.audit.recommendation import (
     unfit_for_auto,
 )
 from raison.trust.records import Order
-from raison.trust.results import TrustHead, TrustRun
+from raison.trust.results import ATTACKED_BY, TrustHead, TrustRun
 from raison.trust.results import read_run as read_trust_run
 from raison.trust.tables import areas, at_blocks, effects, summary
 
@@ -59,7 +59,6 @@ _HOW = {
     "noise": "by the best of random shifts of that size",
     "substitution": "by replacing words with similar ones",
 }
-_KINDS = {"embedding": "shifted embeddings", "substitution": "exchanged words"}
 _BORDER = {
     False: "two classes are equally probable",
     True: "the text does not change the score, or two documents have the same score",
@@ -178,7 +177,7 @@ class Audit(WrittenStudy):
             listed += [(f"{method}, randomised", why) for method, why in header.randomisation.left_out.items()]
         if header.attacks is not None:
             for kind, reasons in header.attacks.left_out.items():
-                listed += [(f"{method}, attacked by {_KINDS[kind]}", why) for method, why in reasons.items()]
+                listed += [(f"{method}, attacked by {ATTACKED_BY[kind]}", why) for method, why in reasons.items()]
             if boundary := len(header.attacks.boundary):
                 listed.append((f"{boundary} of the attacked texts", _BORDER[bool(self.header.number)]))
         return listed
@@ -329,6 +328,11 @@ def _attacks(trust: TrustRun, method: str, number: str) -> AuditFinding:
     known = [variant for variant, value in values.items() if value.count]
     if not known:
         return AuditFinding("attacks", "grey", None, f"Not attacked: {_why(trust, 'attacks', method)}.")
+    unfinished = sum(key.method == method and key not in trust.attacks for key in trust.wanted_attacks())
+    if unfinished:
+        # The strongest attack decides, and it may be among those that are missing.
+        says = f"Not finished: {phrases.count(unfinished, 'attack')} on this method are still missing."
+        return AuditFinding("attacks", "grey", None, says)
     worst = max(known, key=lambda variant: values[variant].mean)
     value = values[worst]
     light = light_of(list(by_variant[worst].values()), Border("below", HARD), Border("above", HALF), (0.0, 1.0))

@@ -23,7 +23,7 @@ from raison.studies.folder import header_of, versions
 from raison.studies.kind import EstimateTable
 from raison.studies.made import described
 from raison.studies.plans import Models, learned_from, load_named_model, unable, unreadable_texts
-from raison.trust.results import ATTACKS, SIMILARITIES, TrustRun, head_of
+from raison.trust.results import ATTACKED_BY, ATTACKS, SIMILARITIES, TrustRun, head_of
 from raison.trust.trial import entry_of, refused
 from raison.trust.trial_jobs import TrialJobs
 
@@ -132,11 +132,14 @@ def estimate(examined: Examined) -> EstimateTable:
         similarities, attacks = (
             sum(1 for _ in keys) for keys in (planned.wanted_similarities(), planned.wanted_attacks())
         )
-        without = [] if entry.randomisation is None else [entry.randomisation.left_out]
-        without += [] if entry.attacks is None else entry.attacks.left_out.values()
-        for of_part in without:
-            reasons |= dict.fromkeys(f"{method} is left out: {why}" for method, why in of_part.items())
-        left_out = {method for of_part in without for method in of_part}
+        without = {} if entry.randomisation is None else {"is not randomised": entry.randomisation.left_out}
+        if entry.attacks is not None:
+            without |= {
+                f"is not attacked by {ATTACKED_BY[kind]}": of_kind for kind, of_kind in entry.attacks.left_out.items()
+            }
+        for part, of_part in without.items():
+            reasons |= dict.fromkeys(f"{method} {part}: {why}" for method, why in of_part.items())
+        left_out = {method for of_part in without.values() for method in of_part}
         counts = (planned.blocks, similarities, attacks, len(left_out))
         rows.append((entry.name, tuple(Cell(f"{count:,}" if count else "–") for count in counts)))
     head = ("run", "blocks", "explanations under other parameters", "attacks", "left out")
