@@ -179,10 +179,9 @@ def explain(
         units: in place of `unit`, spans [(start, end), ...] or {"title": (start, end), ...}; in a list, one entry per
             text. The rest is context, never removed. For a pair also "first" or "second": only that text's words.
         text: the column of texts in rows. language: that of the sentences, such as "de"; they become parts.
-        target: None for the predicted class, a label's name or index, or a pair (this, not that); a list or column has
-            one for each text. For answers, None or a part of the context; for entities, masks see docs/models.md.
-            "each" gives a list per text: labels from `threshold` (0.5) on, entities, masks. For a ranking, two
-            documents (0, 1).
+        target: None for the predicted class, a label's name or index, a pair (this, not that), or a list or column of
+            these. For answers, None or a part of the context; for entities, masks see docs/models.md. "each" gives a
+            list per text: labels from `threshold` (0.5) on, entities, masks. For a ranking, two documents (0, 1).
         of: "probability" (None), "logit", "log_odds", "margin", "log_probability"; a model's one number is its "logit".
         removal: what replaces an absent unit: "mask", "ellipsis", "unk", "pad" or "delete"; None: the model's default.
         seed: the seed of random methods. A text's draws depend only on the seed, the method and the text.

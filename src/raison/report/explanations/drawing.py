@@ -57,6 +57,10 @@ class TextLine:
     ends: bool = False
 
 
+_NOT_XML = dict.fromkeys([*range(9), 11, 12, *range(14, 32), 0xFFFE, 0xFFFF], "\ufffd")
+"""Characters that XML 1.0 cannot hold and HTML can."""
+
+
 @dataclass(frozen=True, slots=True)
 class DrawnRow:
     """The boxes and lines of text of one row."""
@@ -78,7 +82,7 @@ def svg(e: Explanation) -> str:
     tops = [MARGIN + 6 + LINE * number + LINE // 2 * (number >= len(above)) for number in range(len(above + below) + 1)]
     rows = list(zip(tops, above + below, strict=False))
     values = {"width": WIDTH, "height": tops[-1], "label": f"{prediction}; {goal}", "rows": rows}
-    return str(rendered("drawing.svg", values)) + "\n"
+    return str(rendered("drawing.svg", values)).translate(_NOT_XML) + "\n"
 
 
 def _label(text: str, colour: str = _SOFT) -> DrawnRow:

@@ -33,17 +33,13 @@ __all__ = [
     "scripts",
 ]
 
-_UNPRINTABLE = dict.fromkeys(
-    [*range(9), 11, 12, *range(14, 32), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF],
-    "\ufffd",
-)
-"""What XML 1.0, and so SVG, cannot hold; HTML cannot hold some of it."""
+_UNPRINTABLE = dict.fromkeys([0, *range(0xD800, 0xE000)], "\ufffd")
 # HTML reads a carriage return as a line feed unless it is written as a reference.
 _RETURN = {13: "&#13;"}
 
 
 def escaped(value: object) -> Markup:
-    """Text for element content and quoted attributes; what cannot be written becomes the replacement character."""
+    """Text for element content and quoted attributes; what HTML cannot hold becomes the replacement character."""
     if isinstance(value, Markup):
         return value
     return Markup(escape(str(value).translate(_UNPRINTABLE)).translate(_RETURN))

@@ -6,12 +6,11 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
 from raison.report.explanations.html import page
-from raison.report.style.markup import Markup, document, escaped
+from raison.report.style.markup import Markup, document
 from tests.unit.core.settings.test_reading import written
 from tests.unit.report.explanations.test_html import explain
 
@@ -58,13 +57,6 @@ def test_a_style_that_is_none_of_ours_stays_out_of_the_sheet() -> None:
     assert shown.count("color:red") == 1
     assert "blue" not in shown.partition("<body>")[0]
     assert "green" not in shown.partition("<body>")[0]
-
-
-def test_a_drawing_of_any_text_is_xml() -> None:
-    for number in (*range(0x20), 0x7F, 0x85, 0xD800, 0xDFFF, 0xFFFE, 0xFFFF, 0x1F600):
-        drawn = f'<text title="{escaped(f"a{chr(number)}b")}">{escaped(chr(number))}</text>'
-        assert ElementTree.fromstring(drawn.encode()).text
-    assert escaped("\ta\n\x1b[0m") == "\ta\n\ufffd[0m"
 
 
 def test_a_page_without_a_script_allows_none() -> None:
