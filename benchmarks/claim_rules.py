@@ -16,6 +16,7 @@ from collections.abc import Callable
 import numpy as np
 from common import save
 
+from raison.numerics.statistics.bounded import Bounds
 from raison.numerics.statistics.paired import against
 from raison.runs.judging import finding_of
 
@@ -97,15 +98,19 @@ def rows() -> list[dict[str, object]]:
     return found
 
 
-BOUNDED: dict[str, tuple[Callable[[np.random.Generator, int], np.ndarray], float, tuple[float, float]]] = {
-    "uniform": (lambda rng, n: rng.random(n), 0.5, (0.0, 1.0)),
-    "beta(0.5, 0.5)": (lambda rng, n: rng.beta(0.5, 0.5, n), 0.5, (0.0, 1.0)),
-    "beta(0.3, 0.9)": (lambda rng, n: rng.beta(0.3, 0.9, n), 0.25, (0.0, 1.0)),
-    "beta(4, 1)": (lambda rng, n: rng.beta(4, 1, n), 0.8, (-1.0, 1.0)),
-    "1, 0.9, 0.1, 0": (lambda rng, n: rng.choice([1, 0.9, 0.1, 0], p=[0.4, 0.1, 0.1, 0.4], size=n), 0.5, (0.0, 1.0)),
-    "1 or -0.25": (lambda rng, n: np.where(rng.random(n) < 0.6, 1.0, -0.25), 0.5, (-1.0, 1.0)),
-    "1 or 0.5": (lambda rng, n: np.where(rng.random(n) < 0.8, 1.0, 0.5), 0.9, (-1.0, 1.0)),
-    "seven in ten are 0": (lambda rng, n: np.where(rng.random(n) < 0.7, 0.0, rng.random(n)), 0.15, (0.0, 1.0)),
+BOUNDED: dict[str, tuple[Callable[[np.random.Generator, int], np.ndarray], float, Bounds]] = {
+    "uniform": (lambda rng, n: rng.random(n), 0.5, Bounds(0.0, 1.0)),
+    "beta(0.5, 0.5)": (lambda rng, n: rng.beta(0.5, 0.5, n), 0.5, Bounds(0.0, 1.0)),
+    "beta(0.3, 0.9)": (lambda rng, n: rng.beta(0.3, 0.9, n), 0.25, Bounds(0.0, 1.0)),
+    "beta(4, 1)": (lambda rng, n: rng.beta(4, 1, n), 0.8, Bounds(-1.0, 1.0)),
+    "1, 0.9, 0.1, 0": (
+        lambda rng, n: rng.choice([1, 0.9, 0.1, 0], p=[0.4, 0.1, 0.1, 0.4], size=n),
+        0.5,
+        Bounds(0.0, 1.0),
+    ),
+    "1 or -0.25": (lambda rng, n: np.where(rng.random(n) < 0.6, 1.0, -0.25), 0.5, Bounds(-1.0, 1.0)),
+    "1 or 0.5": (lambda rng, n: np.where(rng.random(n) < 0.8, 1.0, 0.5), 0.9, Bounds(-1.0, 1.0)),
+    "seven in ten are 0": (lambda rng, n: np.where(rng.random(n) < 0.7, 0.0, rng.random(n)), 0.15, Bounds(0.0, 1.0)),
 }
 """How values are drawn, their mean, and their range."""
 
@@ -122,7 +127,7 @@ def bounded_rows() -> list[dict[str, object]]:
                 for place, known in enumerate((None, bounds)):
                     decided[place] += finding_of(against(values, mean, bounds=known), "above") in ("holds", "fails")
             shares = {"without the range": decided[0] / 500, "with the range": decided[1] / 500}
-            row = {"distribution": name, "mean": mean, "range": f"{bounds[0]:g} to {bounds[1]:g}", "texts": count}
+            row = {"distribution": name, "mean": mean, "range": f"{bounds.low:g} to {bounds.high:g}", "texts": count}
             found.append(row | {rule: f"{share:.3f}" for rule, share in shares.items()})
     return found
 

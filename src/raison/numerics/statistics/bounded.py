@@ -1,10 +1,20 @@
 """Tests of the mean of values whose range is known; no other assumption about their distribution."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from jaxtyping import Float
 from scipy.stats import binomtest
 
 Values = Float[np.ndarray, " texts"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The least and the largest possible value."""
+
+    low: float
+    high: float
 
 
 def is_hit_or_miss(values: Values) -> bool:
@@ -17,7 +27,7 @@ def share_p(values: Values, share: float) -> float:
     return float(binomtest(int(values.sum()), len(values), share).pvalue)
 
 
-def betting_p(values: Values, mean: float, bounds: tuple[float, float]) -> float:
+def betting_p(values: Values, mean: float, bounds: Bounds) -> float:
     """Two-sided p-value for "the mean is `mean`" of independent values within `bounds` (Waudby-Smith and Ramdas 2024).
 
     A fortune of 1 is bet on the values, fair or unfavourable if the mean is at most `mean`: prod_i (1 + b (x_i - mean))
@@ -25,9 +35,8 @@ def betting_p(values: Values, mean: float, bounds: tuple[float, float]) -> float
     Markov's inequality, the probability that it reaches 1 / p is at most p. The other side is bet on likewise, so p is
     2 / max(fortunes). `mean` lies between the bounds.
     """
-    low, high = bounds
-    above = _fortune(values - mean, 1 / (mean - low))
-    below = _fortune(mean - values, 1 / (high - mean))
+    above = _fortune(values - mean, 1 / (mean - bounds.low))
+    below = _fortune(mean - values, 1 / (bounds.high - mean))
     return float(min(1.0, 2 / max(above, below, 1.0)))
 
 

@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from raison.core.errors import InputError
 from raison.numerics.statistics.bootstrap import POOLS, Pool, pool_of, pooled_interval
-from raison.numerics.statistics.bounded import betting_p, is_hit_or_miss, share_p
+from raison.numerics.statistics.bounded import Bounds, betting_p, is_hit_or_miss, share_p
 from raison.numerics.statistics.power import detectable, needed
 from raison.numerics.statistics.resampling import RESAMPLES, Draws, Swaps, draws, grouped
 from raison.numerics.statistics.studentised import studentised_p
@@ -112,9 +112,9 @@ def against(
     number: float,
     pool: str = "mean",
     seed: int = 0,
-    bounds: tuple[float, float] | None = None,
+    bounds: Bounds | None = None,
 ) -> Difference:
-    """Compare the pooled value of many texts with a number; `bounds` are the least and the largest possible value.
+    """Compare the pooled value of many texts with a number.
 
     The interval is the percentile bootstrap of `pooled_interval`. The p-value is that of `difference` under the null
     that each text may equally well lie on the other side of the number, at the same distance. For a pool other than the
@@ -144,7 +144,7 @@ def against(
         shares = (gap + apart)[:, None]
         p = difference(shares, np.zeros_like(shares), seed=seed).p
         second_test = _second_test(known, lambda means: make(means) - number, seed)
-        if bounds is not None and bounds[0] < number < bounds[1] and len(known) < FEW:
+        if bounds is not None and bounds.low < number < bounds.high and len(known) < FEW:
             second_test = min(second_test, betting_p(known[:, 0], number, bounds))
     return Difference(gap, low - number, high - number, p, len(known), second_test, _error(apart))
 

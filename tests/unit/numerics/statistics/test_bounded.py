@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from raison.numerics.statistics.bounded import betting_p, is_hit_or_miss, share_p
+from raison.numerics.statistics.bounded import Bounds, betting_p, is_hit_or_miss, share_p
 
-BOUNDS = [(0.5, (0.0, 1.0)), (0.9, (-1.0, 1.0)), (0.25, (0.0, 1.0))]
+BOUNDS = [(0.5, Bounds(0.0, 1.0)), (0.9, Bounds(-1.0, 1.0)), (0.25, Bounds(0.0, 1.0))]
 
 
 @pytest.mark.parametrize(("mean", "bounds"), BOUNDS)
 @pytest.mark.parametrize("count", [1, 8, 29])
-def test_the_bet_is_the_average_over_all_stakes(mean: float, bounds: tuple[float, float], count: int) -> None:
-    low, high = bounds
+def test_the_bet_is_the_average_over_all_stakes(mean: float, bounds: Bounds, count: int) -> None:
+    low, high = bounds.low, bounds.high
     values = np.random.default_rng(count).uniform(max(low, mean - 0.1), high, count)
     fortunes = []
     for gains, most in ((values - mean, 1 / (mean - low)), (mean - values, 1 / (high - mean))):
@@ -24,9 +24,9 @@ def test_the_bet_is_the_average_over_all_stakes(mean: float, bounds: tuple[float
 
 
 @pytest.mark.parametrize(("mean", "bounds"), BOUNDS)
-def test_it_is_seldom_small_where_the_mean_is_right(mean: float, bounds: tuple[float, float]) -> None:
+def test_it_is_seldom_small_where_the_mean_is_right(mean: float, bounds: Bounds) -> None:
     """For the distribution that spreads most, and for one within the bounds."""
-    low, high = bounds
+    low, high = bounds.low, bounds.high
     rng, share = np.random.default_rng(0), (mean - low) / (high - low)
     extremes = [betting_p(np.where(rng.random(12) < share, high, low), mean, bounds) for _ in range(1000)]
     half = min(mean - low, high - mean)
@@ -37,8 +37,8 @@ def test_it_is_seldom_small_where_the_mean_is_right(mean: float, bounds: tuple[f
 
 def test_both_sides_are_alike() -> None:
     values = np.array([0.9, 1.0, 0.7, 0.95])
-    assert betting_p(values, 0.4, (0.0, 1.0)) == pytest.approx(betting_p(1 - values, 0.6, (0.0, 1.0)))
-    assert betting_p(np.full(8, 0.5), 0.5, (0.0, 1.0)) == 1.0
+    assert betting_p(values, 0.4, Bounds(0.0, 1.0)) == pytest.approx(betting_p(1 - values, 0.6, Bounds(0.0, 1.0)))
+    assert betting_p(np.full(8, 0.5), 0.5, Bounds(0.0, 1.0)) == 1.0
 
 
 def test_hits_and_misses() -> None:

@@ -10,6 +10,7 @@ from scipy import stats
 from scipy.stats import sem
 
 from raison.core.errors import InputError, UnknownNameError
+from raison.numerics.statistics.bounded import Bounds
 from raison.numerics.statistics.paired import EXACT_TEXTS, FEW, TOLERANCE, Difference, against, difference
 from raison.runs.judging import finding_of
 
@@ -337,10 +338,10 @@ def test_hits_and_misses_against_a_share_have_the_binomial_test(hits: int, count
 @pytest.mark.parametrize("values", [[1.0] * 8, [1.0] * 7 + [0.9], [1, 0.9, 0.8, 0.9, 1, 0.8, 0.9, 0.9]])
 def test_known_bounds_decide_what_is_nearly_all_alike(values: list[float]) -> None:
     parts = np.array(values)[:, None]
-    assert finding_of(against(parts, 0.5, bounds=(0.0, 1.0)), "above") == "holds"
-    assert finding_of(against(1 - parts, 0.5, bounds=(0.0, 1.0)), "above") == "fails"
+    assert finding_of(against(parts, 0.5, bounds=Bounds(0.0, 1.0)), "above") == "holds"
+    assert finding_of(against(1 - parts, 0.5, bounds=Bounds(0.0, 1.0)), "above") == "fails"
     # An interval that does not decide stays undecided.
-    assert finding_of(against(parts, 0.93, bounds=(0.0, 1.0)), "above") == "undecided"
+    assert finding_of(against(parts, 0.93, bounds=Bounds(0.0, 1.0)), "above") == "undecided"
 
 
 def test_many_texts_need_no_second_test() -> None:

@@ -24,6 +24,7 @@ from raison.core.settings.reading import plain_values
 from raison.core.settings.tables import read_written
 from raison.jobs.folder import AUDIT, read_marker
 from raison.jobs.store import RecordStore
+from raison.numerics.statistics.bounded import Bounds
 from raison.numerics.statistics.paired import against
 from raison.report.style import phrases
 from raison.report.tables.records import Light
@@ -63,6 +64,8 @@ _BORDER = {
     False: "two classes are equally probable",
     True: "the text does not change the score, or two documents have the same score",
 }
+CORRELATION, SHARE = Bounds(-1.0, 1.0), Bounds(0.0, 1.0)
+"""The ranges of the values that decide lights."""
 ORDER: Order = "cascading"
 ANSWERED = "log-probability of the answer"
 """The name of the number of a language model that writes."""
@@ -82,7 +85,7 @@ class AuditFinding:
     """The answer to one question about one method.
 
     `value` decides the light; None, with a grey light, if the question does not apply: `says` gives the reason. `shown`
-    is whether anything speaks for the method: without it, it is not recommended.
+    is whether anything speaks for the method, or the texts were too few to tell: without it, it is not recommended.
     """
 
     question: AuditQuestion
@@ -294,7 +297,7 @@ def _parameters(trust: TrustRun, method: str) -> AuditFinding:
     value = summary(curves)
     if not value.count:
         return AuditFinding("parameters", "grey", None, "No text has a complete curve yet.")
-    light = light_of(curves, Border("below", HALF), Border("above", HALF), (-1.0, 1.0))
+    light = light_of(curves, Border("below", HALF), Border("above", HALF), CORRELATION)
     end = summary(at_blocks(trust, method, ORDER, trust.blocks, "spearman").values())
     says = (
         f"With all {trust.blocks} blocks randomised the scores still correlate by {phrases.with_interval(end, '.2f')} "
@@ -309,7 +312,7 @@ def _changes(changes: Comparison | None, method: str) -> AuditFinding:
     value = rows[0][HARMLESS].summary if rows else None
     if value is None or not value.count:
         return AuditFinding("changes", "grey", None, "No harmless change could be measured.")
-    light = light_of(rows[0][HARMLESS].values, Border("above", STEADY), Border("below", HALF), (-1.0, 1.0))
+    light = light_of(rows[0][HARMLESS].values, Border("above", STEADY), Border("below", HALF), CORRELATION)
     says = (
         f"Rank correlation {phrases.with_interval(value, '.2f')} between a text and the same text with changes that "
         f"keep the prediction, over {phrases.count(value.count, 'text')}.{_few(light)}"
@@ -335,7 +338,7 @@ def _attacks(trust: TrustRun, method: str, number: str) -> AuditFinding:
         return AuditFinding("attacks", "grey", None, says)
     worst = max(known, key=lambda variant: values[variant].mean)
     value = values[worst]
-    light = light_of(list(by_variant[worst].values()), Border("below", HARD), Border("above", HALF), (0.0, 1.0))
+    light = light_of(list(by_variant[worst].values()), Border("below", HARD), Border("above", HALF), SHARE)
     losses = [f"{_HOW[variant.attack]} {phrases.with_interval(values[variant], '.0%')}" for variant in known]
     moved = summary(effects(trust, method, worst, "absolute_probability_change").values())
     what, digits = f"score ({number})" if number else "probability", phrases.places(10 * moved.mean)
@@ -346,11 +349,8 @@ def _attacks(trust: TrustRun, method: str, number: str) -> AuditFinding:
     return AuditFinding("attacks", light, value, says)
 
 
-def light_of(values: Sequence[float], green: Border, red: Border, bounds: tuple[float, float]) -> Light:
-    """By the rule of claims: whether the mean lies beyond a border; grey if there are too few values.
-
-    `bounds` are the least and the largest possible value.
-    """
+def light_of(values: Sequence[float], green: Border, red: Border, bounds: Bounds) -> Light:
+    """By the rule of claims: whether the mean lies beyond a border; grey if there are too few values."""
     parts = np.array(values, dtype=np.float64).reshape(-1, 1)
     good, bad = (finding_of(against(parts, border.at, bounds=bounds), border.side) for border in (green, red))
     return "grey" if good == "too few" else "green" if good == "holds" else "red" if bad == "holds" else "amber"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from raison.runs.judging import Border
-from raison.studies.kinds.audit.results import AuditFinding, light_of, read
+from raison.studies.kinds.audit.results import SHARE, AuditFinding, light_of, read
 from raison.studies.kinds.audit.sections import answer
 
 COMMITTED = Path(__file__).parents[5] / "studies" / "audit_sst2" / "audit"
@@ -28,7 +28,7 @@ GREEN, RED = Border("below", 0.25), Border("above", 0.5)
     ],
 )
 def test_a_method_that_always_breaks_breaks(values: list[float], light: str) -> None:
-    assert light_of(values, GREEN, RED, (0.0, 1.0)) == light
+    assert light_of(values, GREEN, RED, SHARE) == light
 
 
 def test_what_was_not_shown_is_said_in_other_words() -> None:
