@@ -3,7 +3,6 @@
 import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -92,11 +91,11 @@ def test_what_was_not_learned_is_refused(tmp_path: Path) -> None:
         raison.explain(adapter, TEXTS[0], f"amortized_shap(checkpoint={str(tmp_path / 'none')!r})")
 
 
-def test_its_targets_are_those_of_kernel_shap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    adapter, kept = adapter_of(), list[dict[str, Any]]()
-    monkeypatch.setattr(RecordStore, "append", lambda _self, records: kept.extend(records[0]["texts"]))
+def test_its_targets_are_those_of_kernel_shap(tmp_path: Path) -> None:
+    adapter = adapter_of()
     before = torch.get_rng_state()
     card = train_amortized_shap(adapter, DATA, tmp_path, SETTINGS)
+    kept = [row for record in RecordStore(tmp_path / recipe.JOURNAL).read().records for row in record["texts"]]
     assert torch.equal(torch.get_rng_state(), before)
     learned, held_out = split(DATA, None, 8, 4, SETTINGS.seed)
     given = [*learned.texts, *held_out.texts]
@@ -108,6 +107,37 @@ def test_its_targets_are_those_of_kernel_shap(tmp_path: Path, monkeypatch: pytes
     everything = np.concatenate([own for record in kept[:8] for own in record["values"].values()])
     assert card.scale == pytest.approx(np.sqrt(np.mean(everything**2)))
     assert read_card(tmp_path, "") == card
+
+
+def test_values_are_taken_over_for_another_rank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    adapter, other = adapter_of(), replace(SETTINGS, rank=2, epochs=1)
+    first, anew, taken = (tmp_path / name for name in ("first", "anew", "taken"))
+    train_amortized_shap(adapter, DATA, first, SETTINGS)
+    expected = train_amortized_shap(adapter, DATA, anew, other)
+    for changed in (replace(other, samples=8), replace(other, seed=1)):
+        with pytest.raises(DataError, match="differ in settings of the Shapley values"):
+            train_amortized_shap(adapter, DATA, taken, changed, values=first)
+    with pytest.raises(DataError, match="differ in model weights"):
+        train_amortized_shap(adapter_of("roberta"), DATA, taken, other, values=first)
+    with pytest.raises(DataError, match="has no Shapley values"):
+        train_amortized_shap(adapter, DATA, taken, other, values=tmp_path / "none")
+    monkeypatch.setattr(recipe, "prepare", None)
+    found = train_amortized_shap(adapter, DATA, taken, replace(other, of="probability"), values=first)
+    assert found.provenance["epochs"] == expected.provenance["epochs"]
+    states = [load_file(folder / STATE) for folder in (anew, taken)]
+    assert all(torch.equal(tensor, states[1][name]) for name, tensor in states[0].items())
+
+
+def test_a_deleted_line_of_values_is_estimated_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recipe, "BATCH", 4)
+    adapter, (whole, broken) = adapter_of(), (tmp_path / "whole", tmp_path / "broken")
+    train_amortized_shap(adapter, DATA, whole, SETTINGS)
+    lines = (whole / recipe.JOURNAL).read_text().splitlines(keepends=True)
+    assert len(lines) == 3
+    (whole / recipe.JOURNAL).write_text("".join(lines[:1] + lines[2:]))
+    train_amortized_shap(adapter, DATA, broken, SETTINGS, values=whole)
+    assert (broken / recipe.JOURNAL).read_text().splitlines(keepends=True) == lines[:1] + lines[2:] + lines[1:2]
+    assert torch.equal(load_file(broken / STATE)["output.weight"], load_file(whole / STATE)["output.weight"])
 
 
 def test_the_word_that_decides_is_found_for_both_classes(tmp_path: Path) -> None:

@@ -23,6 +23,10 @@ def amortized_shap(
     out: Annotated[
         Path | None, typer.Option(help="Folder for the explainer; by default where --method amortized_shap finds it.")
     ] = None,
+    values: Annotated[
+        Path | None,
+        typer.Option(help="Take over the Shapley values of another training, from its folder: for another rank, say."),
+    ] = None,
 ) -> None:
     """Train an explainer that predicts Shapley values in one pass. If killed, run it again to resume.
 
@@ -37,6 +41,7 @@ def amortized_shap(
     data, dev = texts.read(wanted, lengths)
     model = load_named_model(entry)
     folder = out or own_folder(model.name, KIND)
-    card = train_amortized_shap(model, data, folder, settings, dev, command_line(context, "amortized-shap"))
+    command = command_line(context, "amortized-shap")
+    card = train_amortized_shap(model, data, folder, settings, dev, command, values)
     reached = card.provenance["correlation"]["held_out"]
     typer.echo(f"{folder}: correlation with the values of {settings.validation} held-out texts {reached:.3f}")

@@ -12,15 +12,27 @@ from torch import nn
 
 from raison.core.capabilities.passes import Passes
 from raison.core.capabilities.step_logits import StepLogits
-from raison.core.errors import InputError, UnsupportedError
+from raison.core.errors import DataError, InputError, UnsupportedError
 from raison.core.model import LanguageModel, asked_of, check_classes
 from raison.core.targets.target import probabilities
 from raison.data.dataset import Dataset
 from raison.data.digest import dataset_digest
 from raison.explaining.attribution import BATCH, Settings, prepare, scores_of
 from raison.jobs import disk
-from raison.jobs.folder import AMORTIZED_SHAP, refuse_others
-from raison.jobs.identity import DATA, SETTINGS, digest_of, of_several, training_in
+from raison.jobs.folder import AMORTIZED_SHAP, read_marker, refuse_others
+from raison.jobs.identity import (
+    CONFIGURATION,
+    DATA,
+    IDENTITY,
+    SETTINGS,
+    TOKENIZER,
+    WEIGHTS,
+    Identity,
+    differing,
+    digest_of,
+    of_several,
+    training_in,
+)
 from raison.jobs.store import RecordStore
 from raison.methods.kernel_shap import KernelShap
 from raison.models.derived import explainers
@@ -37,6 +49,10 @@ from raison.training.recipes.samples import split
 from raison.training.recipes.taught_values import TextsWithValues, ValueLessons
 
 JOURNAL, CHECKPOINT = "values.jsonl", "training.checkpoint"
+ESTIMATES = "settings of the Shapley values"
+ESTIMATED = ("samples", "classes", "unit", "texts", "validation", "seed")
+"""The settings that determine the values, besides `of` and `removal`; the others determine how they are learned."""
+BACKBONE = "the backbone"
 LIGHT = "minilm"
 """The backbone for explaining models that read from left to right, which cannot be attribution models themselves."""
 SCORE = "correlation"
@@ -66,6 +82,7 @@ def train_amortized_shap(
     settings: AmortizedShapSettings,
     dev: Dataset | None = None,
     command: str = "",
+    values: Path | None = None,
 ) -> AmortizedCard:
     """Train an explainer for `model` on texts of `data`; save it to the folder `out` and return its card.
 
@@ -74,29 +91,54 @@ def train_amortized_shap(
     killed run resumes after its last texts, or its last epoch, when started again with the same settings and data. The
     model, its device and the random state are unchanged afterwards.
 
-    Raises InputError, UnsupportedError or LoadError before anything is computed.
+    The Shapley values stay in `out` (values.jsonl). `values` is the folder of another training, whose values are taken
+    over: its model, data and settings of the values have to be the same, but not its rank, rate or epochs.
+
+    Raises InputError, UnsupportedError, LoadError or DataError before anything is computed.
     """
     call = TrainingCall.now(command)
     refuse_others(out, AMORTIZED_SHAP)
     check_apart([data.name, *learned_by(model.name)], [data, dev])
     backbone = _checked(model, settings)
     learned, held_out = split(data, dev, settings.texts, settings.validation, settings.seed)
+    of, removal = asked_of(model, settings.of), settings.removal or model.removals[0]
+    estimates = {**{name: getattr(settings, name) for name in ESTIMATED}, "of": of, "removal": removal}
     identity = {
         **identity_of(model),
-        **of_several({} if backbone == explainers.OWN else {"the backbone": base_identity(backbone)}),
+        **of_several({} if backbone == explainers.OWN else {BACKBONE: base_identity(backbone)}),
         DATA: digest_of([dataset_digest(data), None if dev is None else dataset_digest(dev)]),
+        ESTIMATES: digest_of(estimates),
         SETTINGS: digest_of(asdict(replace(settings, progress=False))),
     }
-    removal = settings.removal or model.removals[0]
-    of = asked_of(model, settings.of)
     job = _AmortizedTraining(model, settings, backbone, of, removal, out, digest_of(identity))
+    known = [] if values is None else _values_of(values, identity)
     with training_in(out, AMORTIZED_SHAP, identity):
+        if not (out / JOURNAL).exists():
+            RecordStore(out / JOURNAL).append(known)
         estimated = _estimated(job, [*learned.texts, *held_out.texts])
         parts = [range(len(learned)), range(len(learned), len(estimated.values))]
         card = _trained(job, [estimated.select(rows) for rows in parts], (data,) if dev is None else (data, dev), call)
-        for leftover in (JOURNAL, CHECKPOINT):
-            disk.remove(out / leftover)
+        disk.remove(out / CHECKPOINT)
     return card
+
+
+def _values_of(folder: Path, identity: Identity) -> list[dict[str, Any]]:
+    """The estimated values of another training. Raises DataError if they are not those that this training needs."""
+    known = read_marker(folder, AMORTIZED_SHAP)
+    records = RecordStore(folder / JOURNAL).read().records
+    if known is None or not records:
+        raise DataError(
+            f"{folder} has no Shapley values ({AMORTIZED_SHAP.marker} and {JOURNAL}): give the folder of another "
+            "training of amortized_shap."
+        )
+    learning = {SETTINGS, *of_several({BACKBONE: dict.fromkeys([WEIGHTS, TOKENIZER, CONFIGURATION], "")})}
+    others = [part for part in differing(known.get(IDENTITY, {}), identity) if part not in learning]
+    if others:
+        raise DataError(
+            f"the Shapley values in {folder} are not those of this training (they differ in {', '.join(others)}): "
+            "leave them out."
+        )
+    return list(records)
 
 
 def _checked(model: LanguageModel, settings: AmortizedShapSettings) -> str:
@@ -121,13 +163,15 @@ def _estimated(job: _AmortizedTraining, texts: Sequence[Any]) -> TextsWithValues
     """The Shapley values of every text; those of the journal are not computed again."""
     journal = RecordStore(job.out / JOURNAL)
     # One record for the texts of one call, because the last digits depend on the other texts of the batch.
-    records = [row for record in journal.read().records for row in record["texts"]]
-    with progress_bar("Shapley values", len(texts), job.settings.progress, len(records)) as advance:
-        for start in range(len(records), len(texts), BATCH):
-            new = _values(job, texts[start : start + BATCH], start)
-            journal.append([{"texts": new}])
-            records += new
-            advance(len(new))
+    known = {record["start"]: record["texts"] for record in journal.read().records if "start" in record}
+    done = sum(map(len, known.values()))
+    with progress_bar("Shapley values", len(texts), job.settings.progress, done) as advance:
+        for start in range(0, len(texts), BATCH):
+            if start not in known:
+                known[start] = _values(job, texts[start : start + BATCH], start)
+                journal.append([{"start": start, "texts": known[start]}])
+                advance(len(known[start]))
+    records = [row for start in sorted(known) for row in known[start]]
     return TextsWithValues(
         job.model.encode(texts, job.settings.unit, True),
         torch.tensor([record["probabilities"] for record in records], dtype=torch.float32),

@@ -100,17 +100,19 @@ def _learned(collected: Sequence[list[Ablated]], settings: At2Settings) -> tuple
 def _collected(writer: Writer, rows: Sequence[QuestionRow], path: Path, settings: At2Settings) -> list[list[Ablated]]:
     """The statements of each question's answer; those of the journal are not computed again."""
     journal = RecordStore(path)
-    collected = [_read(record) for record in journal.read().records]
+    collected = {record["question"]: _read(record) for record in journal.read().records}
     with progress_bar("ablations", len(rows), settings.progress, len(collected)) as advance:
-        for number in range(len(collected), len(rows)):
+        for number in range(len(rows)):
+            if number in collected:
+                continue
             rng = np.random.default_rng([settings.seed, number])
             statements = _ablated(writer, rows[number], settings.ablations, rng)
             record = {"question": number, "statements": [_written(one) for one in statements]}
             journal.append([record])
             # Read back from the journal, so that a resumed training learns from the same numbers.
-            collected.append(_read(record))
+            collected[number] = _read(record)
             advance(1)
-    return collected
+    return [collected[number] for number in range(len(rows))]
 
 
 def _ablated(writer: Writer, row: QuestionRow, ablations: int, rng: np.random.Generator) -> list[Ablated]:
