@@ -87,7 +87,9 @@ def _left(rows: Sequence[Row]) -> str:
 
 
 def _gap(rows: Sequence[Row]) -> str:
-    return interval(_single(rows))
+    """One difference with its interval; ° for one that is decided, but not after Holm's correction."""
+    row = _single(rows)
+    return f"{interval(row)}{'°' if row['holm'] == 'no' else ''}"
 
 
 def interval(row: Row) -> str:
