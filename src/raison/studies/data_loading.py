@@ -17,7 +17,8 @@ def load_rows(entry: StudyData, limit: int | None) -> Dataset:
     drawn = entry.sample is not None
     lengths = entry.lengths
     whole = drawn or any(one is not None for one in (lengths.longest, lengths.answer_window, entry.edited_words))
-    data = load_data(entry.source, entry.wanted, split=entry.split, limit=None if whole else first)
+    most = None if whole else first
+    data = load_data(entry.source, entry.wanted, split=entry.split, limit=most, encoding=entry.encoding)
     if entry.edited_words is not None:
         data = edits_as_truth(data, entry.edited_words)
     data = lengths.of(data)

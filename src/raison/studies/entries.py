@@ -9,6 +9,7 @@ from raison.core.settings.fields import Setting
 from raison.core.settings.tables import FLAT, TableReading
 from raison.core.targets.choices import Explained
 from raison.data import Wanted
+from raison.data.columns import EncodingSetting
 from raison.data.known_features import DEFAULT_WORDS, Position
 from raison.data.lengths import Lengths
 from raison.explaining.settings import (
@@ -98,6 +99,7 @@ class StudyData:
     unit: Granularity | None = None
     template: str | None = None
     edited_words: Count = None
+    encoding: EncodingSetting = "utf-8"
 
 
 @dataclass(frozen=True, slots=True)
