@@ -154,7 +154,7 @@ def _rows(question: str | None, sources: list[Path], data: Path | None, answer: 
         if name in texts:
             raise InputError(f"two sources are named '{name}': rename a file.")
         try:
-            texts[name] = path.read_text(encoding="utf-8").strip()
+            texts[name] = path.read_text(encoding="utf-8-sig").strip()
         except UnicodeDecodeError:
             raise DataError(f"{path} is not UTF-8 text: convert it first (iconv).") from None
         except OSError as error:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, SupportsIndex
 
 from raison.core.errors import InputError
 from raison.explaining.sourced_prompt import SourcedPrompt
@@ -24,12 +24,32 @@ class Telling:
     max_new_tokens: int | None = None
 
     def __post_init__(self) -> None:
+        if self.statements is not None:
+            _check_spans(self.statements)
         if self.answer is None:
             return
+        if not isinstance(self.answer, str):
+            raise InputError(f"the answer is {self.answer!r:.60}: give a string.")
         if self.max_new_tokens is not None:
             raise InputError("max_new_tokens is for the model's own answer: leave it out where answer= is given.")
         if not self.answer.strip():
             raise InputError("the answer is empty or blank: there is no statement to explain.")
+
+
+def _is_whole(place: object) -> bool:
+    return isinstance(place, SupportsIndex) and not isinstance(place, bool)
+
+
+def _check_spans(spans: StatementSpans) -> None:
+    """InputError unless all are pairs of whole numbers."""
+    pairs = not isinstance(spans, str) and isinstance(spans, Sequence)
+    if not pairs or not all(
+        isinstance(span, Sequence) and len(span) == 2 and all(_is_whole(place) for place in span) for span in spans
+    ):
+        raise InputError(
+            f"the statements are {spans!r:.60}: give spans of the answer in characters, [(start, end), ...], or leave "
+            "them out for its sentences."
+        )
 
 
 @dataclass(frozen=True, slots=True)

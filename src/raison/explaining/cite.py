@@ -15,16 +15,18 @@ from raison.core.method import Method, Property
 from raison.core.registry import name_of
 from raison.core.results.citations import Citations, Statement
 from raison.core.results.explanation import Explanation
-from raison.core.results.notes import NOISE, SERVED, noise_in
+from raison.core.results.notes import BASELINE, NOISE, SERVED, noise_in
 from raison.core.targets.choices import Of, One
 from raison.explaining.answer_statements import StatedAnswer, StatementSpans, Telling, told
 from raison.explaining.attribution import Settings, prepare_stated, run
 from raison.explaining.entailment import Judge, supported
 from raison.explaining.source_necessity import Lit, RandomRemovals, lit
 from raison.explaining.sourced_prompt import Question, SourcedPrompt, Sources, asked
+from raison.explaining.token_by_token import looks_inside
 from raison.methods import CATALOGUE
 from raison.models.adapters.writing.statements import Statements
 from raison.models.adapters.writing.writer import Writer
+from raison.models.tokens.written_answer import WrittenAnswer
 from raison.text.sourced import SourceTemplate
 
 Within = Literal["sentence", "source"]
@@ -130,7 +132,14 @@ def _cited(writer: Writer, prompt: SourcedPrompt, answer: StatedAnswer, how: Sco
     answered, source = answer.answered, prompt.source
     model, spans = Statements(writer, [answered]), answered.statements
     explained = _explained(model, how, "sentence" if how.within == "sentence" else PART)
-    scores, within = _scores(model, how, explained)
+    # The effect of removing a source need not be the sum of the effects of removing its sentences one by one.
+    split = how.within == "sentence" and not how.adds_up and not all("groups" in e.notes for e in explained)
+    whole = _explained(model, how, PART) if split else []
+    scores, within = _scores(answered, how, explained, whole)
+    baseline = _baseline(explained)
+    if baseline.get(BASELINE) in model.removals:
+        # What is reported beside the scores must be about the same removal.
+        how = replace(how, removal=baseline[BASELINE])
     forced, tokens = model.forced(answered.texts, PART), answered.tokens(spans)
     pieces = len(source.of_source)
     ends = np.stack([np.ones(pieces, dtype=bool), np.zeros(pieces, dtype=bool)])
@@ -157,9 +166,10 @@ def _cited(writer: Writer, prompt: SourcedPrompt, answer: StatedAnswer, how: Sco
         template=prompt.template,
         removal=how.removal,
         seed=how.seed,
-        evaluations=forced.passes,
+        evaluations=forced.passes + _direct(model, how.method, explained) + _direct(model, how.method, whole),
+        gradients=sum(e.gradients for e in (*explained, *whole)),
         seconds=0.0,
-        notes=answer.notes | _noise(explained),
+        notes=answer.notes | baseline | _noise(explained),
         version=__version__,
         removed=source.blocks,
         answer_ids=answered.output.ids,
@@ -171,6 +181,17 @@ def _explained(model: Statements, how: ScoringOptions, unit: Granularity) -> lis
     targets: list[One] = [*answered.statements]
     settings = Settings(unit, targets, how.of, how.removal, how.seed)
     return run(prepare_stated(model, [answered.texts] * len(targets), settings), how.method)
+
+
+def _direct(model: Statements, method: Method, explained: Sequence[Explanation]) -> int:
+    """Forward passes of a method that looks inside the model, which no masked prompt counts. Statements share them."""
+    looks = bool(method.needs) or looks_inside(model, method)
+    return max((e.evaluations for e in explained), default=0) if looks else 0
+
+
+def _baseline(explained: Sequence[Explanation]) -> dict[str, Any]:
+    """The note on what the scores are measured from, for a method that cannot delete."""
+    return {BASELINE: explained[0].notes[BASELINE]} if BASELINE in explained[0].notes else {}
 
 
 def _noise(explained: Sequence[Explanation]) -> dict[str, Any]:
@@ -188,10 +209,10 @@ def _intervals(explained: Sequence[Explanation]) -> tuple[tuple[tuple[float, flo
 
 
 def _scores(
-    model: Statements, how: ScoringOptions, explained: Sequence[Explanation]
+    answered: WrittenAnswer, how: ScoringOptions, explained: Sequence[Explanation], whole: Sequence[Explanation]
 ) -> tuple[tuple[tuple[float, ...], ...], tuple[tuple[float | None, ...], ...]]:
-    """Scores of the sources, and of the sentences that the method looked at."""
-    [answered] = model.answers.values()
+    """Scores of the sources, and of the sentences that the method looked at. `whole` are sources scored by themselves,
+    where the scores of sentences give none."""
     sentences, homes = len(answered.source.sentences), answered.source.homes
     if how.within == "source":
         return tuple(e.scores for e in explained), ((None,) * sentences,) * len(explained)
@@ -201,9 +222,7 @@ def _scores(
         within.append(tuple(score if k in known else None for k, score in enumerate(e.scores)))
     if all("groups" in e.notes for e in explained):
         return tuple(tuple(e.notes["groups"]) for e in explained), tuple(within)
-    if not how.adds_up:
-        # The effect of removing a source is not the sum of the effects of removing its sentences one by one.
-        whole = _explained(model, how, PART)
+    if whole:
         return tuple(e.scores for e in whole), tuple(within)
     count = len(answered.source.sources)
     sums = [np.bincount(homes, weights=e.scores, minlength=count).tolist() for e in explained]

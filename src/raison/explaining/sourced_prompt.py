@@ -49,7 +49,7 @@ def asked(
     chosen = find(default if template is None else template)
     filled = chosen.fill(_named(sources), question)
     if not chosen.chat:
-        prompt, shift = writer.prompt(filled.text), 0
+        prompt, shift = writer.prompt(filled.text, filled.given), 0
     else:
         prompt = writer.prompt(Chat(({"role": "user", "content": filled.text},)))
         # Most templates strip the white space around a message.

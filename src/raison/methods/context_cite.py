@@ -20,6 +20,8 @@ from raison.numerics.perturbation.lasso import lasso, lasso_resampled
 
 BETWEEN = (2.5, 97.5)
 """Percentiles."""
+FEWEST = 8
+"""With fewer ablations a bootstrap says nothing: two may give every resample the same coefficients."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class ContextCite(Method):
       relative to the scale of v.
     - `resamples` bootstraps of the ablations, without further passes, give 95 % intervals: the note `intervals` has two
       numbers for each unit, `group_intervals` for the sum of each run of units with the same name, such as the
-      sentences of a source. 0: no intervals.
+      sentences of a source. 0, or fewer than 8 ablations: no intervals.
 
     The note `r_squared` has the fit on the ablations.
 
@@ -80,6 +82,7 @@ class ContextCite(Method):
         lengths = model.ask(AnswerLengths).answer_lengths(problem.encoding) if model.offers(AnswerLengths) else None
         computed = problem.values([torch.from_numpy(rows) for rows in keeps])
         scores, fits, intervals, grouped = [], [], [], []
+        bootstrapped = self.resamples > 0 and self.ablations >= FEWEST
         for text, (rows, values, rng) in enumerate(zip(keeps, computed, rngs, strict=True)):
             tokens = 1 if lengths is None else lengths[text]
             each = values.numpy() / tokens
@@ -87,13 +90,13 @@ class ContextCite(Method):
             surrogate = lasso(rows, each, alpha)
             scores.append(torch.from_numpy(surrogate.coefficients * tokens))
             fits.append(surrogate.r_squared)
-            if self.resamples:
+            if bootstrapped:
                 draws = rng.multinomial(len(rows), np.full(len(rows), 1 / len(rows)), size=self.resamples)
                 boots = tokens * lasso_resampled(rows, each, alpha, draws.astype(float))
                 intervals.append(_between(boots))
                 grouped.append(_between(_sums(boots, problem.encoding.units[text])))
         problem.note("r_squared", fits)
-        if self.resamples:
+        if bootstrapped:
             problem.note("intervals", intervals)
             problem.note("group_intervals", grouped)
         return pad_sequence(scores, batch_first=True)

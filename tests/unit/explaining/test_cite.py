@@ -11,6 +11,7 @@ import torch
 import raison
 from raison import Citations
 from raison.core.errors import DataError, InputError, UnknownNameError
+from raison.explaining.sourced_prompt import asked
 from raison.models.adapters.writing.generator import Generator
 from tests.copying import copying_writer, log_probability
 from tests.tiny import build_language_model
@@ -155,6 +156,47 @@ def test_every_masked_prompt_is_run_once_for_all_statements_and_levels(monkeypat
     assert c.evaluations == 2 + 3 + 6
     cited = [row for row in runs if len(row) > 8]
     assert len(cited) <= c.evaluations + 3
+
+
+@pytest.mark.parametrize(("method", "forwards", "backwards"), [
+    # A pass of the whole prompt, and the two ends that every citation reports.
+    ("attention_average", 2 + 1, 0),
+    # The two ends, the end without sources in place, and the points of the path, which the statements share.
+    ("integrated_gradients(steps=3)", 3 + 2 + 3, 10 * 3),
+])  # fmt: skip
+def test_the_passes_of_methods_that_look_inside_are_counted(method, forwards, backwards):
+    writer = Generator(*build_language_model("llama"), "llama")
+    c = raison.cite(writer, "the old sailor?", {"a": "the sea is wet.", "b": "a dull plot."}, answer="the sea. wet.",
+                    template="plain", method=method, draws=0)  # fmt: skip
+    tokens = sum(statement.tokens for statement in c.statements)
+    assert (c.evaluations, c.gradients) == (forwards, backwards // 10 * tokens)
+    assert f"{c.evaluations} evaluations" in str(c)
+    assert Citations.from_json(c.to_json()) == c
+
+
+def test_what_is_reported_is_measured_from_the_baseline_of_the_scores():
+    writer = Generator(*build_language_model("llama"), "llama")
+    given = {"answer": "the sea is wet.", "template": "plain", "method": "integrated_gradients(steps=200)", "draws": 0}
+    sources = {"a": "the sea is wet.", "b": "a dull plot."}
+    default, named = (raison.cite(writer, "the sailor?", sources, **given, **more) for more in ({}, {"removal": "unk"}))
+    for c in (default, named):
+        [statement], [scores] = c.statements, c.scores
+        assert sum(scores) == pytest.approx(statement.log_probability - statement.without, abs=2e-3)
+    assert default.removal == default.notes["baseline"] != "delete"
+    assert "delete" not in str(default)
+
+
+def test_names_of_special_tokens_in_sources_are_plain_text():
+    writer = Generator(*build_language_model("llama"), "llama")
+    name = writer.tokenizer.eos_token
+    special = writer.tokenizer.convert_tokens_to_ids(name)
+    for template, count in (("plain", 0), (f"{{sources}} {name} {{question}}", 1)):
+        sourced = asked(writer, f"who {name} is it?", {"a": f"the sea {name} is wet.", "b": "a dull plot."}, template)
+        prompt = sourced.source.prompt
+        assert prompt.ids.count(special) == count
+        assert name in sourced.source.sources[0].text
+        assert writer.output(prompt, " the sea")[0].text == " the sea"
+    assert writer.prompt(f"the sea {name} is wet").ids.count(special) == 1
 
 
 def test_statements_of_an_answer_are_as_alone():

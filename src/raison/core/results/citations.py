@@ -22,7 +22,7 @@ SourceLight = Literal["used", "not used", "undecided"]
 Origin = Literal["sources", "together", "memory", "undecided"]
 """What a statement depends on: at least one source that is used, only several sources together, or none of them."""
 
-_OPTIONAL = ("intervals", "supported", "notes", "version", "schema", "removed", "answer_ids")
+_OPTIONAL = ("intervals", "supported", "notes", "version", "schema", "removed", "answer_ids", "gradients")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,9 @@ class Citations(ViewedResult):
     - `of` is the explained quantity of each statement: its log-probability, or its log-odds.
     - `removed[j]` are the characters of the prompt that are removed with source j: its text and its label.
       `answer_ids` are the tokens of the answer.
-    - `evaluations` counts all masked prompts that were run, each followed by the whole answer.
+    - `evaluations` counts all masked prompts that were run, each followed by the whole answer, the one without any
+      source included, and the other forward passes of a method that looks inside the model. `gradients` counts backward
+      passes.
     """
 
     _page: ClassVar[View] = View.CITATIONS_PAGE
@@ -101,6 +103,7 @@ class Citations(ViewedResult):
     schema: int = SCHEMA
     removed: tuple[tuple[int, int], ...] = ()
     answer_ids: tuple[int, ...] = ()
+    gradients: int = 0
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -154,6 +157,8 @@ class Citations(ViewedResult):
             record.string(name, NAME)
         record.whole("seed", None)
         record.whole("evaluations")
+        if "gradients" in data:
+            record.whole("gradients")
         for name in ("config", "notes"):
             if name == "config" or name in data:
                 record.mapping(name)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from raison.core.errors import DataError, InputError
 from raison.core.inputs.unit import Unit
 from raison.core.results.explanation import Explanation, check_sign
-from raison.core.results.notes import NOISE, check_noise
+from raison.core.results.notes import BASELINE, NOISE, check_noise
 from raison.core.results.viewed import ViewedResult
 from raison.core.results.views import View, rendered
 from raison.core.settings.reading import NAME, Fields, parse
@@ -138,22 +138,27 @@ class GenerationExplanation(ViewedResult):
         For of="log_probability" this explains the log-probability of the output; for other choices of `of` the sum of
         the tokens' values, which is not a probability. Earlier outputs keep their scores for the tokens after them.
         """
-        share = math.exp(self.log_probability)
+        shares = {self.output: math.exp(self.log_probability)}
+        if self.contrast is not None:
+            shares[" | ".join(self.contrast)] = math.prod(token.against_probability or 0.0 for token in self.tokens)
+        against = list(shares)[1] if len(shares) > 1 else None
+        baseline = self.tokens[0].notes.get(BASELINE)
+        same = baseline is not None and all(token.notes.get(BASELINE) == baseline for token in self.tokens)
         totals = [math.fsum(row[unit] for row in self.scores if unit < len(row)) for unit in range(len(self.units))]
         return Explanation(
             text=(self.prompt + self.output)[: self.tokens[-1].start] if self.earlier else self.prompt,
             units=self.units,
             scores=tuple(totals),
-            classes=(self.output, OTHER),
-            probabilities=(share, 1 - share),
+            classes=(*shares, OTHER),
+            probabilities=(*shares.values(), max(0.0, 1 - sum(shares.values()))),
             target=self.output,
-            against=None if self.contrast is None else " | ".join(self.contrast),
+            against=against,
             value_full=math.fsum(token.value_full for token in self.tokens),
             value_empty=math.fsum(token.value_empty for token in self.tokens),
             evaluations=self.evaluations,
             gradients=self.gradients,
             seconds=self.seconds,
-            notes=dict(self.notes),
+            notes=({BASELINE: baseline} if same else {}) | self.notes,
             **self._provenance(),
         )
 

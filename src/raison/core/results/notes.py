@@ -11,6 +11,8 @@ from raison.core.targets.ranking import NOTE as RANKING
 
 AUTO = "auto"
 """Which method was chosen and why, in one line."""
+BASELINE = "baseline"
+"""What the scores are measured from, for a method that needs embeddings and so cannot delete."""
 EXTENDED = "extended"
 """The units with more characters than the caller's spans, because a span cut a token."""
 EACH_FROM = "threshold"

@@ -64,6 +64,6 @@ def settled(spec: object, scores: Sequence[float]) -> tuple[int, int]:
     if not given or not all(type(one) is int and 0 <= one < count for one in given) or given[0] == given[1]:
         raise InputError(
             f"target is {spec!r:.60}: give two different documents of the {count}, counted from 0, such as "
-            "target=(0, 1): why the first of them comes before the second."
+            "target=(0, 1), or --target 0,1: why the first of them comes before the second."
         )
     return given[0], given[1]

@@ -30,6 +30,8 @@ from raison.models.tokens.written_answer import WrittenAnswer
 KIND = "at2"
 PROBE = ("The old house stood by the river. In the evening the children went", " down to the water with their father.")
 """A prompt and a continuation, whose probability identifies a model."""
+FACTOR = 5.0
+"""The largest ratio between a token's probabilities under the same model in two precisions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +110,14 @@ def _check_fits(card: HeadsCard, writer: Writer, folder: Path) -> None:
     if card.vocabulary != vocabulary or len(card.said) != len(shares):
         reasons.append("they were trained with another tokenizer")
     else:
-        gap = max(abs(before - now) for before, now in zip(card.said, shares, strict=True))
+        pairs = [*zip(card.said, shares, strict=True)]
+        gap = max(abs(before - now) for before, now in pairs)
+        factor = max((max(pair) / min(pair) for pair in pairs if min(pair) > 0), default=1.0)
         if gap > TOLERANCE:
             reasons.append(f"after {PROBE[0]!r:.40} the two models' probabilities differ by {gap:.2f}")
+        elif factor > FACTOR:
+            # A model that knows little gives all tokens of the probe tiny probabilities.
+            reasons.append(f"after {PROBE[0]!r:.40} the two models' probabilities differ by a factor of {factor:.0f}")
     if reasons:
         raise UnsupportedError(
             f"the heads in {folder} were trained for {card.model} and do not explain {writer.name}",
@@ -126,5 +133,5 @@ def _identified(writer: Writer) -> tuple[str, tuple[float, ...]]:
     answered = WrittenAnswer(Sourced(prompt, (), (), (), ()), output, ((0, len(PROBE[1].strip())),))
     whole = np.ones((1, len(prompt.units("word")[0])), dtype=bool)
     odds = torch.from_numpy(ForcedAnswer(writer, answered, "word").log_odds(whole, "delete")[0])
-    shares = tuple(round(share, 4) for share in odds.sigmoid().tolist())
+    shares = tuple(float(f"{share:.4g}") for share in odds.sigmoid().tolist())
     return digest_of([*prompt.ids, *output.ids]), shares

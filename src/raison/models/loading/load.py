@@ -31,6 +31,7 @@ from raison.models.loading.endpoints import Endpoint, from_endpoint, writer_behi
 from raison.models.loading.functions import Agreement, Predictor
 from raison.models.loading.in_memory import from_object, is_pipeline, is_plain_model
 from raison.models.loading.pretrained import moved, read_tokenizer
+from raison.models.loading.vocabulary import check_vocabulary
 from raison.models.passes.outputs.vectors import Measure, Pooled
 from raison.models.served.address import is_address
 from raison.models.served.request_settings import Served
@@ -128,11 +129,11 @@ def load(
     place = _Placement(device, dtype, device_map)
     agreed = Agreement(classes, multi_label, pairs, batch, concurrency, name)
     if not isinstance(model, str | Path) and not is_plain_model(model):
-        _check_alone(tokenizer, place)
+        _check_alone(model, tokenizer, place)
         _check_unprompted(model, use)
         return from_object(model, agreed, lambda network, tokens: _adapter(network, tokens, _name_of(network), use))
     if is_address(model):
-        _check_alone(tokenizer, place)
+        _check_alone(model, tokenizer, place)
         return _behind(Endpoint(str(model), served, concurrency), agreed, use)
     _check_here(agreed, served)
     if isinstance(model, nn.Module):
@@ -216,6 +217,7 @@ def _use(prompt: Prompt | str | Path | None, explained: Explained, calibrate: bo
 def _adapter(model: nn.Module, tokenizer: Tokenizer, name: str, use: _Usage) -> LanguageModel | Generator:
     core = inner_model(model)
     kind = type(core).__name__
+    check_vocabulary(core, tokenizer, name)
     if use.prompt is not None:
         if not _is_causal(core):
             raise InputError(
@@ -269,6 +271,10 @@ def _in_hand(
 ) -> LanguageModel | Generator:
     if tokenizer is None:
         raise InputError("an already loaded model needs its tokenizer: load(model, tokenizer).")
+    if not isinstance(tokenizer, Tokenizer):
+        raise InputError(
+            f"the tokenizer is {tokenizer!r:.60}: give a loaded one, such as AutoTokenizer.from_pretrained(name)."
+        )
     if place.given:
         raise InputError(
             "device, dtype and device_map apply to models loaded by name; an already loaded model is never moved: "
@@ -282,8 +288,10 @@ def _name_of(model: nn.Module) -> str:
     return core.config.name_or_path or type(core).__name__
 
 
-def _check_alone(tokenizer: Tokenizer | None, place: _Placement) -> None:
-    """InputError for arguments that only a torch model takes."""
+def _check_alone(model: object, tokenizer: Tokenizer | None, place: _Placement) -> None:
+    """InputError for arguments that only a torch model takes, and for a tokenizer in the place of the model."""
+    if isinstance(model, Tokenizer):
+        raise InputError("the first argument is a tokenizer: give the model first, load(model, tokenizer).")
     if tokenizer is not None or place.given:
         raise InputError(
             "tokenizer, device, dtype and device_map apply to transformers models only: leave them out for a function "

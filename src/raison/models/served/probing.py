@@ -61,6 +61,8 @@ async def _next(server: Server, frame: ServerResponse) -> TokenStep | None:
             [choice] = choices_of(await server.complete(next_body(frame, top), BEGUN))[:1]
         except RefusedError as error:
             refusal = error
+            if error.status in (401, 403):
+                raise
             if error.status != 400 and error.status != 422:
                 break
             continue

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
-from transformers import PreTrainedTokenizerBase
+from transformers import BatchEncoding, PreTrainedTokenizerBase
 
 from raison.core.errors import InputError
 from raison.core.inputs.encoding import Encoding
@@ -21,8 +21,9 @@ class TokenizedPrompt:
     """The input of a language model: the string, its tokens, and the spans of it that may be scored.
 
     The first `added` tokens are the tokenizer's own and have no characters in the string. `parts` are those that the
-    caller names: spans of the prompt, or the messages and documents of a chat. `sealed` is the string of a chat as it
-    is tokenized, see plain_names: a special token's name in a message is plain text.
+    caller names: spans of the prompt, or the messages and documents of a chat. `sealed` is the string of a chat, or of
+    a prompt with untrusted characters, as it is tokenized, see plain_names: a special token's name in them is plain
+    text.
 
     An encoder-decoder reads the first `border` tokens with its encoder. Its decoder begins with the others, which are
     given and not written. The last `closing` tokens, including these, have no characters.
@@ -91,19 +92,27 @@ class Output:
         return joined[start:end]
 
 
-def plain_prompt(tokenizer: PreTrainedTokenizerBase, given: str | PartedText) -> TokenizedPrompt:
-    """A prompt as it is, after the tokenizer's begin-of-text token, if it has one."""
-    whole = _read(tokenizer, given)
+def plain_prompt(
+    tokenizer: PreTrainedTokenizerBase, given: str | PartedText, untrusted: Sequence[CharacterSpan] = ()
+) -> TokenizedPrompt:
+    """A prompt as it is, after the tokenizer's begin-of-text token, if it has one.
+
+    Special tokens' names in its `untrusted` characters are plain text.
+    """
+    whole = _read(tokenizer, given, untrusted)
     # An end-of-text token that the tokenizer adds would tell the model that there is nothing to continue.
     end = whole.text_end
     return replace(whole, ids=whole.ids[:end], offsets=whole.offsets[:end], closing=0)
 
 
 def source_prompt(
-    tokenizer: PreTrainedTokenizerBase, given: str | PartedText, start: tuple[int, ...]
+    tokenizer: PreTrainedTokenizerBase,
+    given: str | PartedText,
+    start: tuple[int, ...],
+    untrusted: Sequence[CharacterSpan] = (),
 ) -> TokenizedPrompt:
     """A text as an encoder reads it, and the tokens that its decoder begins with."""
-    whole = _read(tokenizer, given)
+    whole = _read(tokenizer, given, untrusted)
     return replace(
         whole,
         ids=whole.ids + start,
@@ -113,22 +122,28 @@ def source_prompt(
     )
 
 
-def _read(tokenizer: PreTrainedTokenizerBase, given: str | PartedText) -> TokenizedPrompt:
+def _read(
+    tokenizer: PreTrainedTokenizerBase, given: str | PartedText, untrusted: Sequence[CharacterSpan]
+) -> TokenizedPrompt:
     """A text with all tokens that the tokenizer gives it."""
     text = plain(given)
     if not isinstance(text, str):
         raise InputError("a prompt is a single text, and this is a pair: join the two.")
     if not text.strip():
         raise InputError("the prompt is empty or blank: there is nothing to explain.")
-    encoded = tokenizer(without_surrogates(text), return_offsets_mapping=True, verbose=False)
+    sealed = None
+    if untrusted and plain_names(tokenizer).named_in(text[start:end] for start, end in untrusted):
+        sealed = sealed_around(tokenizer, text, sorted(untrusted))
+        encoded = _sealed(tokenizer, sealed, add_special_tokens=True)
+        ids = plain_names(tokenizer).ids(encoded["input_ids"], encoded.sequence_ids(0))
+    else:
+        encoded = tokenizer(without_surrogates(text), return_offsets_mapping=True, verbose=False)
+        ids = tuple(encoded["input_ids"])
     owned = [number for number, owner in enumerate(encoded.sequence_ids(0)) if owner is not None]
-    count = len(encoded["input_ids"])
-    added, end = (owned[0], owned[-1] + 1) if owned else (count, count)
+    added, end = (owned[0], owned[-1] + 1) if owned else (len(ids), len(ids))
     parts = given.parts if isinstance(given, PartedText) else ()
     offsets = tuple(map(tuple, encoded["offset_mapping"]))
-    return TokenizedPrompt(
-        text, tuple(encoded["input_ids"]), offsets, ((0, len(text)),), added, parts, closing=count - end
-    )
+    return TokenizedPrompt(text, ids, offsets, ((0, len(text)),), added, parts, sealed=sealed, closing=len(ids) - end)
 
 
 def sealed_around(tokenizer: PreTrainedTokenizerBase, text: str, regions: Sequence[CharacterSpan]) -> str:
@@ -142,17 +157,21 @@ def sealed_around(tokenizer: PreTrainedTokenizerBase, text: str, regions: Sequen
 
 def sealed_tokens(tokenizer: PreTrainedTokenizerBase, sealed: str) -> tuple[tuple[int, ...], tuple[CharacterSpan, ...]]:
     """The tokens of a string whose special tokens are sealed, and their characters."""
-    names = plain_names(tokenizer)
-    encoded = names.tokenizer(
+    encoded = _sealed(tokenizer, sealed, add_special_tokens=False)
+    ids = plain_names(tokenizer).ids(encoded["input_ids"], encoded.sequence_ids(0))
+    return ids, tuple(map(tuple, encoded["offset_mapping"]))
+
+
+def _sealed(tokenizer: PreTrainedTokenizerBase, sealed: str, add_special_tokens: bool) -> BatchEncoding:
+    return plain_names(tokenizer).tokenizer(
         without_surrogates(sealed),
         return_offsets_mapping=True,
-        add_special_tokens=False,
+        add_special_tokens=add_special_tokens,
         verbose=False,
         padding=False,
         truncation=False,
         split_special_tokens=True,
     )
-    return names.ids(encoded["input_ids"], encoded.sequence_ids(0)), tuple(map(tuple, encoded["offset_mapping"]))
 
 
 def ids_with(tokenizer: PreTrainedTokenizerBase, prompt: TokenizedPrompt, output: str) -> list[int]:
@@ -161,7 +180,7 @@ def ids_with(tokenizer: PreTrainedTokenizerBase, prompt: TokenizedPrompt, output
     A special token's name in the output stands for that token. An encoder-decoder's output does not follow the prompt,
     so only the output's tokens are returned.
     """
-    if prompt.sealed is not None:
+    if prompt.sealed is not None and prompt.border is None:
         return list(sealed_tokens(tokenizer, prompt.sealed + plain_names(tokenizer).sealed(output))[0])
     before = prompt.text if prompt.border is None else ""
     encoded = tokenizer(without_surrogates(before + output), add_special_tokens=False, verbose=False)

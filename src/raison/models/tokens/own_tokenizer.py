@@ -55,7 +55,8 @@ def check_fast(tokenizer: PreTrainedTokenizerBase) -> None:
     if not tokenizer.is_fast:
         raise LoadError(
             f"the tokenizer {type(tokenizer).__name__} gives no character offsets: "
-            "load its fast version (AutoTokenizer.from_pretrained(..., use_fast=True))."
+            "load its fast version (AutoTokenizer.from_pretrained(..., use_fast=True)). Tokenizers of bytes and "
+            "characters have none: explain such a model as a function."
         )
 
 

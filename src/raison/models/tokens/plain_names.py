@@ -4,7 +4,7 @@ import re
 import secrets
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tokenizers import AddedToken
@@ -56,6 +56,11 @@ class PlainNames:
         """A string of the prompt with its special tokens as stand-ins, to be put around a text."""
         names, by_name = self._stand_ins.names, self._stand_ins.by_name
         return string if names is None else names.sub(lambda name: by_name[name[0]], string)
+
+    def named_in(self, strings: Iterable[str]) -> bool:
+        """Whether a special token's name occurs in one of the strings."""
+        names = self._stand_ins.names
+        return names is not None and any(names.search(string) for string in strings)
 
     def ids(self, ids: Sequence[int], owners: Sequence[int | None]) -> tuple[int, ...]:
         """The model's tokens: `owners` is None where the tokenizer added one by itself.

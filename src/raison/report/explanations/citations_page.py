@@ -147,7 +147,7 @@ def _facts(c: Citations) -> dict[str, object]:
         "Template": c.template,
         "Removal": c.removal,
         "Seed": c.seed,
-        "Cost": f"{phrases.count(c.evaluations, 'evaluation')}, {phrases.seconds(c.seconds)}",
+        "Cost": phrases.effort(c),
         **{f"Note: {name}": minus(str(value)) for name, value in c.notes.items() if name != NOISE},
         **({"Noise": phrases.noise(c.notes)} if NOISE in c.notes else {}),
         "Version": f"raison {c.version}",

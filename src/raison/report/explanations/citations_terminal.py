@@ -30,7 +30,7 @@ def citations_text(c: Citations) -> RenderableType:
     for number in range(len(c.statements)):
         parts += [Text(""), _heading(c, number), Padding(_sources(c, number), (0, 2))]
     cost = {
-        "Cost": f"{phrases.count(c.evaluations, 'evaluation')}, {phrases.seconds(c.seconds)}",
+        "Cost": phrases.effort(c),
         "Model": f"{c.model}, template {c.template}, removal {c.removal}",
     }
     notes = {

@@ -8,10 +8,10 @@ from typing import Any
 from raison.core.inputs.unit import Unit
 from raison.core.inputs.unknown_tokens import caution_of_text, unknown_in
 from raison.core.results import number_rank
+from raison.core.results.citations import Citations
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
 from raison.core.results.notes import AUTO, EXTENDED, NOISE, noise_in
-from raison.core.results.number_rank import NumberRank
 from raison.core.results.scores import Summary
 from raison.core.targets.ranking import NOTE as RANKING
 from raison.core.targets.ranking import documents_of, is_ranked, places_of
@@ -189,7 +189,7 @@ def _among_texts(e: Explanation) -> str:
     """The rank of the number among those of the texts that were explained with it."""
     if number_rank.NOTE not in e.notes:
         return ""
-    known = NumberRank.read(e.notes[number_rank.NOTE])
+    known = number_rank.NumberRank.read(e.notes[number_rank.NOTE])
     away = known.distance(e.value_full)
     side = "below" if away < 0 else "above"
     return f", rank {known.rank} of {known.texts} texts, {abs(away):.1f} SD {side} their mean"
@@ -201,7 +201,7 @@ def _among_documents(e: Explanation) -> str:
     places = places_of(e.target)
     if len(numbers) < number_rank.FEWEST or not places or max(places) >= len(numbers) or min(places) < 0:
         return ""
-    first, second = (NumberRank.of(numbers[place], numbers) for place in places)
+    first, second = (number_rank.NumberRank.of(numbers[place], numbers) for place in places)
     apart = f", {abs(e.value_full) / first.sd:.1f} SD of their numbers" if first.sd else ""
     return f", ranks {first.rank} and {second.rank} of {first.texts} documents{apart}"
 
@@ -274,7 +274,7 @@ def value_change(e: Explanation) -> str:
     return f"{full} -> {empty} with every {e.unit} removed ({e.removal})"
 
 
-def effort(e: AnyExplanation) -> str:
+def effort(e: AnyExplanation | Citations) -> str:
     """Forward and backward passes and time."""
     backward = f", {count(e.gradients, 'gradient')}" if e.gradients else ""
     return f"{count(e.evaluations, 'evaluation')}{backward}, {seconds(e.seconds)}"

@@ -159,7 +159,7 @@ def _of_statement(citations: Citations, number: int) -> Explanation:
         removal=citations.removal,
         seed=citations.seed,
         evaluations=citations.evaluations if first else 0,
-        gradients=0,
+        gradients=citations.gradients if first else 0,
         seconds=citations.seconds if first else 0.0,
         notes=citations.notes | origin | lights,
         version=citations.version,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from raison.core.errors import DataError, InputError, UnknownNameError
+from raison.text.segment import CharacterSpan
 
 _SLOTS = re.compile(r"(\{sources\}|\{question\})")
 _OF_SOURCE = re.compile(r"(\{text\}|\{id\}|\{number\})")
@@ -32,6 +33,8 @@ class Filled:
 
     text: str
     places: tuple[SourcePlace, ...]
+    given: tuple[CharacterSpan, ...]
+    """The characters that are the caller's and not the template's: the question, the sources and their ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +88,10 @@ class SourceTemplate:
 
     def fill(self, sources: Mapping[str, str], question: str) -> Filled:
         """The prompt for these sources, in this order, and their places in it."""
-        text, places = "", []
+        text, places, given = "", list[SourcePlace](), list[CharacterSpan]()
         for piece in _SLOTS.split(self.prompt):
             if piece == "{question}":
+                given.append((len(text), len(text) + len(question)))
                 text += question
             elif piece == "{sources}":
                 for number, (name, source) in enumerate(sources.items(), 1):
@@ -96,10 +100,13 @@ class SourceTemplate:
                     for part in _OF_SOURCE.split(self.source):
                         if part == "{text}":
                             first = len(text)
-                        text += {"{text}": source, "{id}": name, "{number}": str(number)}.get(part, part)
+                        own = {"{text}": source, "{id}": name}.get(part)
+                        if own is not None:
+                            given.append((len(text), len(text) + len(own)))
+                        text += str(number) if part == "{number}" else part if own is None else own
                         if part == "{text}":
                             last = len(text)
                     places.append(SourcePlace(name, start, first, last, len(text)))
             else:
                 text += piece
-        return Filled(text, tuple(places))
+        return Filled(text, tuple(places), tuple(given))

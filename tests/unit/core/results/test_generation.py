@@ -11,6 +11,7 @@ import torch
 
 from raison.core.errors import DataError, InputError
 from raison.core.inputs.unit import Unit
+from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation, OutputToken
 from raison.core.targets.target import Target, resolve_target
 from raison.report.explanations.html import fragment, page
@@ -100,6 +101,22 @@ def test_whole_output_is_the_sum():
     assert whole.probabilities[0] == pytest.approx(0.1)
     assert e.log_probability == pytest.approx(math.log(0.1))
     assert whole.target == OUTPUT
+
+
+def test_the_whole_of_a_contrast_can_be_read_again():
+    whole = explanation(contrast=" wild").whole()
+    assert whole.classes == (OUTPUT, whole.against, "<other>")
+    assert sum(whole.probabilities) == pytest.approx(1)
+    assert Explanation.from_json(whole.to_json()) == whole
+
+
+def test_the_whole_keeps_the_baseline_that_all_tokens_share():
+    first, second = (token(" calm", 10, 0.5), token(" now", 15, 0.2))
+    noted = [
+        replace(one, notes={"baseline": name}) for one, name in ((first, "mask"), (second, "mask"), (second, "unk"))
+    ]
+    assert explanation(tokens=(noted[0], noted[1])).whole().notes == {"baseline": "mask"}
+    assert explanation(tokens=(noted[0], noted[2])).whole().notes == {}
 
 
 def test_cost_is_shared_where_units_are():

@@ -149,9 +149,10 @@ class Asking:
         outside = ((numbers < -ROUNDING) | (numbers > 1 + ROUNDING)).any(1)
         if outside.any():
             row = int(outside.argmax())
+            function = "softmax" if self.outputs == "classes" else "sigmoid"
             raise AnswerError(
                 f"{self.name} returned {_listed(numbers[row])} for {batch[row]!r:.60}, which are not probabilities. If "
-                "these are logits, return their softmax; for one number without classes, give classes one name."
+                f"these are logits, return their {function}; for one number without classes, give classes one name."
             )
         sums = numbers.sum(1)
         wrong = np.abs(sums - 1) > ROUNDING

@@ -39,7 +39,7 @@ class ServedWriter(Writer):
     def chats(self) -> bool:
         return self._chats
 
-    def prompt(self, prompt: str | PartedText | Chat) -> TokenizedPrompt:
+    def prompt(self, prompt: str | PartedText | Chat, untrusted: Sequence[CharacterSpan] = ()) -> TokenizedPrompt:
         if isinstance(prompt, Chat):
             if not self._chats:
                 raise InputError(f"{self.name} does not report its chat template: pass the prompt as a string.")

@@ -33,6 +33,7 @@ from raison.models.tokens.continuation import (
 from raison.models.tokens.max_tokens import max_tokens
 from raison.models.tokens.own_tokenizer import own_tokenizer
 from raison.progress import Advance, steps_of
+from raison.text.segment import CharacterSpan
 from raison.text.surrogates import without_surrogates
 
 GREEDY = {
@@ -78,10 +79,10 @@ class Generator(Writer):
     def chats(self) -> bool:
         return bool(self.tokenizer.chat_template)
 
-    def prompt(self, prompt: str | PartedText | Chat) -> TokenizedPrompt:
+    def prompt(self, prompt: str | PartedText | Chat, untrusted: Sequence[CharacterSpan] = ()) -> TokenizedPrompt:
         """The prompt's tokens; a chat uses the tokenizer's template. Raises InputError."""
         if not isinstance(prompt, Chat):
-            return self._next.prompt(prompt)
+            return self._next.prompt(prompt, untrusted)
         if self.core.config.is_encoder_decoder:
             raise InputError(f"{self.name} is an encoder-decoder, which reads texts, not chats: pass a string.")
         return chat_prompt(self._tokenizer, prompt)

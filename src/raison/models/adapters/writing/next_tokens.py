@@ -19,6 +19,7 @@ from raison.models.passes.outputs.readout import TokenReadout
 from raison.models.passes.prefixes.causal_cache import CausalCache
 from raison.models.tokens.continuation import ContinuationEncoder, TokenizedPrompt, plain_prompt, source_prompt
 from raison.models.tokens.own_tokenizer import own_tokenizer
+from raison.text.segment import CharacterSpan
 
 _LOCK = Lock()
 
@@ -30,8 +31,11 @@ class NextTokenModel(ABC):
     """Hidden states to logits over the vocabulary."""
 
     @abstractmethod
-    def prompt(self, given: str | PartedText) -> TokenizedPrompt:
-        """A text as the model reads it. Raises InputError."""
+    def prompt(self, given: str | PartedText, untrusted: Sequence[CharacterSpan]) -> TokenizedPrompt:
+        """A text as the model reads it; special tokens' names in its untrusted characters are plain text.
+
+        Raises InputError.
+        """
 
     @abstractmethod
     def start(self, prompt: TokenizedPrompt) -> dict[str, Tensor]:
@@ -59,8 +63,8 @@ class CausalTokens(NextTokenModel):
         self._tokenizer = own_tokenizer(tokenizer)
         self._cache = CausalCache.of(model)
 
-    def prompt(self, given: str | PartedText) -> TokenizedPrompt:
-        return plain_prompt(self._tokenizer, given)
+    def prompt(self, given: str | PartedText, untrusted: Sequence[CharacterSpan]) -> TokenizedPrompt:
+        return plain_prompt(self._tokenizer, given, untrusted)
 
     def start(self, prompt: TokenizedPrompt) -> dict[str, Tensor]:
         ids = torch.tensor([prompt.ids], device=self._core.device)
@@ -88,8 +92,8 @@ class EncoderDecoderTokens(NextTokenModel):
         self._tokenizer = own_tokenizer(tokenizer)
         self._start = (_start_token(core, name), *_beginning(core, tokenizer))
 
-    def prompt(self, given: str | PartedText) -> TokenizedPrompt:
-        return source_prompt(self._tokenizer, given, self._start)
+    def prompt(self, given: str | PartedText, untrusted: Sequence[CharacterSpan]) -> TokenizedPrompt:
+        return source_prompt(self._tokenizer, given, self._start, untrusted)
 
     def start(self, prompt: TokenizedPrompt) -> dict[str, Tensor]:
         ids = torch.tensor([prompt.ids], device=self._core.device)

@@ -7,6 +7,7 @@ from raison.core.inputs.chat import Chat
 from raison.core.inputs.parts import PartedText
 from raison.core.model import LanguageModel
 from raison.models.tokens.continuation import ContinuationEncoder, Output, TokenizedPrompt
+from raison.text.segment import CharacterSpan
 
 
 class Writer(ABC):
@@ -21,8 +22,12 @@ class Writer(ABC):
         """Whether it has a chat template."""
 
     @abstractmethod
-    def prompt(self, prompt: str | PartedText | Chat) -> TokenizedPrompt:
-        """The prompt's tokens; a chat uses the model's own template. Raises InputError."""
+    def prompt(self, prompt: str | PartedText | Chat, untrusted: Sequence[CharacterSpan] = ()) -> TokenizedPrompt:
+        """The prompt's tokens; a chat uses the model's own template. Raises InputError.
+
+        A special token's name in a string stands for that token, except in its `untrusted` characters. (A server reads
+        strings in its own way.)
+        """
 
     @abstractmethod
     def prompts_again(self, text: str) -> list[TokenizedPrompt]:
