@@ -20,6 +20,7 @@ from raison.models.adapters.writing.generator import Generator
 from raison.models.adapters.writing.writer import Writer
 from raison.models.anatomy import answer_rows
 from raison.models.derived.cards import FILE
+from raison.models.derived.explainers import TOLERANCE
 from raison.models.derived.trained_heads import read_card
 from raison.numerics.attention.head_weights import Ablated, correlations, learned_weights
 from raison.training.recipes import at2 as recipe
@@ -288,6 +289,18 @@ def test_weights_of_a_model_that_was_trained_since_are_refused(tmp_path: Path, m
         for parameter in writer.core.parameters():
             parameter.mul_(8)
     with pytest.raises(UnsupportedError, match="the two models' probabilities differ by"):
+        cited(writer, tmp_path)
+
+
+def test_a_model_that_knows_little_is_told_from_another(tmp_path: Path) -> None:
+    writer = Generator(*build_language_model("llama"), "llama")
+    trained_heads(writer, tmp_path, torch.ones(3, 4))
+    cited(writer, tmp_path)
+    content = json.loads((tmp_path / FILE).read_text(encoding="utf-8"))
+    # A tiny model is sure of nothing, so a tenth of its probabilities differs little from them.
+    assert max(content["said"]) < TOLERANCE
+    (tmp_path / FILE).write_text(json.dumps(content | {"said": [share / 10 for share in content["said"]]}))
+    with pytest.raises(UnsupportedError, match="the two models' probabilities differ by a factor of 10"):
         cited(writer, tmp_path)
 
 

@@ -97,6 +97,14 @@ def test_a_sparse_linear_game_is_found():
     assert notes["group_intervals"] == notes["intervals"]
 
 
+def test_few_ablations_give_no_intervals():
+    bits = (np.arange(2**3)[:, None] >> np.arange(3)) & 1
+    for ablations, known in ((7, False), (8, True)):
+        problem = game_problem(bits @ np.array([1.0, 2.0, 3.0]))
+        ContextCite(ablations=ablations).attribute(problem, generators(1))
+        assert ("intervals" in problem.ledger.notes[0]) == known
+
+
 def test_resampled_fits_are_those_of_the_repeated_rows():
     rng = np.random.default_rng(4)
     keeps, values = rng.random((40, 6)) < 0.5, rng.normal(size=40)

@@ -50,6 +50,13 @@ def test_a_question_with_files(files, tmp_path):
     assert "port" in out(QUESTION, *files, "--answer", ANSWER, *OPTIONS)
 
 
+def test_a_byte_order_mark_is_no_part_of_a_source(tmp_path):
+    path = tmp_path / "port.txt"
+    path.write_text(SOURCES["port"], encoding="utf-8-sig")
+    c = Citations.from_json(out(QUESTION, "--source", path, "--answer", ANSWER, *OPTIONS, "--json"))
+    assert c.prompt[c.sources[0].start : c.sources[0].end] == SOURCES["port"]
+
+
 def test_a_row_for_each_question(tmp_path):
     rows = [
         {"question": QUESTION, "sources": SOURCES, "answer": ANSWER},

@@ -199,6 +199,18 @@ def test_names_of_special_tokens_in_sources_are_plain_text():
     assert writer.prompt(f"the sea {name} is wet").ids.count(special) == 1
 
 
+@pytest.mark.parametrize(("changes", "said"), [
+    ({"statements": (0, 3)}, r"the statements are \(0, 3\): give spans"),
+    ({"statements": "owls"}, "the statements are 'owls': give spans"),
+    ({"statements": [(0.0, 3.5)]}, "give spans of the answer in characters"),
+    ({"statements": [(0, 3, 1)]}, "give spans of the answer in characters"),
+    ({"answer": 5}, "the answer is 5: give a string"),
+])  # fmt: skip
+def test_statements_and_answers_of_other_types_are_one_line(changes, said):
+    with pytest.raises(InputError, match=said):
+        cite(**changes)
+
+
 def test_statements_of_an_answer_are_as_alone():
     both = cite(draws=4)
     for i, span in enumerate(SPANS):
