@@ -201,6 +201,15 @@ def test_batches_seeds_passes_and_claims(able: Classifier, method: Method, texts
         assert np.array_equal(other.scores, raison.explain(able, texts[1], method, of="logit", seed=3).scores)
 
 
+def test_what_is_called_random_depends_on_the_seed(able: Classifier, method: Method) -> None:
+    if Property.RANDOM not in method.properties:
+        pytest.skip("not random")
+    # With fewer words many methods are exact, and with more auto takes a method that draws nothing.
+    text = "the film is a dull and quiet pleasure but not good end"
+    drawn = [raison.explain(able, text, method, of="logit", seed=seed).scores for seed in (3, 4)]
+    assert not np.array_equal(*drawn), "leave Property.RANDOM out: the seed changes nothing"
+
+
 @pytest.mark.parametrize("passes", ["none", "1 foward", "at most the sum of its parts'", ""])
 def test_passes_that_cannot_be_read_are_refused(passes: str, monkeypatch: pytest.MonkeyPatch) -> None:
     method = CATALOGUE.create("saliency")

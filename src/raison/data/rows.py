@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any, cast
 
-from raison.core.errors import DataError
+from raison.core.errors import DataError, InputError
 from raison.core.inputs.rationale import Rationale
 from raison.core.inputs.unit import Text, Unit
 from raison.data.answer_spans import parse_answers
@@ -84,6 +84,8 @@ def collect(stream: Iterator[Entry], source: str, limit: int | None, skip_bad: b
 
     Raises DataError at the first broken line unless `skip_bad` is set, and if no row can be used.
     """
+    if limit is not None and limit < 1:
+        raise InputError(f"limit cannot be {limit}: it is the number of rows to take, at least 1.")
     rows: list[Row] = []
     broken: list[BrokenLine] = []
     while limit is None or len(rows) < limit:
@@ -97,7 +99,8 @@ def collect(stream: Iterator[Entry], source: str, limit: int | None, skip_bad: b
         else:
             raise DataError(f"{source}, line {entry.number}: {entry.reason}. --skip-bad (skip_bad=True) skips it.")
     if not rows:
-        raise DataError(f"{source} has no usable rows ({len(broken)} broken lines).")
+        left_out = f" ({len(broken)} broken lines)" if broken else ""
+        raise DataError(f"{source} has no usable rows{left_out}.")
     return tuple(rows), tuple(broken)
 
 

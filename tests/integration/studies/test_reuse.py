@@ -20,6 +20,7 @@ from raison.runs.run import Run
 from raison.runs.table import comparison
 from raison.studies.file import StudyError, read
 from raison.studies.kinds.comparison.results import read as read_study
+from raison.studies.kinds.comparison.work import estimate
 from raison.studies.runner import examine, run
 from tests.integration.studies.two_models import changed
 
@@ -29,7 +30,10 @@ MORE = ('methods = ["occlusion", ', 'methods = ["saliency", "occlusion", ')
 def test_rows_of_another_run_are_taken_over_whole(whole: Path, place: Path, tmp_path: Path) -> None:
     file = changed(place, MORE)
     fresh = run(file, tmp_path / "fresh", progress=False)
-    drawn = run(file, tmp_path / "drawn", progress=False, reuse=[whole])
+    told: list[str] = []
+    drawn = run(file, tmp_path / "drawn", progress=False, reuse=[whole],
+                told=lambda examined: told.extend(estimate(examined).lines))  # fmt: skip
+    assert sum(" rows are taken over" in line and "because" not in line for line in told) == 2
     for name, found in read_study(drawn).runs.items():
         expected = {(row.method, row.selected_by): row for row in comparison(read_study(fresh).runs[name]).rows}
         for row in comparison(found).rows:
@@ -50,7 +54,10 @@ def test_rows_of_another_run_are_taken_over_whole(whole: Path, place: Path, tmp_
 def test_what_is_not_the_same_is_not_taken_over(whole: Path, place: Path, tmp_path: Path) -> None:
     longer = ("[settings]", "[settings]\nunit = 'token'")
     for number, change in enumerate([longer, ('metrics = ["auroc", ', 'metrics = ["auprc", "auroc", ')]):
-        out = run(changed(place, MORE, change), tmp_path / str(number), limit=4, progress=False, reuse=[whole])
+        told: list[str] = []
+        out = run(changed(place, MORE, change), tmp_path / str(number), limit=4, progress=False, reuse=[whole],
+                  told=lambda examined, lines=told: lines.extend(estimate(examined).lines))  # fmt: skip
+        assert sum("0 of" in line and "because no folder has one for the same model" in line for line in told) == 2
         assert not list(out.glob("*/reused.json"))
     with pytest.raises(DataError, match=r"contains no run\.json, so"):
         run("study.toml", tmp_path / "out", reuse=[place / "bert"])

@@ -327,3 +327,15 @@ def test_labels_become_class_numbers() -> None:
     for row in (Row("a", 7, 4), Row("a", "maybe", 4), Row("a", None, 4)):
         with pytest.raises(InputError, match="row 4"):
             Dataset("d", (row,)).class_indices(("no", "yes"))
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_a_limit_takes_at_least_one_row(tmp_path: Path, limit: int) -> None:
+    path = tmp_path / "texts.txt"
+    path.write_text("a dull plot\n")
+    with pytest.raises(InputError, match=f"limit cannot be {limit}: it is the number of rows to take, at least 1"):
+        load_file(path, limit=limit)
+    path.write_text("")
+    with pytest.raises(DataError) as caught:
+        load_file(path)
+    assert "broken" not in str(caught.value)

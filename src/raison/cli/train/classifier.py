@@ -7,7 +7,14 @@ import typer
 
 from raison.cli.options import from_records
 from raison.cli.readable_texts import read
-from raison.cli.train.shared import Adapter, KnownFeatureOptions, SkipBadSetting, TrainSetting, command_line
+from raison.cli.train.shared import (
+    Adapter,
+    KnownFeatureOptions,
+    SkipBadSetting,
+    TrainSetting,
+    command_line,
+    tell_shared,
+)
 from raison.core.settings.fields import Setting
 from raison.data import Wanted
 from raison.data.columns import EncodingSetting
@@ -41,6 +48,8 @@ def classifier(
 
     sources = [source for source in (data.train, data.test, data.dev) if source]
     splits = [features.of(read(source, wanted, skip_bad=data.skip_bad, encoding=data.encoding)) for source in sources]
+    for judged in splits[1:]:
+        tell_shared(splits[0], judged)
     card = train_classifier(adapter.base, Splits(*splits), adapter.out, settings, command_line(context, "classifier"))
     scores = "; ".join(f"{name} {described(card, name)}" for name in card["accuracy"])
     typer.echo(f"{adapter.out}: {scores}")

@@ -8,7 +8,7 @@ import typer
 
 from raison.cli.options import But, from_records
 from raison.cli.readable_texts import read
-from raison.cli.train.shared import KnownFeatureOptions, TrainSetting, command_line, named
+from raison.cli.train.shared import KnownFeatureOptions, TrainSetting, command_line, named, tell_shared
 from raison.core.settings.fields import Setting
 from raison.data import Dataset, Wanted
 from raison.data.columns import EncodingSetting
@@ -46,5 +46,6 @@ def scratch(
 
     names = () if features.known_features else data.labels
     learned, held_out = (named(features.of(one), names) for one in data.read(wanted))
+    tell_shared(learned, held_out)
     card = train_scratch(learned, held_out, out, settings, command_line(context, "scratch"))
     typer.echo(f"{out}: held_out {described(card, 'held_out')}")

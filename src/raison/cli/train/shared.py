@@ -2,6 +2,7 @@
 
 import os
 import shlex
+from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -59,7 +60,22 @@ class LearnedData:
         def of(source: str) -> Dataset:
             return lengths.of(named(read(source, wanted, skip_bad=self.skip_bad, encoding=self.encoding), self.labels))
 
-        return of(self.data), None if self.dev is None else of(self.dev)
+        learned, held_out = of(self.data), None if self.dev is None else of(self.dev)
+        tell_shared(learned, held_out)
+        return learned, held_out
+
+
+def tell_shared(learned: Dataset, judged: Dataset | None) -> None:
+    """Say on stderr how many held-out texts may be known from training: those of `judged`, or doubles in `learned`."""
+    counts = Counter(learned.texts)
+    if judged is not None:
+        shared = sum(text in counts for text in judged.texts)
+        told = f"{shared} of the {len(judged)} texts of {judged.name} are also among the training texts"
+    else:
+        shared = sum(count for count in counts.values() if count > 1)
+        told = f"{shared} of the {len(learned)} texts of {learned.name} occur more than once: some may be on both sides"
+    if shared:
+        typer.echo(f"raison: {told}; scores on texts that were trained on say little about new ones.", err=True)
 
 
 def named(data: Dataset, labels: tuple[str, ...]) -> Dataset:

@@ -9,6 +9,11 @@ POINTS = 0.10
 
 def check_learned(name: str, scores: ClassScores) -> None:
     """Raise InputError for a model that is hardly more accurate on held-out texts than the most frequent label."""
+    if scores.majority == 1:
+        raise InputError(
+            f"all held-out texts have the same label, which does not show whether {name} has learned its task: give "
+            "texts of several classes, or continue with --even-at-chance (above_chance=False)."
+        )
     if scores.accuracy <= scores.majority + POINTS:
         raise InputError(
             f"{name} is right on {100 * scores.accuracy:.1f} % of the held-out texts, and always predicting the most "

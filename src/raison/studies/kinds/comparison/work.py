@@ -38,10 +38,12 @@ REUSED = (HEADER,)
 class Examined(kind.Examined):
     """A study that can be run: its data, and its header and those of its runs, by name.
 
-    `known` has the rows of a run, by its name, that will be taken over from other runs.
+    `known` has the rows of a run, by its name, that will be taken over from other runs, if some were given
+    (`reusing`).
     """
 
     known: Mapping[str, set[str]]
+    reusing: bool = False
 
     def plan(self, models: Models, run: GridRun) -> Plan:
         """A run's plan; its model is loaded now if it is not the last one."""
@@ -104,7 +106,7 @@ def examine(study: Study, limit: int | None = None, sources: Sequence[Path] = ()
         "claims": [claim.to_dict() for claim in spec.claims],
     }
     parts = {run.name: headers[run.name] for run in spec.grid.wanted}
-    return Examined(study=study, header=header, parts=parts, labels=data, known=known)
+    return Examined(study=study, header=header, parts=parts, labels=data, known=known, reusing=bool(sources))
 
 
 def begin(examined: Examined, folder: Path, sources: Sequence[Path]) -> None:
@@ -160,9 +162,16 @@ def estimate(examined: Examined) -> EstimateTable:
     total = _duration(sum(one.seconds for one in costs.values()))
     return EstimateTable(
         Table("", ("run", "texts", "forward", "backward", "about"), tuple(rows)),
-        (f"about {total} here, at most: equal perturbations are evaluated once",),
+        (f"about {total} here, at most: equal perturbations are evaluated once", *_reused(examined)),
         {"runs": {name: asdict(one) for name, one in costs.items()}},
     )
+
+
+def _reused(examined: Examined) -> Iterator[str]:
+    """What each run takes over from the other folders, if some were given."""
+    for name, rows in examined.known.items() if examined.reusing else ():
+        taken = f"{name}: {len(rows)} of {len(examined.parts[name].rows)} rows are taken over"
+        yield taken if rows else f"{taken}, because no folder has one for the same model, texts, settings and versions"
 
 
 def _duration(seconds: float) -> str:
