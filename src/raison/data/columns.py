@@ -72,7 +72,7 @@ class ColumnLayout:
 
     `texts` holds one group of columns per text of a pair or a ranking; a group's cells are joined with a space.
     `contrast` is the column of what a row's explanation is contrasted with. `header` says whether the first record is a
-    header. `width` is the number of cells of a row, None for mappings.
+    header, whose `names` messages use. `width` is the number of cells of a row, None for mappings.
     """
 
     texts: tuple[tuple[Column, ...], ...]
@@ -83,6 +83,12 @@ class ColumnLayout:
     answers: Column | None = None
     units: Column | None = None
     contrast: Column | None = None
+    names: tuple[str, ...] = ()
+
+    def called(self, column: Column) -> str:
+        """A column in messages: by its name in quotes, or by its number."""
+        named = isinstance(column, int) and column < len(self.names)
+        return f"column '{self.names[int(column)] if named else column}'"
 
     def described(self, first: LineRecord) -> str:
         """Which columns are used as text and label, by the names in the first record if it is a header."""
@@ -120,6 +126,7 @@ def layout_of(head: Sequence[LineRecord], wanted: Wanted, comma_separated: bool)
             header=True,
             width=len(names),
             contrast=None if wanted.contrast is None else names.index(_existing(wanted.contrast, names)[0]),
+            names=tuple(names),
         )
     layout = _headerless(lines, wanted, comma_separated)
     if wanted.contrast is not None:

@@ -111,16 +111,16 @@ def _fault(record: LineRecord, layout: ColumnLayout) -> str:
     for column in chain(*layout.texts):
         value = _cell(cells, column)
         if not isinstance(value, str):
-            return f"no text in column '{column}'"
+            return f"no text in {layout.called(column)}"
     if not all(text.strip() for text in _texts(cells, layout)):
         return "the text is blank"
     if layout.contrast is not None and not _is_contrast(_cell(cells, layout.contrast)):
-        return f"no contrast class in column '{layout.contrast}'"
+        return f"no contrast class in {layout.called(layout.contrast)}"
     if layout.label is None:
         return ""
     value = _cell(cells, layout.label)
     if value is None or isinstance(value, list | dict) or not str(value).strip():
-        return f"no label in column '{layout.label}'"
+        return f"no label in {layout.called(layout.label)}"
     return ""
 
 

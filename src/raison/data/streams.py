@@ -9,7 +9,7 @@ from typing import Annotated
 
 from raison.core.errors import DataError
 from raison.core.settings.fields import Setting
-from raison.data.columns import Column, DelimiterSetting, EncodingSetting, Wanted, column_of, id_column
+from raison.data.columns import Column, ColumnLayout, DelimiterSetting, EncodingSetting, Wanted, column_of, id_column
 from raison.data.dataset import BrokenLine, Row
 from raison.data.files import KINDS, records_of
 from raison.data.lines import LineRecord
@@ -125,7 +125,7 @@ def _entries(source: str, reading: Reading) -> Iterator[tuple[str, str, Entry]]:
         layout = replace(laid.layout, label=None)
         for record in laid.records:
             entry = entry_of(record, layout)
-            entry = entry if output is None else _with_output(entry, record, output)
+            entry = entry if output is None else _with_output(entry, record, output, layout)
             yield _cell(record, ids_from), _cell(record, laid.layout.label), entry
     except LookupError as error:
         raise DataError(f"cannot read {source}: {error}.") from None
@@ -156,11 +156,11 @@ def _value(record: LineRecord, column: Column) -> object:
     return record.cells.get(str(column))
 
 
-def _with_output(entry: Entry, record: LineRecord, column: Column) -> Entry:
+def _with_output(entry: Entry, record: LineRecord, column: Column, layout: ColumnLayout) -> Entry:
     """The entry with the output written after its text; without an output, a line that cannot be used."""
     if not isinstance(entry, Row):
         return entry
     value = _value(record, column)
     if not isinstance(value, str) or not value:
-        return BrokenLine(entry.number, f"no output in column '{column}'")
+        return BrokenLine(entry.number, f"no output in {layout.called(column)}")
     return replace(entry, output=value)

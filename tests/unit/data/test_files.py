@@ -339,3 +339,10 @@ def test_a_limit_takes_at_least_one_row(tmp_path: Path, limit: int) -> None:
     with pytest.raises(DataError) as caught:
         load_file(path)
     assert "broken" not in str(caught.value)
+
+
+def test_a_missing_cell_is_told_by_the_name_of_its_column(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("text,label\na dull plot,negative\na good end,\n")
+    with pytest.raises(DataError, match="line 3: no label in column 'label'"):
+        load_file(path)
