@@ -90,6 +90,7 @@ def test_the_light_of_a_method_follows_from_its_answers(audited: Audit) -> None:
     else:
         best = {one.light for one in audited.methods} - {"red"}
         assert audited[audited.recommended].light == ("green" if "green" in best else "amber")
+        assert ("None passes" in audited.reason) == ("green" not in best)
 
 
 def test_an_audit_that_is_finished_does_nothing_more_and_one_that_was_cut_goes_on(folder: Path, tmp_path: Path) -> None:

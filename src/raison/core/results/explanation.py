@@ -187,7 +187,8 @@ class Explanation(ViewedResult):
         return called("explanations.shap_values.to_shap", self)
 
     def __repr__(self) -> str:
-        ranked = [unit for unit in self.order() if unit not in self.unranked]
+        unranked = {*self.unranked}
+        ranked = [unit for unit in self.order() if unit not in unranked]
         top = ", ".join(f"{self.units[i].label!r} {self.scores[i]:+.3f}" for i in ranked[:3]) or "none above the noise"
         return f"<Explanation {self.method} of {self.target!r}: {len(self.units)} {self.unit}s, top {top}>"
 

@@ -184,7 +184,8 @@ def strongest(e: Explanation, limit: int) -> tuple[int, ...]:
     Units within the noise of a server are left out.
     """
     strength = [abs(score) if math.isfinite(score) else -1.0 for score in e.scores]
-    ranked = [unit for unit in range(len(strength)) if unit not in e.unranked]
+    unranked = {*e.unranked}
+    ranked = [unit for unit in range(len(strength)) if unit not in unranked]
     return tuple(sorted(ranked, key=lambda unit: (-strength[unit], unit))[:limit])
 
 

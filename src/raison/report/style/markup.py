@@ -33,13 +33,14 @@ __all__ = [
     "scripts",
 ]
 
-_UNPRINTABLE = dict.fromkeys([0, *range(0xD800, 0xE000)], "\ufffd")
+_UNPRINTABLE = dict.fromkeys([0, *range(0xD800, 0xE000), *range(0x202A, 0x202F), *range(0x2066, 0x206A)], "\ufffd")
+"""What HTML cannot hold, and overrides of the text's direction, which make one word look like another."""
 # HTML reads a carriage return as a line feed unless it is written as a reference.
 _RETURN = {13: "&#13;"}
 
 
 def escaped(value: object) -> Markup:
-    """Text for element content and quoted attributes; what HTML cannot hold becomes the replacement character."""
+    """Text for element content and quoted attributes; what must not be in it becomes the replacement character."""
     if isinstance(value, Markup):
         return value
     return Markup(escape(str(value).translate(_UNPRINTABLE)).translate(_RETURN))

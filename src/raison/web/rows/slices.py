@@ -3,11 +3,12 @@
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from raison.core.errors import InputError, UnknownNameError
 from raison.numerics.statistics.successes import share_interval
+from raison.text.surrogates import without_surrogates
 from raison.web.rows.lines import RunLine
 
 ORDERS: Mapping[str, Callable[[RunLine], object]] = {
@@ -91,7 +92,23 @@ def slice_of(lines: Sequence[RunLine], wanted: TextFilter, cut: Cut) -> Slice:
         matching=len(matching),
         accuracy=accuracy_of(matching),
         start=cut.start,
-        rows=tuple(matching[cut.start : cut.start + cut.count]),
+        rows=tuple(map(_sendable, matching[cut.start : cut.start + cut.count])),
+    )
+
+
+def _sendable(line: RunLine) -> RunLine:
+    """The line with a replacement character for every lone surrogate, which no response can hold."""
+    text = line.text if line.text is None else [without_surrogates(one) for one in _strings(line)]
+    return replace(
+        line,
+        id=without_surrogates(line.id),
+        text=text[0] if text and isinstance(line.text, str) else text,
+        top=None if line.top is None else without_surrogates(line.top),
+        prediction=without_surrogates(line.prediction),
+        target=without_surrogates(line.target),
+        strongest=tuple(
+            replace(one, text=without_surrogates(one.text), said=without_surrogates(one.said)) for one in line.strongest
+        ),
     )
 
 

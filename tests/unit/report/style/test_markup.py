@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from raison.report.explanations.html import page
-from raison.report.style.markup import Markup, document
+from raison.report.style.markup import Markup, document, escaped
 from tests.unit.core.settings.test_reading import written
 from tests.unit.report.explanations.test_html import explain
 
@@ -92,3 +92,9 @@ def test_a_browser_runs_the_page_s_script_and_no_planted_one(name: str, tmp_path
     # The script takes over the tooltips.
     assert "data-tip=" in done.stdout
     assert "data-tip=" not in PAGES[name]
+
+
+def test_overrides_of_the_direction_are_seen() -> None:
+    assert escaped("nice \u202eolleh\u202c, \u2066dull\u2069") == "nice \ufffdolleh\ufffd, \ufffddull\ufffd"
+    # Marks that only place neighbouring punctuation stay: right-to-left texts need them.
+    assert escaped("\u200fשלום\u200e") == "\u200fשלום\u200e"

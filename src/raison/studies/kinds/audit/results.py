@@ -379,8 +379,9 @@ def _advice(judged: Sequence[MethodAudit], table: Comparison) -> tuple[str | Non
         passing = {one.method: one.passes for one in fitting}
         if passing:
             chosen, reason = recommended(passing, table)
-            caution = "" if light == "green" else " No method passes without reservations: read the remarks."
-            return chosen, reason + caution
+            if light == "amber":
+                reason = f"{reason.replace('that pass', 'to be used with care')} None passes: read the remarks."
+            return chosen, reason
     tried = phrases.count(table.texts, "text")
     return None, (
         f"No method passes: {tried} did not show of any that it is both more faithful than random scores and dependent "

@@ -179,8 +179,11 @@ class Component extends Panel {
 }
 
 /** Settings in the history. */
-function textSaid({ text, method }) {
-  return `${[text].flat().join(" / ")} (${method})`;
+function textSaid(settings, varied) {
+  const { text, method } = settings;
+  const others = varied.filter((name) => name !== "text" && name !== "method");
+  const said = others.map((name) => [settings[name] ?? `own ${name}`].flat().join(" / "));
+  return `${[text].flat().join(" / ")} (${[method, ...said].join(", ")})`;
 }
 
 const PANELS = {

@@ -21,6 +21,12 @@ export class StateHistory {
     return this.entries.slice(0, this.place).findLast((entry) => this.about(entry.settings) !== own);
   }
 
+  /** The names of the settings that are not the same in all states. */
+  get varied() {
+    const names = Object.keys(this.now?.settings ?? {});
+    return names.filter((name) => new Set(this.entries.map((entry) => JSON.stringify(entry.settings[name]))).size > 1);
+  }
+
   /** A new state behind the present one; what was undone is gone. The same state again is no new one. */
   add(entry) {
     if (this.now && JSON.stringify(this.now.settings) === JSON.stringify(entry.settings)) {
@@ -52,12 +58,14 @@ export async function beside(past, compared, settings, explain) {
   return { heading: [value].flat().join(" / "), own: [settings[sort] ?? "what is predicted"].flat().join(" / "), explanation };
 }
 
-/** Undo, redo and all states. `said(settings)` names one, `go(count)` moves by `count` states. */
+/** Undo, redo and all states. `said(settings, varied)` names one, with the settings that differ among all;
+ * `go(count)` moves by `count` states. */
 export function historyRow(past, said, go) {
   const { entries, place } = past;
   const list = make("ol");
+  const varied = past.varied;
   entries.forEach((entry, number) => {
-    const one = button(said(entry.settings), () => go(number - place), { "aria-current": number === place ? "step" : null });
+    const one = button(said(entry.settings, varied), () => go(number - place), { "aria-current": number === place ? "step" : null });
     list.append(make("li", {}, one));
   });
   return make(

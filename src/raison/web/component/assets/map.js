@@ -2,6 +2,9 @@
 import { liveUnits, stopAt } from "../../../report/assets/units.js";
 import { make } from "./elements.js";
 
+/** Overrides of the text's direction, with which one word looks like another. */
+const TURNING = /[\u202a-\u202e\u2066-\u2069]/g;
+
 /** The article of a view. `choose(span, element)` is called for a unit that is clicked or entered; null for none. */
 export function painted(view, heading, choose) {
   const told = view.verdict;
@@ -61,9 +64,10 @@ function unit(span, choose) {
 
 function boxed(parts) {
   return parts.map((part) => {
-    if (!part.inside) return part.text;
+    const text = part.text.replace(TURNING, "\ufffd");
+    if (!part.inside) return text;
     const ends = `${part.opens ? " opens" : ""}${part.closes ? " closes" : ""}`;
-    return make("span", { class: `answer${ends}` }, part.text);
+    return make("span", { class: `answer${ends}` }, text);
   });
 }
 

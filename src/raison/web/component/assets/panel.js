@@ -142,5 +142,7 @@ export class Panel {
   clear() {
     this.places.maps.replaceChildren();
     this.places.maps.removeAttribute("aria-busy");
+    // What could be taken away was of what was seen.
+    this.places.past.querySelector(".taking")?.remove();
   }
 }

@@ -149,6 +149,8 @@ class Rows {
   }
 
   showTable(slice) {
+    // A link can lead beyond the end of a run that has become shorter.
+    if (slice.matching && slice.start >= slice.matching) return this.change({ start: String(Math.floor((slice.matching - 1) / COUNT) * COUNT) });
     const right = slice.accuracy && this.state.wrong !== "true" ? `, accuracy ${accuracyOf(slice.accuracy)}` : "";
     const all = counted(this.run.texts, "text");
     const first = slice.texts < this.run.texts ? `the first ${slice.texts.toLocaleString("en")} of ${all}` : all;

@@ -8,12 +8,19 @@ const LIGHTS = { green: "●", amber: "▲", red: "■", grey: "○" };
 export function trustView(told, check) {
   const mark = told.light ? make("span", { class: `light ${told.light}`, "aria-hidden": "true" }, `${LIGHTS[told.light]} `) : null;
   const place = make("div", { role: "status" });
+  let testing = false;
+  const test = async () => {
+    if (testing) return;
+    testing = true;
+    await run(check, place);
+    testing = false;
+  };
   const view = make(
     "section",
     { class: "raison trust", "aria-label": "Trust" },
     make("p", {}, mark, `${told.lead}.`),
     facts([...told.findings, ...told.facts]),
-    check ? make("div", { class: "row" }, button("Check this one", () => run(check, place))) : null,
+    check ? make("div", { class: "row" }, button("Check this one", test)) : null,
     place,
   );
   return view;
