@@ -124,3 +124,28 @@ def test_steps_back_are_heard_wherever_the_focus_is(browser: "Browser") -> None:
         page.keyboard.press("Control+z")
         page.wait_for_function(f"() => document.querySelectorAll('article').length === {count}")
         assert page.get_by_label("Text", exact=True).input_value() == TEXT
+
+
+def test_a_server_that_is_gone_is_named_and_nothing_old_is_taken_away(browser: "Browser") -> None:
+    with listening(ServedModels(models())) as port:
+        page = browser.new_context(viewport={"width": 360, "height": 700}).new_page()
+        page.goto(f"http://127.0.0.1:{port}/")
+        page.wait_for_function(SETTLED)
+        assert page.get_by_text("Take away").count() == 1
+    page.get_by_label("Text", exact=True).fill("A dull pleasure")
+    page.get_by_text("The server does not answer. Try again once it runs.").wait_for()
+    assert page.locator("article").count() == 0
+    assert page.get_by_text("Take away").count() == 0
+    page.context.close()
+
+
+def test_the_history_names_what_differs(browser: "Browser") -> None:
+    with opened(browser, ServedModels(models())) as page:
+        page.wait_for_function(SETTLED)
+        first = page.get_by_label("Model").input_value()
+        page.get_by_label("Model").select_option("words")
+        page.get_by_text("History: 2").click()
+        names = page.locator("details ol button").all_inner_texts()
+        assert first in names[0]
+        assert "words" in names[1]
+        assert len(set(names)) == 2

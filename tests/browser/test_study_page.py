@@ -47,3 +47,16 @@ def test_a_narrow_window_cuts_nothing_off(browser: "Browser", scheme: str) -> No
     )
     assert heads == ["left", "left"]
     context.close()
+
+
+def test_nothing_is_cut_off_on_paper(browser: "Browser") -> None:
+    names = (*METHODS, "decompx", "deep_lift", "globenc")
+    rows = tuple((name, tuple(Cell("0.1234*", "[0.1000, 0.2000]") for _ in names)) for name in names)
+    content = Document(title="A study", sections=(Section("One", (Table("", ("method", *names), rows, ""),)),))
+    # A sheet of A4 between its margins.
+    opened = browser.new_context(viewport={"width": 718, "height": 1000}, bypass_csp=True).new_page()
+    opened.set_content(page(content, draw=False))
+    opened.emulate_media(media="print")
+    width = "(all) => all.map((one) => one.getBoundingClientRect().right)"
+    assert max(opened.locator("table.results :is(th, td)").evaluate_all(width)) <= 718
+    opened.context.close()

@@ -80,7 +80,7 @@ def mistakes_in(settings: ScratchSettings) -> list[str]:
     """Mistakes in settings, one line each."""
     s, mistakes = settings, []
     if not s.architecture and not s.base:
-        mistakes.append(f"give architecture ({', '.join(ARCHITECTURES)}), base, or both (--architecture, --base).")
+        mistakes.append(f"give architecture ({', '.join(ARCHITECTURES)}), base, or both.")
     known = (*ARCHITECTURES, *LAID) if s.base else ARCHITECTURES
     if s.architecture and s.architecture not in known:
         mistakes.append(str(UnknownNameError("architecture", s.architecture, known)))

@@ -50,3 +50,14 @@ def test_a_run_that_is_deleted_while_it_is_read_is_absent(tmp_path: Path, monkey
     assert shown.all() == []
     with pytest.raises(AbsentError, match="deleted while it was read"):
         shown.lines(RowKey("run", "occlusion", 0))
+
+
+def test_a_run_that_cannot_be_read_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "run.json").write_bytes(b"\x00\x1b[2J")
+    shown = RunFolders(tmp_path)
+    with caplog.at_level("WARNING", "raison.serve"):
+        assert shown.all() == shown.all() == []
+    [told] = caplog.messages
+    assert told.startswith("the run broken is not listed: ")
+    assert "\x1b" not in told

@@ -39,7 +39,7 @@ export function filterForm(run, state, names, change) {
   const among = (name, said) => choice(said, [["", "any"], ...names[name].map((value) => [value, value])], state[name] ?? "", (value) => set(name, value));
   const typing = (name, said, attributes) => {
     const input = make("input", { ...attributes, value: state[name] ?? null });
-    input.addEventListener("input", () => set(name, input.value.trim(), true));
+    input.addEventListener("input", () => input.reportValidity() && set(name, input.value.trim(), true));
     return field(said, input);
   };
   if (run.labelled) {

@@ -18,10 +18,20 @@ const headers = { "X-Raison-Client": client, ...(token ? { Authorization: `Beare
 
 /** The answer of a request, as JSON. Throws an error with the server's line. */
 export async function answered(path, options = {}) {
-  const answer = await fetch(path, { ...options, headers: { ...headers, ...options.headers } });
-  const told = await answer.json();
-  if (!answer.ok) throw new Error(told.error);
+  const answer = await reached(path, { ...options, headers: { ...headers, ...options.headers } });
+  const told = await answer.json().catch(() => ({ error: `The answer (status ${answer.status}) is not the server's own.` }));
+  if (!answer.ok || told.error) throw new Error(told.error);
   return told;
+}
+
+/** The answer of a request, unless it was dropped. */
+async function reached(path, options) {
+  try {
+    return await fetch(path, options);
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Error("The server does not answer. Try again once it runs.");
+  }
 }
 
 /** The answer of a request with a body. */

@@ -1,5 +1,6 @@
 """Runs in folders. Only files below one folder are read; links are followed before the check."""
 
+import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, wraps
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from raison.core.errors import RaisonError, UnknownNameError
+from raison.core.results.printable import printable
 from raison.jobs.identity import Identity
 from raison.report.explanations.listed import Listable
 from raison.runs.overview import Overview, overview
@@ -15,6 +17,7 @@ from raison.web.rows.folders import MOST, State, below, inside, state_of
 from raison.web.rows.lines import OVERVIEW, AbsentError, RowKey, RunFacts, RunLine
 from raison.web.server.runs.run_contents import MARKERS, RunContents, belonging, contents_of
 
+LOG = logging.getLogger("raison.serve")
 Asked = ParamSpec("Asked")
 Answer = TypeVar("Answer")
 
@@ -42,6 +45,7 @@ class RunFolders:
         # Large files are read by one request at a time, and again only after changes; few are kept, because each takes
         # memory.
         self._reads = threading.Lock()
+        self._reasons: dict[str, str] = {}
         self._facts = lru_cache(maxsize=MOST)(self._stating)
         self._held = lru_cache(maxsize=4)(self._holding)
         self._lined = lru_cache(maxsize=4)(self._lining)
@@ -53,10 +57,16 @@ class RunFolders:
         for name, folder in self._folders():
             try:
                 runs.append(self._facts(name, folder, _state(folder)))
-            except (RaisonError, OSError):
+            except (RaisonError, OSError) as error:
                 # A run of another version, a broken one, or one that was just deleted: the others are still listed.
-                continue
+                self._left_out(name, str(error))
         return runs
+
+    def _left_out(self, name: str, reason: str) -> None:
+        """Log once why a run is not listed."""
+        if self._reasons.get(name) != reason:
+            self._reasons[name] = reason
+            LOG.warning("the run %s is not listed: %s", printable(name), printable(reason))
 
     @_found
     def lines(self, place: RowKey) -> Sequence[RunLine]:
