@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from raison.core.errors import DataError
 from raison.web.rows.folders import below, inside, state_of
 from raison.web.rows.lines import AbsentError, RowKey
 from raison.web.server.runs.folders import RunFolders
@@ -61,3 +62,23 @@ def test_a_run_that_cannot_be_read_is_logged_once(tmp_path: Path, caplog: pytest
     [told] = caplog.messages
     assert told.startswith("the run broken is not listed: ")
     assert "\x1b" not in told
+
+
+def test_errors_do_not_say_where_the_folder_of_runs_lies(tmp_path: Path) -> None:
+    import raison
+
+    raison.compare(
+        raison.load(*TINY["bert"]()),
+        list(TEXTS),
+        "occlusion",
+        "comprehensiveness",
+        out=tmp_path / "run",
+        progress=False,
+    )
+    shown, place = RunFolders(tmp_path), RowKey("run", "occlusion", 0)
+    path = tmp_path / "run" / "explanations.jsonl"
+    first, *others = path.read_text().splitlines(keepends=True)
+    path.write_text(first.replace("a dull plot", "a dull plod") + "".join(others))
+    with pytest.raises(DataError, match="run/explanations.jsonl, line 1: the record was changed") as caught:
+        shown.explanation(place, 0)
+    assert str(tmp_path) not in str(caught.value)

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
-from raison.core.errors import RaisonError, UnknownNameError
+from raison.core.errors import DataError, InputError, RaisonError, UnknownNameError
 from raison.core.results.printable import printable
 from raison.jobs.identity import Identity
 from raison.report.explanations.listed import Listable
@@ -25,14 +25,21 @@ Answer = TypeVar("Answer")
 def _found(
     method: Callable[Concatenate["RunFolders", Asked], Answer],
 ) -> Callable[Concatenate["RunFolders", Asked], Answer]:
-    """A method that raises AbsentError for a run that is deleted while it is read."""
+    """A method that raises AbsentError for a run that is deleted while it is read, and names files by their place below
+    the folder of runs: clients need not learn where it lies."""
 
     @wraps(method)
     def answer(folders: "RunFolders", /, *args: Asked.args, **named: Asked.kwargs) -> Answer:
         try:
             return method(folders, *args, **named)
         except FileNotFoundError as error:
-            raise AbsentError(f"the run was deleted while it was read: {error.filename} is gone.") from error
+            gone = folders.without_root(str(error.filename))
+            raise AbsentError(f"the run was deleted while it was read: {gone} is gone.") from error
+        except (DataError, InputError) as error:
+            told = folders.without_root(str(error))
+            if told == str(error):
+                raise
+            raise (InputError if isinstance(error, InputError) else DataError)(told) from error
 
     return answer
 
@@ -61,6 +68,10 @@ class RunFolders:
                 # A run of another version, a broken one, or one that was just deleted: the others are still listed.
                 self._left_out(name, str(error))
         return runs
+
+    def without_root(self, message: str) -> str:
+        """The message with paths that begin below the folder of runs."""
+        return message if self._root is None else message.replace(f"{self._root}/", "")
 
     def _left_out(self, name: str, reason: str) -> None:
         """Log once why a run is not listed."""
