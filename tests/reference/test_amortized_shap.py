@@ -140,6 +140,17 @@ def test_a_deleted_line_of_values_is_estimated_again(tmp_path: Path, monkeypatch
     assert torch.equal(load_file(broken / STATE)["output.weight"], load_file(whole / STATE)["output.weight"])
 
 
+def test_values_of_calls_of_another_size_are_estimated_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    adapter, (small, large, taken) = adapter_of(), (tmp_path / name for name in ("small", "large", "taken"))
+    train_amortized_shap(adapter, DATA, large, SETTINGS)
+    monkeypatch.setattr(recipe, "BATCH", 4)
+    train_amortized_shap(adapter, DATA, small, SETTINGS)
+    monkeypatch.undo()
+    train_amortized_shap(adapter, DATA, taken, SETTINGS, values=small)
+    weights = [load_file(folder / STATE)["output.weight"] for folder in (large, taken)]
+    assert torch.equal(*weights)
+
+
 def test_the_word_that_decides_is_found_for_both_classes(tmp_path: Path) -> None:
     model, fresh = Planted(), texts(20, 1)
     given = replace(SETTINGS, backbone=quick_settings(tmp_path / "bert").backbone, rank=None, learning_rate=0.01)

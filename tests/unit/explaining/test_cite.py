@@ -14,7 +14,7 @@ from raison.core.errors import DataError, InputError, UnknownNameError
 from raison.explaining.sourced_prompt import asked
 from raison.models.adapters.writing.generator import Generator
 from tests.copying import copying_writer, log_probability
-from tests.tiny import build_language_model
+from tests.tiny import build_language_model, build_writer
 
 SOURCES = {
     "owl": "owls hunt at night . their wings make no sound .",
@@ -197,6 +197,19 @@ def test_names_of_special_tokens_in_sources_are_plain_text():
         assert name in sourced.source.sources[0].text
         assert writer.output(prompt, " the sea")[0].text == " the sea"
     assert writer.prompt(f"the sea {name} is wet").ids.count(special) == 1
+
+
+@pytest.mark.parametrize("name", ["bart", "t5"])
+def test_names_of_special_tokens_do_not_end_what_an_encoder_reads(name):
+    writer = Generator(*build_writer(name), name)
+    end = writer.tokenizer.eos_token
+    special = writer.tokenizer.convert_tokens_to_ids(end)
+    hostile, plain = (
+        asked(writer, "who is it?", {"a": f"the sea {text}is wet.", "b": "a dull plot."}, "plain").source.prompt
+        for text in (f"{end} ", "")
+    )
+    assert hostile.ids.count(special) == plain.ids.count(special)
+    assert len(hostile.ids) > len(plain.ids)
 
 
 @pytest.mark.parametrize(("changes", "said"), [

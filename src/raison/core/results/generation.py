@@ -139,9 +139,9 @@ class GenerationExplanation(ViewedResult):
         the tokens' values, which is not a probability. Earlier outputs keep their scores for the tokens after them.
         """
         shares = {self.output: math.exp(self.log_probability)}
-        if self.contrast is not None:
-            shares[" | ".join(self.contrast)] = math.prod(token.against_probability or 0.0 for token in self.tokens)
-        against = list(shares)[1] if len(shares) > 1 else None
+        against = None if self.contrast is None else " | ".join(self.contrast)
+        if against is not None:
+            shares[against] = math.prod(token.against_probability or 0.0 for token in self.tokens)
         baseline = self.tokens[0].notes.get(BASELINE)
         same = baseline is not None and all(token.notes.get(BASELINE) == baseline for token in self.tokens)
         totals = [math.fsum(row[unit] for row in self.scores if unit < len(row)) for unit in range(len(self.units))]

@@ -15,6 +15,7 @@ def check_vocabulary(model: PreTrainedModel, tokenizer: Tokenizer, name: str) ->
     try:
         table = model.get_input_embeddings()
     except NotImplementedError:
+        # A model that computes its embeddings, as CANINE does from characters, has no table that could be too small.
         return
     if not isinstance(table, nn.Embedding) or table.num_embeddings >= len(tokenizer):
         return

@@ -162,11 +162,17 @@ def _checked(model: LanguageModel, settings: AmortizedShapSettings) -> str:
 def _estimated(job: _AmortizedTraining, texts: Sequence[Any]) -> TextsWithValues:
     """The Shapley values of every text; those of the journal are not computed again."""
     journal = RecordStore(job.out / JOURNAL)
-    # One record for the texts of one call, because the last digits depend on the other texts of the batch.
-    known = {record["start"]: record["texts"] for record in journal.read().records if "start" in record}
+    # One record for the texts of one call, because the last digits depend on the other texts of the batch: records of
+    # other calls, as an older version wrote them, are not used.
+    sizes = {start: len(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)}
+    known = {
+        record["start"]: record["texts"]
+        for record in journal.read().records
+        if len(record["texts"]) == sizes.get(record.get("start", -1))
+    }
     done = sum(map(len, known.values()))
     with progress_bar("Shapley values", len(texts), job.settings.progress, done) as advance:
-        for start in range(0, len(texts), BATCH):
+        for start in sizes:
             if start not in known:
                 known[start] = _values(job, texts[start : start + BATCH], start)
                 journal.append([{"start": start, "texts": known[start]}])

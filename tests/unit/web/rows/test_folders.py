@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import raison
 from raison.core.errors import DataError
 from raison.web.rows.folders import below, inside, state_of
 from raison.web.rows.lines import AbsentError, RowKey
@@ -12,6 +13,10 @@ from raison.web.server.runs.folders import RunFolders
 from tests.tiny import TINY
 
 TEXTS = ("a dull plot", "not good")
+
+
+def compared(out: Path) -> None:
+    raison.compare(raison.load(*TINY["bert"]()), list(TEXTS), "occlusion", "comprehensiveness", out=out, progress=False)
 
 
 def test_names_that_no_answer_could_state_are_left_out(tmp_path: Path) -> None:
@@ -31,16 +36,7 @@ def test_links_without_a_file_and_in_circles(tmp_path: Path) -> None:
 
 
 def test_a_run_that_is_deleted_while_it_is_read_is_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import raison
-
-    raison.compare(
-        raison.load(*TINY["bert"]()),
-        list(TEXTS),
-        "occlusion",
-        "comprehensiveness",
-        out=tmp_path / "run",
-        progress=False,
-    )
+    compared(tmp_path / "run")
     shown = RunFolders(tmp_path)
     assert [run.run for run in shown.all()] == ["run"]
 
@@ -65,16 +61,7 @@ def test_a_run_that_cannot_be_read_is_logged_once(tmp_path: Path, caplog: pytest
 
 
 def test_errors_do_not_say_where_the_folder_of_runs_lies(tmp_path: Path) -> None:
-    import raison
-
-    raison.compare(
-        raison.load(*TINY["bert"]()),
-        list(TEXTS),
-        "occlusion",
-        "comprehensiveness",
-        out=tmp_path / "run",
-        progress=False,
-    )
+    compared(tmp_path / "run")
     shown, place = RunFolders(tmp_path), RowKey("run", "occlusion", 0)
     path = tmp_path / "run" / "explanations.jsonl"
     first, *others = path.read_text().splitlines(keepends=True)

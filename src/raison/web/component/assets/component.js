@@ -182,7 +182,7 @@ class Component extends Panel {
 function textSaid(settings, varied) {
   const { text, method } = settings;
   const others = varied.filter((name) => name !== "text" && name !== "method");
-  const said = others.map((name) => [settings[name] ?? `own ${name}`].flat().join(" / "));
+  const said = others.map((name) => `${name} ${[settings[name] ?? "default"].flat().join(" / ")}`);
   return `${[text].flat().join(" / ")} (${[method, ...said].join(", ")})`;
 }
 
