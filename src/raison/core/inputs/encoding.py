@@ -1,7 +1,7 @@
 """A batch of texts as tensors, tokenized once."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -42,6 +42,10 @@ class Encoding:
     of the answer that is explained, and `answerable` are the tokens where answers may be, if not all of these have
     units. Where it predicts at places of the text, `spans` are the tokens where the explained prediction is read
     (`reading`).
+
+    Three facts follow from these and are computed once, because many callers read them text by text: `lengths`, the
+    number of tokens of each text, special tokens included, padding not; `unit_counts`, the number of its units; and
+    `scored`, which tokens belong to a unit.
     """
 
     texts: tuple[Text, ...]
@@ -57,6 +61,14 @@ class Encoding:
     spans: Int[Tensor, "batch places"] | None = None
     answerable: Bool[Tensor, "batch tokens"] | None = None
     reading: PlaceReading | None = None
+    lengths: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    unit_counts: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    scored: Bool[Tensor, "batch tokens"] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lengths", tuple(self.attention_mask.sum(1).tolist()))
+        object.__setattr__(self, "unit_counts", tuple(len(units) for units in self.units))
+        object.__setattr__(self, "scored", self.unit_ids >= 0)
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -65,21 +77,6 @@ class Encoding:
     def asked(self) -> tuple[Given, ...]:
         """The texts in a form that gives the same units again."""
         return tuple(again(text, units, self.unit) for text, units in zip(self.texts, self.units, strict=True))
-
-    @property
-    def unit_counts(self) -> tuple[int, ...]:
-        """Number of units of each text."""
-        return tuple(len(units) for units in self.units)
-
-    @property
-    def lengths(self) -> tuple[int, ...]:
-        """Number of tokens of each text, special tokens included, padding not."""
-        return tuple(self.attention_mask.sum(1).tolist())
-
-    @property
-    def scored(self) -> Bool[Tensor, "batch tokens"]:
-        """Which tokens belong to a unit."""
-        return self.unit_ids >= 0
 
     @property
     def context(self) -> Bool[Tensor, "batch tokens"]:
