@@ -81,6 +81,16 @@ def test_a_reload_keeps_the_token_and_a_link_the_map(browser: "Browser") -> None
             page.reload()
 
 
+def test_a_link_to_an_absent_model_is_told_and_the_page_goes_on(browser: "Browser") -> None:
+    with opened(browser, ServedModels(models()), "#text=a+dull+pleasure&model=other") as page:
+        warning = page.locator(".warning")
+        warning.wait_for()
+        assert warning.inner_text() == "The link names the model 'other', which is not among those here."
+        page.get_by_label("Text", exact=True).fill("a pleasure")
+        page.wait_for_function(SETTLED)
+        assert page.locator(".place-maps article").last.locator(".unit").count() == 2
+
+
 def test_an_edit_takes_back_what_is_being_explained(browser: "Browser") -> None:
     def slowly(texts: list[str]) -> list[list[float]]:
         if any("slow" in text for text in texts):

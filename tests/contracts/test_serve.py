@@ -259,6 +259,15 @@ def test_mistakes_are_one_line(client: TestClient, path: str, body: dict[str, ob
     assert "\n" not in found.json()["error"]
 
 
+@pytest.mark.parametrize("path", ["/api/explain", "/api/predict"])
+def test_the_error_of_a_text_that_is_too_long_says_that_it_can_be_cut_off(client: TestClient, path: str) -> None:
+    asked = {"model": BERT, "text": "long " * 200}
+    found = client.post(path, json=asked)
+    assert found.status_code == 422
+    assert found.json() == {"error": found.json()["error"], "truncatable": True}
+    assert client.post(path, json={**asked, "truncate": True}).json()["truncated"] > 0
+
+
 def test_what_is_no_json_is_said_so(client: TestClient) -> None:
     kind = {"content-type": "application/json"}
     for body in (b"", b"{", b"[" * 5000, b"\xff", b'{"model": NaN'):

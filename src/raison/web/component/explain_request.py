@@ -11,7 +11,7 @@ from raison.core.results.explanation import Explanation
 from raison.core.settings.reading import Fields
 from raison.explaining.explain import explain
 
-_FIELDS = ("model", "text", "method", "unit", "target", "of")
+_FIELDS = ("model", "text", "method", "unit", "target", "of", "truncate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,7 @@ class ExplainRequest:
     unit: Granularity
     target: str | tuple[str, str] | None
     of: str | None
+    truncate: bool = False
 
     @classmethod
     def read(cls, body: Mapping[str, object]) -> "ExplainRequest":
@@ -33,8 +34,11 @@ class ExplainRequest:
         text, target = (_strings(known, name) for name in ("text", "target"))
         if text is None:
             known.refuse("text", "a string, or a list of two")
-        values = known.data
-        return cls(values["model"], text, values["method"], check_unit(values["unit"]), target, values.get("of"))
+        if "truncate" in known.data:
+            known.flag("truncate")
+        values, truncate = known.data, known.data.get("truncate", False)
+        unit = check_unit(values["unit"])
+        return cls(values["model"], text, values["method"], unit, target, values.get("of"), truncate)
 
 
 def explained(models: Mapping[str, LanguageModel], request: ExplainRequest) -> Explanation:
@@ -46,6 +50,7 @@ def explained(models: Mapping[str, LanguageModel], request: ExplainRequest) -> E
         unit=request.unit,
         target=request.target,
         of=request.of,
+        truncate=request.truncate,
         progress=False,
     )
 

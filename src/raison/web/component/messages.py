@@ -7,7 +7,7 @@ from functools import partial
 from threading import Lock, Thread
 from typing import Any
 
-from raison.core.errors import RaisonError
+from raison.core.errors import RaisonError, TextTooLongError
 from raison.progress import hearing
 
 Respond = Callable[[str, Mapping[str, Any]], dict[str, object]]
@@ -64,12 +64,17 @@ class Desk:
                 self._wanted.discard(message["id"])
 
 
+def refusal(error: RaisonError) -> dict[str, object]:
+    """What is said of a refused request: the error's line, and whether `truncate` would help."""
+    return {"error": str(error), **({"truncatable": True} if isinstance(error, TextTooLongError) else {})}
+
+
 def reply(send: SendMessage, answer: Respond, message: Mapping[str, Any]) -> None:
     """Send the answer to a message, which has an id, the name of the request, and its body."""
     try:
         result = answer(message["ask"], message["body"])
     except RaisonError as error:
-        send({"id": message["id"], "error": str(error)})
+        send({"id": message["id"], **refusal(error)})
         return
     except KeyboardInterrupt:
         # The user interrupted the kernel, which ends the work between two passes or two tokens.

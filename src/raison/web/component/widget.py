@@ -40,7 +40,7 @@ class Widget(anywidget.AnyWidget):
     """A text with its map that can be edited in place: every change is predicted and explained again.
 
     It works in both directions: `w.text = "..."` changes what is shown, and `w.text` has what was typed. So do
-    `method`, `unit`, `target` and `of`, and with several models `model_name`. `w.explanation` is the explanation for
+    `method`, `unit`, `target`, `of` and `truncate`, and with several models `model_name`. `w.explanation` is the explanation for
     these settings. Without a kernel, the notebook shows the explanation with which it was displayed, as plain HTML.
 
     For a generative model, the text is a prompt or a chat (a list of messages), and the map is that of its answer:
@@ -64,6 +64,7 @@ class Widget(anywidget.AnyWidget):
     unit = traitlets.Unicode("word").tag(sync=True)
     target = traitlets.Any(None, allow_none=True).tag(sync=True)
     of = traitlets.Unicode(None, allow_none=True).tag(sync=True)
+    truncate = traitlets.Bool(False).tag(sync=True)
     output = traitlets.Unicode("").tag(sync=True)
     max_new_tokens = traitlets.Int(NEW_TOKENS, min=1).tag(sync=True)
     models = traitlets.List(traitlets.Dict()).tag(sync=True)
@@ -111,7 +112,7 @@ class Widget(anywidget.AnyWidget):
         shared = {name: getattr(self, name) for name in ("text", "method", "unit", "of")}
         settings = {"model": self.model_name, **shared}
         if self.face == "predict":
-            return ExplainRequest.read({**settings, "target": self.target})
+            return ExplainRequest.read({**settings, "target": self.target, "truncate": self.truncate})
         output = {"output": self.output} if self.output else {"max_new_tokens": self.max_new_tokens}
         return WritingRequest.read({**settings, **output})
 

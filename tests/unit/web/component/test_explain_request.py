@@ -56,6 +56,7 @@ def test_what_is_left_out_is_as_in_explain() -> None:
         ({"model": "m", "text": "a", "target": [1, 2]}, "target"),
         ({"model": "m", "text": "a", "unit": "paragraph"}, "paragraph"),
         ({"model": "m", "text": "a", "method": None}, "method"),
+        ({"model": "m", "text": "a", "truncate": "yes"}, "truncate"),
         ({"model": "m", "text": "a", "checkpoint": "/etc/passwd"}, "checkpoint"),
     ],
 )

@@ -1,5 +1,5 @@
 // The component: settings and maps of one model, as anywidget gives it, in one element.
-import { exchangeContent, focused, make } from "./elements.js";
+import { button, exchangeContent, focused, make } from "./elements.js";
 import { latest, paused, remembered } from "./requests.js";
 import { beside, fromHash, toHash } from "./history.js";
 import { focusUnit, painted } from "./map.js";
@@ -13,7 +13,7 @@ import { Citing } from "./citing.js";
 import { trustView } from "./trust.js";
 import { listed, renderRows } from "./rows.js";
 
-const TRAITS = { model: "model_name", text: "text", method: "method", unit: "unit", target: "target", of: "of" };
+const TRAITS = { model: "model_name", text: "text", method: "method", unit: "unit", target: "target", of: "of", truncate: "truncate" };
 const TYPING = 120;
 const RESTING = 250;
 const KEPT = 60;
@@ -94,6 +94,7 @@ class Component extends Panel {
       await this.ask(settings, stale);
     } catch (error) {
       if (stale()) return;
+      if (error.truncatable && !settings.truncate) return this.offerBeginning(error.message);
       if (!isQuick || error.message !== STOPPED) return this.fail(error.message);
       // The quick map is of these settings, and says what it is.
       this.places.maps.removeAttribute("aria-busy");
@@ -164,6 +165,13 @@ class Component extends Panel {
       // Something else is asked by now.
       this.places.trust.replaceChildren();
     }
+  }
+
+  /** The text is longer than the model reads. */
+  offerBeginning(message) {
+    this.fail(message);
+    const begin = button("Explain its beginning", () => this.change({ ...this.settings, truncate: true }, false));
+    this.places.status.firstChild.append(" ", begin);
   }
 
   /** There is no text yet. */

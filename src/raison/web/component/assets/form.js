@@ -17,6 +17,8 @@ export function settingsForm(settings, models, change) {
   row.append(choice("Method", methodsOf(facts, settings.method), settings.method, (method) => set({ method })));
   row.append(choice("Units", facts.units.map((unit) => [unit, `${unit}s`]), settings.unit, (unit) => set({ unit })));
   if (facts.outputs !== "number") row.append(...targets(settings, facts, set));
+  // Offered with the refusal of a text that is too long; from then on it can be taken back here.
+  if (settings.truncate) row.append(choice("Long texts", [["", "are refused"], ["cut", "are cut off"]], "cut", (value) => set({ truncate: value === "cut" })));
   form.append(row);
   return form;
 }

@@ -92,7 +92,7 @@ export function toHash(settings, compared) {
   const held = new URLSearchParams();
   const named = { ...settings, with: compared.with, than: compared.value };
   for (const [name, value] of Object.entries(named)) {
-    for (const one of [value].flat()) if (one !== null && one !== undefined) held.append(name, one);
+    for (const one of [value].flat()) if (one !== null && one !== undefined && one !== false) held.append(name, one);
   }
   return "#" + held;
 }
@@ -104,7 +104,9 @@ export function fromHash(hash, names) {
   const settings = {};
   for (const name of names) {
     const values = held.getAll(name);
-    if (values.length) settings[name] = LISTS.includes(name) && values.length > 1 ? values : values[0];
+    if (!values.length) continue;
+    if (name === "truncate") settings[name] = values[0] === "true";
+    else settings[name] = LISTS.includes(name) && values.length > 1 ? values : values[0];
   }
   return { settings, compared: comparedIn(held) };
 }

@@ -74,6 +74,11 @@ export class Panel {
   /** A state that an address holds; what it does not name is as before. */
   open(state) {
     if (!state) return;
+    const { model } = state.settings;
+    if (model !== undefined && !this.model.get("models").some(({ name }) => name === model)) {
+      this.showForms();
+      return this.fail(`The link names the model '${model}', which is not among those here.`);
+    }
     this.compared = state.compared;
     this.go(state.settings);
   }

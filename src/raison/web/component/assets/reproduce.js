@@ -1,8 +1,8 @@
 // How the explanation on screen is made again: the Python call, and the link to the page that edits it.
 
 /** The Python call that makes the explanation of these settings. */
-export function code({ text, method, unit, target, of }) {
-  return call("explain", text, { method, unit, target, of });
+export function code({ text, method, unit, target, of, truncate }) {
+  return call("explain", text, { method, unit, target, of, truncate: truncate || undefined });
 }
 
 /** The Python call of a function: what it is about, and the options that are given. */
@@ -27,11 +27,11 @@ export function codeOf(explanation) {
 }
 
 /** What was asked for an explanation; the places of named parts are not among it. */
-export function requestOf({ text, method, config, unit, target, against, of, removal, seed, outputs }) {
+export function requestOf({ text, method, config, unit, target, against, of, removal, seed, outputs, truncated }) {
   const named = unit === "part" ? null : unit;
   // A number is no choice of one thing among others.
   const why = outputs === "number" ? null : against ? [target, against] : target;
-  return { text, method: whole({ method, config }), unit: named, target: why, of, removal, seed };
+  return { text, method: whole({ method, config }), unit: named, target: why, of, removal, seed, truncate: truncated > 0 || undefined };
 }
 
 /** The address of a server's page on which the text of an explanation is edited. */
@@ -45,7 +45,8 @@ export function editLink(explanation) {
     const { prompt, output } = explanation;
     return `/#${new URLSearchParams({ face: "write", text: prompt, output })}`;
   }
-  return `/#${new URLSearchParams([explanation.text].flat().map((text) => ["text", text]))}`;
+  const cut = explanation.truncated > 0 ? [["truncate", "true"]] : [];
+  return `/#${new URLSearchParams([...[explanation.text].flat().map((text) => ["text", text]), ...cut])}`;
 }
 
 /** Pairs of a source's name and its text. Places are counted in code points. */

@@ -1,6 +1,6 @@
 // Requests and their answers, over the messages of a model as anywidget gives it: get, set, save_changes, on, send.
 
-/** Asks over a model's messages: `{id, ask, body}` goes out, `{id, answer}` or `{id, error}` comes back. */
+/** Asks over a model's messages: `{id, ask, body}` goes out, `{id, answer}` or `{id, error, truncatable}` comes back. */
 export function talker(model) {
   // Two views of one widget hear each other's answers.
   const own = Math.random().toString(36).slice(2);
@@ -11,7 +11,7 @@ export function talker(model) {
     const waiting = open.get(message.id);
     if (!waiting) return;
     open.delete(message.id);
-    if ("error" in message) waiting.reject(new Error(message.error));
+    if ("error" in message) waiting.reject(Object.assign(new Error(message.error), { truncatable: Boolean(message.truncatable) }));
     else waiting.resolve(message.answer);
   }
 

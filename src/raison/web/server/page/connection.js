@@ -20,7 +20,7 @@ const headers = { "X-Raison-Client": client, ...(token ? { Authorization: `Beare
 export async function answered(path, options = {}) {
   const answer = await reached(path, { ...options, headers: { ...headers, ...options.headers } });
   const told = await answer.json().catch(() => ({ error: `The answer (status ${answer.status}) is not the server's own.` }));
-  if (!answer.ok || told.error) throw new Error(told.error);
+  if (!answer.ok || told.error) throw Object.assign(new Error(told.error), { truncatable: told.truncatable });
   return told;
 }
 

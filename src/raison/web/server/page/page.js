@@ -18,7 +18,7 @@ function servedModel(values) {
     try {
       emit("msg:custom", { id, answer: await posted(`/api/${ask}`, body, control.signal) });
     } catch (error) {
-      emit("msg:custom", { id, error: error.message });
+      emit("msg:custom", { id, error: error.message, truncatable: error.truncatable });
     } finally {
       running.delete(id);
     }
@@ -51,7 +51,7 @@ const FACES = [
 function traits(face, models, limits) {
   const [first] = models;
   const text = face === "predict" ? FIRST[first.strings] : PROMPT;
-  const settings = { model_name: first.name, text, method: first.advised ?? "auto", unit: "word", target: null, of: null, output: "", max_new_tokens: 10 };
+  const settings = { model_name: first.name, text, method: first.advised ?? "auto", unit: "word", target: null, of: null, truncate: false, output: "", max_new_tokens: 10 };
   return { ...settings, models, limits, face, linked: true, drops: true };
 }
 
