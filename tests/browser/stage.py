@@ -10,7 +10,7 @@ from raison.core.results.explanation import Explanation
 from raison.models.adapters.writing.writer import Writer
 from raison.web.component.explain_request import ExplainRequest, explained, read_explanations
 from raison.web.component.explanation_checks import checked
-from raison.web.component.messages import refusal
+from raison.web.component.messages import truncatable
 from raison.web.component.model_facts import facts_of
 from raison.web.component.sources import module, style
 from raison.web.component.trust_facts import trusted
@@ -69,7 +69,7 @@ class Stage:
                 return {"id": message["id"], "answer": found}
             return {"id": message["id"], "answer": seen(read_explanations(message["body"]))}
         except RaisonError as error:
-            return {"id": message["id"], **refusal(error)}
+            return {"id": message["id"], "error": str(error), "truncatable": truncatable(error)}
 
     @property
     def methods(self) -> list[str]:
@@ -106,7 +106,8 @@ def open_stage(
     page = browser.new_context(**named).new_page()
     stage = Stage(page, models)
     facts = [facts_of(name, model).to_dict() for name, model in models.items()]
-    initial = {"models": facts, "model_name": next(iter(models)), "method": "occlusion", "unit": "word", "truncate": False, **values}
+    settings = {"model_name": next(iter(models)), "method": "occlusion", "unit": "word", "truncate": False}
+    initial = {"models": facts, **settings, **values}
     place(page, initial, stage.answer, stage.problems)
     page.goto(address)
     stage.page.locator(".place-maps article, .warning").first.wait_for()

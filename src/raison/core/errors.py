@@ -16,7 +16,11 @@ class InputError(RaisonError, ValueError):
 
 
 class TextTooLongError(InputError):
-    """A text has more tokens than the model can read."""
+    """A text has more tokens than the model can read. `truncatable`: with truncate=True its beginning is explained."""
+
+    def __init__(self, message: str, *, truncatable: bool = False) -> None:
+        super().__init__(message)
+        self.truncatable = truncatable
 
 
 class UnknownNameError(InputError):

@@ -69,7 +69,8 @@ class TextEncoder:
             if not truncate:
                 raise TextTooLongError(
                     f"{where} has {length} tokens and the model reads at most {self.max_tokens}: "
-                    "shorten it, or pass truncate=True (--truncate) to explain its beginning."
+                    "shorten it, or pass truncate=True (--truncate) to explain its beginning.",
+                    truncatable=True,
                 )
             # The first call writes its settings to the copy, which no other thread may read meanwhile.
             with _CUTTING:

@@ -94,7 +94,8 @@ class PromptEncoder:
             if not truncate:
                 raise TextTooLongError(
                     f"{where} is too long: {self._sizes(text, tokens)}. "
-                    "Shorten it, pass truncate=True (--truncate) to explain its beginning, or take fewer shots."
+                    "Shorten it, pass truncate=True (--truncate) to explain its beginning, or take fewer shots.",
+                    truncatable=True,
                 )
             shown = self._cut(text, where, tokens)
             length, tokens = len(tokens.ids), self._tokenize(self._framed.around(shown))

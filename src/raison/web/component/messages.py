@@ -64,9 +64,9 @@ class Desk:
                 self._wanted.discard(message["id"])
 
 
-def refusal(error: RaisonError) -> dict[str, object]:
-    """What is said of a refused request: the error's line, and whether `truncate` would help."""
-    return {"error": str(error), **({"truncatable": True} if isinstance(error, TextTooLongError) else {})}
+def truncatable(error: RaisonError) -> bool:
+    """Whether the request would be answered with `truncate`."""
+    return isinstance(error, TextTooLongError) and error.truncatable
 
 
 def reply(send: SendMessage, answer: Respond, message: Mapping[str, Any]) -> None:
@@ -74,7 +74,7 @@ def reply(send: SendMessage, answer: Respond, message: Mapping[str, Any]) -> Non
     try:
         result = answer(message["ask"], message["body"])
     except RaisonError as error:
-        send({"id": message["id"], **refusal(error)})
+        send({"id": message["id"], "error": str(error), "truncatable": truncatable(error)})
         return
     except KeyboardInterrupt:
         # The user interrupted the kernel, which ends the work between two passes or two tokens.

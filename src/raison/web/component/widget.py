@@ -40,8 +40,9 @@ class Widget(anywidget.AnyWidget):
     """A text with its map that can be edited in place: every change is predicted and explained again.
 
     It works in both directions: `w.text = "..."` changes what is shown, and `w.text` has what was typed. So do
-    `method`, `unit`, `target`, `of` and `truncate`, and with several models `model_name`. `w.explanation` is the explanation for
-    these settings. Without a kernel, the notebook shows the explanation with which it was displayed, as plain HTML.
+    `method`, `unit`, `target`, `of` and `truncate`, and with several models `model_name`. `w.explanation` is the
+    explanation for these settings. Without a kernel, the notebook shows the explanation with which it was displayed, as
+    plain HTML.
 
     For a generative model, the text is a prompt or a chat (a list of messages), and the map is that of its answer:
     `output`, or its own answer with at most `max_new_tokens` tokens.

@@ -18,7 +18,7 @@ from raison.core.results.citations import Citations
 from raison.core.results.explanation import Explanation
 from raison.core.settings.reading import dump
 from raison.web.component.audits import Trusts
-from raison.web.component.messages import refusal
+from raison.web.component.messages import truncatable
 from raison.web.rows.lines import AbsentError
 from raison.web.server import facts, pages
 from raison.web.server.bodies import CiteBody, ExplainBody, PredictBody, described
@@ -36,7 +36,7 @@ class ErrorBody(BaseModel):
     """Every error."""
 
     error: str
-    truncatable: Annotated[bool | None, Field(description="true if the text is too long: truncate=true helps")] = None
+    truncatable: Annotated[bool, Field(description="whether the text is too long, so that truncate=true helps")] = False
 
 
 ERRORS: dict[int | str, dict[str, Any]] = {
@@ -138,7 +138,7 @@ def _listing(app: FastAPI, served: ServedModels) -> None:
 def _errors(app: FastAPI) -> None:
     @app.exception_handler(RaisonError)
     async def refused(_: Request, error: RaisonError) -> Response:
-        return _error(422, **refusal(error))
+        return _error(422, str(error), truncatable=truncatable(error))
 
     @app.exception_handler(AbsentError)
     async def absent(_: Request, error: AbsentError) -> Response:
@@ -167,8 +167,8 @@ def _errors(app: FastAPI) -> None:
         return _error(error.status_code, f"{str(error.detail).rstrip('.')}.", dict(error.headers or {}))
 
 
-def _error(status: int, error: str, headers: dict[str, str] | None = None, **further: bool) -> Response:
-    content = dump({"error": error.replace(MISTAKE, " "), **further})
+def _error(status: int, line: str, headers: dict[str, str] | None = None, *, truncatable: bool = False) -> Response:
+    content = dump({"error": line.replace(MISTAKE, " "), **({"truncatable": True} if truncatable else {})})
     return Response(content, status, headers, "application/json")
 
 
