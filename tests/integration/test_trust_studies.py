@@ -5,13 +5,16 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from typer.testing import CliRunner
 
+import raison
 from raison.cli import app
 from raison.core.errors import DataError
 from raison.jobs.origins import REUSED
+from raison.runs.task_accuracy import Labels, read_labels
 from raison.studies.claims import verdicts
 from raison.studies.file import StudyError, read
 from raison.studies.folder import check_folder
@@ -189,8 +192,23 @@ def test_limit_takes_fewer_texts_of_the_same_draw(examined: Examined) -> None:
     assert set(few.data["words"].texts) <= set(examined.data["words"].texts)
 
 
+def test_models_are_judged_by_their_accuracy_on_the_study_s_own_data(
+    whole: tuple[Path, Stand], examined: Examined, place: Path
+) -> None:
+    rows = examined.labels["words"].rows
+    model = raison.load(str(place / "tiny"))
+    right = [raison.explain(model, row.text, "random", progress=False).prediction == row.label for row in rows]
+    labels = read_labels(whole[0])
+    assert labels.accuracies == {"one--words": np.mean(right)}
+    assert len(rows) == 8
+    assert labels.accuracies["one--words"] < labels.majorities["words"] + 0.1
+    for verdict in verdicts(read_trust(whole[0])):
+        assert (verdict.finding, verdict.accuracy) == ("not judged", np.mean(right))
+
+
 def test_claims_and_report_are_made_of_the_records(whole: tuple[Path, Stand], tmp_path: Path) -> None:
-    stated = verdicts(read_trust(whole[0]))
+    study = read_trust(whole[0])
+    stated = verdicts(replace(study, labels=Labels(study.labels.majorities, {"one--words": 1.0})))
     # The second draw of saliency's last point is undefined: the first stands alone.
     assert [verdict.finding for verdict in stated] == ["too few", "too few"]
     on_side = [one.difference.low > 0 if one.side == "above" else one.difference.high < 0 for one in stated]

@@ -1,6 +1,6 @@
 """A study of trust: its requirements for every model and data set, and its jobs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,13 +14,16 @@ from raison.jobs.engine import Job
 from raison.jobs.identity import DATA, IDENTITY, SETTINGS, Identity, digest_of, of_one, of_several
 from raison.methods import CATALOGUE
 from raison.models.derived.identity import files_identity, identity_of
+from raison.progress import Told
 from raison.report.tables.records import Cell, Table
+from raison.runs.task_accuracy import read_labels
 from raison.studies import kind
 from raison.studies.data_loading import load_all
 from raison.studies.entries import GridRun
 from raison.studies.file import Study, StudyError
 from raison.studies.folder import header_of, versions
 from raison.studies.kind import EstimateTable
+from raison.studies.labels import measured_accuracy, write_labels
 from raison.studies.made import described
 from raison.studies.plans import Models, learned_from, load_named_model, unable, unreadable_texts
 from raison.trust.results import ATTACKED_BY, ATTACKS, SIMILARITIES, TrustRun, head_of
@@ -102,17 +105,39 @@ def _entry(study: Study, model: LanguageModel, run: GridRun, data: Dataset) -> d
 
 def begin(examined: Examined, folder: Path, sources: Sequence[Path]) -> None:
     """Take over records."""
-    for bench in _benches(examined, folder):
+    for bench in _benches(examined, folder, Models()):
         bench.take_over(sources)
 
 
 def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job]:
-    """For every run randomisation, attacks and substitution; one model in memory at a time."""
-    return [job for bench in _benches(examined, folder, shard) for job in bench.jobs()]
+    """For every run randomisation, attacks and substitution, then its accuracy; one model in memory at a time."""
+    models = Models()
+    listed = [job for bench in _benches(examined, folder, models, shard) for job in bench.jobs()]
+    return [*listed, *_accuracies(examined, folder, models)]
 
 
-def _benches(examined: Examined, folder: Path, shard: int | None = None) -> list[TrialJobs]:
-    study, models, benches = examined.study, Models(), []
+def _accuracies(examined: Examined, folder: Path, models: Models) -> Iterator[Job]:
+    """The accuracy on the study's own data, which may be others than those that the model was trained for."""
+    for run in examined.study.spec.grid.wanted:
+        if any(row.label is None for row in examined.labels[run.data].rows):
+            continue
+        measure = partial(_measure, examined, run, folder, models)
+        yield Job(f"{run.name} accuracy", f"accuracy, {run.name}", measure, partial(_is_known, folder, run), last=True)
+
+
+def _is_known(folder: Path, run: GridRun) -> bool:
+    return run.name in read_labels(folder).accuracies
+
+
+def _measure(examined: Examined, run: GridRun, folder: Path, models: Models, advance: Told) -> None:
+    entry, data = examined.study.spec.grid.models[run.model], examined.labels[run.data]
+    right = measured_accuracy(models.predicting(entry), data, entry.labels)
+    write_labels(folder, examined.labels, {run.name: right})
+    advance(1)
+
+
+def _benches(examined: Examined, folder: Path, models: Models, shard: int | None = None) -> list[TrialJobs]:
+    study, benches = examined.study, []
     entries = {entry["name"]: head_of(entry) for entry in examined.header["runs"]}
     for run in study.spec.grid.wanted:
         model = partial(models.predicting, study.spec.grid.models[run.model])
