@@ -108,13 +108,15 @@ class Guard:
                 await self._app(scope, receive, send)
             return
         began, answered = time.monotonic(), _HeaderSender(send)
+        # The answer to HEAD is that to GET; the server leaves out its body.
+        asked = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
         try:
             asking = RequestHead.of(scope)
             self._check(asking)
             body = await _body(asking, receive)
             if self._log_texts and body:
                 LOG.info("body: %s", printable(body.decode(errors="replace")))
-            await self._app(scope, _replayed(body, receive), answered.send)
+            await self._app(asked, _replayed(body, receive), answered.send)
         except GoneError:
             answered.status = GONE
         except RequestRefusedError as refused:
@@ -124,7 +126,7 @@ class Guard:
         except Exception as error:  # noqa: BLE001 - nothing may end the server, and no answer shows where it happened
             LOG.error("a mistake: %s", told(error))
             await answered.refuse(500, MISTAKEN)
-        route = getattr(scope.get("route"), "path", "elsewhere")
+        route = getattr(asked.get("route"), "path", "elsewhere")
         self._counts.requested(route, answered.status)
         LOG.info("%.20s %s %d %.0f ms", scope["method"], route, answered.status, 1000 * (time.monotonic() - began))
 
