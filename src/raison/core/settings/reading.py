@@ -153,6 +153,8 @@ class Fields:
             after = read[-1] if read else Unit(0, 0, "", 0)
             if not unit.start <= unit.end <= len(texts[unit.segment]):
                 fields.refuse("end", f"between its start and the text's end, {len(texts[unit.segment])}")
+            if unit.text != texts[unit.segment][unit.start : unit.end]:
+                fields.refuse("text", f"the text's characters {unit.start} to {unit.end}")
             if (after.segment, after.end) > (unit.segment, unit.start):
                 fields.refuse("start", "at or after the end of the unit before")
             read.append(unit)

@@ -33,6 +33,7 @@ EXAMPLES = {
     "pair": explain(("a man", "plays music")),
     "output": written(),
 }
+LAST = {"start": 9, "end": 17, "text": "pleasure"}
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -86,7 +87,8 @@ def test_any_wrong_part_is_one_typed_line(name: str, seed: int) -> None:
         ({"probabilities": [0.5, 1.5]}, r"probabilities\[1\] is 1.5, not a finite number between 0 and 1"),
         ({"unit": "<img src=x onerror=alert(1)>" * 20}, "unit is .* a string of at most 200 characters"),
         ({"units": [{"start": 0, "end": 99, "text": "a"}] * 3}, "end is 99; it must be between its start and"),
-        ({"units": [{"start": 9, "end": 17, "text": "a"}, {"start": 0, "end": 1, "text": "a"}]}, "at or after the end"),
+        ({"units": [LAST, {"start": 0, "end": 1, "text": "a"}]}, "at or after the end"),
+        ({"units": [{**LAST, "text": "dull"}]}, "text is 'dull'; it must be the text's characters 9 to 17"),
         ({"schema": "1"}, "schema is '1'; it must be a whole number"),
         ({"seed": 1.5}, "seed is 1.5; it must be a whole number"),
     ],
