@@ -82,6 +82,23 @@ def test_texts_are_filtered_sorted_and_kept_in_the_link(page: "Page") -> None:
     assert (said(page), texts(page)[0]) == ("9 of 33 texts", "dull <b> & <i>")
 
 
+def test_back_takes_back_a_choice(page: "Page") -> None:
+    page.get_by_label("Wrong only").check()
+    page.wait_for_function("() => document.querySelector('.place-status').innerText.startsWith('9 of 33')")
+    page.get_by_label("With the word").fill("film")
+    page.wait_for_function("() => location.hash.includes('film')")
+    page.get_by_role("button", name="a pleasure with the film").first.click()
+    page.locator("article .unit").first.wait_for()
+    page.go_back()
+    page.wait_for_function("() => !document.querySelector('article')")
+    page.wait_for_function(SHOWN)
+    assert page.get_by_label("With the word").input_value() == "film"
+    page.go_back()
+    page.wait_for_function("() => document.querySelector('.place-status').innerText.startsWith('33 of 33')")
+    page.go_forward()
+    page.wait_for_function("() => location.hash.includes('film') && document.querySelector('[type=checkbox]')?.checked")
+
+
 def test_a_map_is_that_of_every_other_page(page: "Page") -> None:
     page.get_by_role("button", name="dull film with ease").first.press("Enter")
     page.locator("article .unit").first.wait_for()

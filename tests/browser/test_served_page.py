@@ -89,6 +89,25 @@ def test_a_link_to_an_absent_model_is_told_and_the_page_goes_on(browser: "Browse
         page.get_by_label("Text", exact=True).fill("a pleasure")
         page.wait_for_function(SETTLED)
         assert page.locator(".place-maps article").last.locator(".unit").count() == 2
+        # What is still on its way does not take the line away.
+        page.get_by_label("Text", exact=True).fill("a dull pleasure")
+        page.evaluate("() => { location.hash = 'text=a+film&model=other'; }")
+        warning.wait_for()
+        page.wait_for_timeout(500)
+        assert warning.count() == 1
+        assert page.locator("article").count() == 0
+
+
+def test_a_link_without_truncate_cuts_nothing_off(browser: "Browser") -> None:
+    served = ServedModels({"tiny": models()["tiny"]})
+    with opened(browser, served, f"#text={'long+' * 50}&truncate=true&method=occlusion") as page:
+        page.wait_for_function(SETTLED)
+        assert "truncate=true" in page.url
+        assert page.get_by_label("Long texts").count() == 1
+        page.evaluate("() => { location.hash = 'text=a+film'; }")
+        page.wait_for_function("() => document.querySelectorAll('article:last-child .unit').length === 2")
+        assert "truncate" not in page.url
+        assert page.get_by_label("Long texts").count() == 0
 
 
 def test_an_edit_takes_back_what_is_being_explained(browser: "Browser") -> None:

@@ -268,6 +268,12 @@ def test_the_error_of_a_text_that_is_too_long_says_that_it_can_be_cut_off(client
     assert client.post(path, json={**asked, "truncate": True}).json()["truncated"] > 0
 
 
+@pytest.mark.parametrize("path", ["/healthz", "/", "/api/models"])
+def test_head_is_answered_like_get(client: TestClient, path: str) -> None:
+    head, get = client.head(path), client.get(path)
+    assert (head.status_code, head.headers["content-length"]) == (200, get.headers["content-length"])
+
+
 def test_what_is_no_json_is_said_so(client: TestClient) -> None:
     kind = {"content-type": "application/json"}
     for body in (b"", b"{", b"[" * 5000, b"\xff", b'{"model": NaN'):

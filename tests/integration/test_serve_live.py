@@ -257,19 +257,6 @@ def test_a_mistake_of_the_server_shows_nothing_and_spoils_nothing(
     assert "poison" not in logged
 
 
-def test_head_is_answered_like_get_without_a_body(gate: Gate) -> None:
-    with listening(gated(gate)) as port:
-        for path in ("/healthz", "/", "/api/models"):
-            head, get = (
-                raw(port, f"{verb} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
-                for verb in ("HEAD", "GET")
-            )
-            (own, body), (_, content) = head.split(b"\r\n\r\n", 1), get.split(b"\r\n\r\n", 1)
-            assert head.startswith(b"HTTP/1.1 200")
-            assert (body, f"content-length: {len(content)}".encode() in own.lower()) == (b"", True), path
-            assert content
-
-
 def raw(port: int, content: bytes, rest: float = 0.0) -> bytes:
     """What comes back for some bytes, the last of them after a rest."""
     with socket.create_connection(("127.0.0.1", port), PATIENCE) as connection:

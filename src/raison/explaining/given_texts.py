@@ -14,6 +14,7 @@ from raison.core.model import LanguageModel
 from raison.core.targets.choices import One
 from raison.data.dataset import Contrast, Dataset
 from raison.text.segment import sentence_spans, word_spans
+from raison.text.surrogates import joined
 
 Texts = Iterable[Given] | Iterable[Mapping[str, Any]] | Dataset
 """Several texts: a list, a tuple, an array, a pandas Series, a column of a data set, or rows with one named column."""
@@ -171,7 +172,7 @@ def _prompt_of(item: Any, place: str) -> Asks:
     if isinstance(item, PartedText | Chat):
         return item
     if isinstance(item, str):
-        return str(item)
+        return joined(str(item))
     if isinstance(item, list | tuple) and item and all(isinstance(message, Mapping) for message in item):
         return Chat(tuple(item))
     raise InputError(
@@ -185,12 +186,11 @@ def text_of(item: Any, place: str) -> Given:
     if isinstance(item, PartedText):
         return item
     if isinstance(item, str):
-        return str(item)
+        return joined(str(item))
     if isinstance(item, tuple) and all(isinstance(part, str) for part in item):
-        if len(item) == 2:
-            return str(item[0]), str(item[1])
-        if len(item) == 3:
-            return str(item[0]), str(item[1]), str(item[2])
+        parts = tuple(joined(str(part)) for part in item)
+        if len(parts) == 2 or len(parts) == 3:
+            return parts
     if isinstance(item, LanguageModel):
         raise InputError(f"{place} is a model: the model comes first, then the text.")
     hint = "; a pair is a tuple, not a list" if isinstance(item, list) and len(item) == 2 else ""

@@ -3,8 +3,9 @@
     labels.json   {"majorities": {DATA: share of the largest class}, "accuracies": {RUN: share of right predictions}}
 
 The shares are of the study's own texts and need their labels, which the records do not have: running a study writes
-them (raison.studies.labels). If the predictions for these texts are not recorded, as in studies of trust, the model's
-accuracy on held-out texts of its training is used instead, which is in the study's header if known.
+them (raison.studies.labels). Studies of trust, whose records have no predictions, predict up to 1,000 texts for it
+(raison.studies.measured_accuracy). If a folder has no accuracy, as older ones of studies of trust, that on held-out
+texts of the model's training is used, which is in the study's header if known.
 """
 
 import math

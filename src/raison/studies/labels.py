@@ -2,20 +2,15 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from raison.core.errors import InputError
-from raison.core.model import LanguageModel
 from raison.data import Dataset
-from raison.explaining.explain import explain
 from raison.jobs.store import write_record
 from raison.runs.run import Run
 from raison.runs.task_accuracy import FILE, Labels, read_labels
 
 _DIGITS = 4
-_ROWS = 1000
-"""Maximum number of texts that are predicted to measure a model's accuracy."""
 
 
 def majority_of(data: Dataset) -> float | None:
@@ -35,20 +30,7 @@ def accuracy_of(run: Run, data: Dataset, classes: Sequence[str]) -> float | None
     of labels, such as a file, use those of the model.
     """
     predictions = {key[2]: record.prediction for key, record in run.records.items()}
-    return _share_right(predictions, data, classes or data.labels or _classes_of(run))
-
-
-def measured_accuracy(model: LanguageModel, data: Dataset, classes: Sequence[str]) -> float | None:
-    """The same for predictions made now, of up to 1,000 texts: one pass for each."""
-    part = replace(data, rows=data.rows[:_ROWS])
-    # A method that needs no further pass. A text that is too long is predicted by its beginning.
-    explained = explain(model, part.texts, "random", truncate=True)
-    predictions = {number: one.prediction for number, one in enumerate(explained)}
-    return _share_right(predictions, part, classes or part.labels or model.classes)
-
-
-def _share_right(predictions: Mapping[int, str], data: Dataset, classes: Sequence[str]) -> float | None:
-    names = tuple(name.lower() for name in classes)
+    names = tuple(name.lower() for name in classes or data.labels or _classes_of(run))
     unnamed = {f"label_{number}": name for number, name in enumerate(names)}
     predicted = {text: unnamed.get(name.lower(), name.lower()) for text, name in predictions.items()}
     if not predicted or not set(predicted.values()) <= set(names) or any(row.label is None for row in data.rows):

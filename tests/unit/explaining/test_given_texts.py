@@ -43,6 +43,12 @@ def test_sequences_are_the_same_texts(kind: str) -> None:
     assert [type(text) for text in found] == [str] * 3
 
 
+def test_halves_of_a_character_that_belong_together_are_joined() -> None:
+    halves, whole = "good \ud83d\ude00 film", "good \U0001f600 film"
+    assert read_texts([halves, (halves, "\ud83d alone")]) == [whole, (whole, "\ud83d alone")]
+    assert read_prompts(halves) == ([whole], True)
+
+
 @pytest.mark.parametrize("kind", TABLES)
 def test_tables_have_a_column_of_texts(kind: str) -> None:
     assert read_texts(TABLES[kind](), "said") == TEXTS

@@ -114,9 +114,8 @@ class GenerationExplanation(ViewedResult):
         shares = {token.text: token.probability}
         if token.against is not None and token.against_probability is not None:
             shares[token.against] = token.against_probability
-        text = self.prompt + self.output
         return Explanation(
-            text=text[: token.start] if self.earlier else self.prompt,
+            text=self._before(token.start, count),
             units=self.units[:count],
             scores=self.scores[number],
             classes=(*shares, OTHER),
@@ -146,7 +145,7 @@ class GenerationExplanation(ViewedResult):
         same = baseline is not None and all(token.notes.get(BASELINE) == baseline for token in self.tokens)
         totals = [math.fsum(row[unit] for row in self.scores if unit < len(row)) for unit in range(len(self.units))]
         return Explanation(
-            text=(self.prompt + self.output)[: self.tokens[-1].start] if self.earlier else self.prompt,
+            text=self._before(self.tokens[-1].start, len(self.units)),
             units=self.units,
             scores=tuple(totals),
             classes=(*shares, OTHER),
@@ -161,6 +160,12 @@ class GenerationExplanation(ViewedResult):
             notes=({BASELINE: baseline} if same else {}) | self.notes,
             **self._provenance(),
         )
+
+    def _before(self, start: int, units: int) -> str:
+        """The text before an output token, with its first `units` units: a character may consist of several tokens."""
+        if not self.earlier:
+            return self.prompt
+        return (self.prompt + self.output)[: max(start, self.units[units - 1].end)]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""

@@ -135,7 +135,7 @@ class Fields:
         return tuple(values)
 
     def units(self, texts: Sequence[str]) -> tuple[Unit, ...]:
-        """Character spans within the texts, in order, without overlaps."""
+        """Character spans within the texts, in order, without overlaps; several may be one character's tokens."""
         read: list[Unit] = []
         for place, item in enumerate(self.items("units")):
             fields = Fields(item, f"{self.what}: unit {place}") if isinstance(item, dict) else None
@@ -155,7 +155,8 @@ class Fields:
                 fields.refuse("end", f"between its start and the text's end, {len(texts[unit.segment])}")
             if unit.text != texts[unit.segment][unit.start : unit.end]:
                 fields.refuse("text", f"the text's characters {unit.start} to {unit.end}")
-            if (after.segment, after.end) > (unit.segment, unit.start):
+            shared = (after.segment, after.start, after.end) == (unit.segment, unit.start, unit.end)
+            if not shared and (after.segment, after.end) > (unit.segment, unit.start):
                 fields.refuse("start", "at or after the end of the unit before")
             read.append(unit)
         return tuple(read)

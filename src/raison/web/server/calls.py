@@ -186,7 +186,7 @@ class AskedPrediction(ModelRequest):
             return [json_of(continued(model, text, tokens)) for text in texts]
         if tokens is not None:
             raise InputError("max_new_tokens applies to generative models only: leave it out.")
-        # A method that needs no pass, so that only the prediction remains.
+        # Random scores need no pass of their own: the text is evaluated, and the text without its words.
         explanations = explain(model, cast("Any", texts), "random", truncate=self.body.truncate, progress=False)
         return [json_of(_predicted(one)) for one in cast("list[Explanation]", explanations)]
 

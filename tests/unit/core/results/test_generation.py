@@ -93,6 +93,15 @@ def test_one_token_with_earlier_outputs():
     assert second.text[second.units[3].start : second.units[3].end] == " calm"
 
 
+def test_a_character_of_several_tokens_can_be_read_again():
+    tokens = (token("好", 10, 0.5), token("好", 10, 0.2))
+    units = (*explanation().units, Unit(10, 11, "好"))
+    e = explanation(earlier=True, output="好", tokens=tokens, units=units)
+    assert GenerationExplanation.from_json(e.to_json()) == e
+    for one in (e.token(0), e.token(1), e.whole()):
+        assert Explanation.from_json(one.to_json()) == one
+
+
 def test_whole_output_is_the_sum():
     e = explanation(earlier=True)
     whole = e.whole()

@@ -152,8 +152,8 @@ def model_table(results: TrustRuns) -> Table:
         "Models",
         ("model", "name", "parameters", "blocks", "accuracy"),
         tuple(rows),
-        "Parameters: all, including embeddings; shared ones count once. Accuracy: on held-out texts, for models "
-        "trained for the study.",
+        "Parameters: all, including embeddings; shared ones count once. Accuracy: on held-out texts of the "
+        "training, for models trained for the study; claims state that on the study's data.",
     )
 
 

@@ -23,8 +23,9 @@ from raison.studies.entries import GridRun
 from raison.studies.file import Study, StudyError
 from raison.studies.folder import header_of, versions
 from raison.studies.kind import EstimateTable
-from raison.studies.labels import measured_accuracy, write_labels
+from raison.studies.labels import write_labels
 from raison.studies.made import described
+from raison.studies.measured_accuracy import ROWS, LabelledSample, accuracy_on, labelled_sample
 from raison.studies.plans import Models, learned_from, load_named_model, unable, unreadable_texts
 from raison.trust.results import ATTACKED_BY, ATTACKS, SIMILARITIES, TrustRun, head_of
 from raison.trust.trial import entry_of, refused
@@ -37,9 +38,11 @@ REUSED = (SIMILARITIES, ATTACKS)
 @dataclass(frozen=True, kw_only=True)
 class Examined(kind.Examined):
     """A study that can be run: its texts, and its header. `labels` are those of all rows, because the classes of a few
-    texts say little."""
+    texts say little; `samples` are the texts for each run's accuracy, None if their labels are not classes of the
+    model."""
 
     data: Mapping[str, Dataset]
+    samples: Mapping[str, LabelledSample | None]
 
 
 def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = ()) -> Examined:
@@ -48,6 +51,8 @@ def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = (
     # Texts are drawn before the limit of the call applies, so that fewer texts belong to the same draw.
     most = study.spec.texts if limit is None else min(limit, study.spec.texts)
     data, reasons = load_all(grid.data, grid.data_keys, most)
+    whole, _ = load_all(grid.data, grid.data_keys, None)
+    samples: dict[str, LabelledSample | None] = {}
     models: dict[str, dict[str, Any]] = {}
     entries: dict[str, dict[str, Any]] = {}
     identities: dict[str, Identity] = {}
@@ -66,6 +71,9 @@ def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = (
             if not against:
                 entry = entries[run.name] = _entry(study, model, run, data[run.data])
                 reasons += head_of(entry).nothing_left
+                names, asked = grid.models[key].labels, ROWS if limit is None else min(limit, ROWS)
+                known = whole.get(run.data)
+                samples[run.name] = None if known is None else labelled_sample(model, known, names, asked)
         # This model must leave memory before the next is loaded.
         del model
     if reasons:
@@ -79,8 +87,7 @@ def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = (
     }
     texts = {name: {DATA: dataset_digest(part)} for name, part in data.items()}
     header[IDENTITY] = {**of_several(identities), **of_several(texts), SETTINGS: study.digest}
-    whole, _ = load_all(grid.data, grid.data_keys, None)
-    return Examined(study=study, header=header, labels=whole, data=data)
+    return Examined(study=study, header=header, labels=whole, data=data, samples=samples)
 
 
 def _about(study: Study, key: str, model: LanguageModel) -> dict[str, Any]:
@@ -110,30 +117,31 @@ def begin(examined: Examined, folder: Path, sources: Sequence[Path]) -> None:
 
 
 def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job]:
-    """For every run randomisation, attacks and substitution, then its accuracy; one model in memory at a time."""
-    models = Models()
-    listed = [job for bench in _benches(examined, folder, models, shard) for job in bench.jobs()]
-    return [*listed, *_accuracies(examined, folder, models)]
+    """For every run randomisation, attacks, substitution and accuracy; one model in memory at a time."""
+    models, listed = Models(), []
+    for run, bench in zip(examined.study.spec.grid.wanted, _benches(examined, folder, models, shard), strict=True):
+        listed += [*bench.jobs(), *_accuracy_jobs(examined, run, folder, models)]
+    return listed
 
 
-def _accuracies(examined: Examined, folder: Path, models: Models) -> Iterator[Job]:
-    """The accuracy on the study's own data, which may be others than those that the model was trained for."""
-    for run in examined.study.spec.grid.wanted:
-        if any(row.label is None for row in examined.labels[run.data].rows):
-            continue
-        measure = partial(_measure, examined, run, folder, models)
-        yield Job(f"{run.name} accuracy", f"accuracy, {run.name}", measure, partial(_is_known, folder, run), last=True)
+def _accuracy_jobs(examined: Examined, run: GridRun, folder: Path, models: Models) -> Iterator[Job]:
+    """The accuracy on the study's data, which may differ from those that the model was trained on."""
+    sample = examined.samples[run.name]
+    if sample is not None:
+        measure = partial(_measure, examined, run, sample, folder, models)
+        known, size = partial(_is_known, folder, run), len(sample.texts)
+        yield Job(f"{run.name} accuracy", f"accuracy, {run.name}", measure, known, size=size, last=True)
 
 
 def _is_known(folder: Path, run: GridRun) -> bool:
     return run.name in read_labels(folder).accuracies
 
 
-def _measure(examined: Examined, run: GridRun, folder: Path, models: Models, advance: Told) -> None:
-    entry, data = examined.study.spec.grid.models[run.model], examined.labels[run.data]
-    right = measured_accuracy(models.predicting(entry), data, entry.labels)
-    write_labels(folder, examined.labels, {run.name: right})
-    advance(1)
+def _measure(
+    examined: Examined, run: GridRun, sample: LabelledSample, folder: Path, models: Models, advance: Told
+) -> None:
+    model = models.predicting(examined.study.spec.grid.models[run.model])
+    write_labels(folder, examined.labels, {run.name: accuracy_on(model, sample, advance)})
 
 
 def _benches(examined: Examined, folder: Path, models: Models, shard: int | None = None) -> list[TrialJobs]:
@@ -165,8 +173,17 @@ def estimate(examined: Examined) -> EstimateTable:
         for part, of_part in without.items():
             reasons |= dict.fromkeys(f"{method} {part}: {why}" for method, why in of_part.items())
         left_out = {method for of_part in without.values() for method in of_part}
-        counts = (planned.blocks, similarities, attacks, len(left_out))
+        sample = examined.samples[entry.name]
+        predicted = 0 if sample is None else len(sample.texts)
+        counts = (planned.blocks, similarities, attacks, predicted, len(left_out))
         rows.append((entry.name, tuple(Cell(f"{count:,}" if count else "–") for count in counts)))
-    head = ("run", "blocks", "explanations under other parameters", "attacks", "left out")
+    head = (
+        "run",
+        "blocks",
+        "explanations under other parameters",
+        "attacks",
+        "predictions for the accuracy",
+        "left out",
+    )
     values = {"models": examined.header["models"], "runs": examined.header["runs"]}
     return EstimateTable(Table("", head, tuple(rows)), tuple(reasons), values)

@@ -1,6 +1,6 @@
 // A question and its sources in; the answer's statements out, each with what it rests on.
 import { button, choice, exchangeContent, field, make } from "./elements.js";
-import { latest, remembered } from "./requests.js";
+import { remembered } from "./requests.js";
 import { addressOf, beside, comparedIn } from "./history.js";
 import { comparisonForm, methodsOf, names } from "./form.js";
 import { area, count } from "./messages.js";
@@ -28,7 +28,7 @@ export class Citing extends Panel {
   constructor(model, el) {
     super(model, el, {}, ["asking", "comparing", "status", "maps", "past"]);
     this.cite = remembered((request) => this.talk.ask("cite", request), QUESTIONS);
-    this.refresh = latest((stale) => this.follow(stale), () => this.talk.drop());
+    this.refresh = this.refreshing(() => this.talk.drop());
     this.settings = { ...structuredClone(EXAMPLE), model: model.get("models")[0].name };
     const found = this.found();
     if (found) this.open(found);

@@ -1,6 +1,6 @@
 // The component: settings and maps of one model, as anywidget gives it, in one element.
 import { button, exchangeContent, focused, make } from "./elements.js";
-import { latest, paused, remembered } from "./requests.js";
+import { paused, remembered } from "./requests.js";
 import { beside, fromHash, toHash } from "./history.js";
 import { focusUnit, painted } from "./map.js";
 import { wordBar } from "./words.js";
@@ -24,7 +24,7 @@ class Component extends Panel {
     super(model, el, TRAITS, ["asking", "comparing", "status", "maps", "word", "trust", "past"]);
     this.explain = remembered((request) => this.talk.ask("explain", request), KEPT);
     const interrupt = () => (model.get("drops") ? this.talk.drop() : undefined);
-    this.refresh = latest((stale) => this.follow(stale), interrupt);
+    this.refresh = this.refreshing(interrupt);
     this.typed = paused(() => this.refresh(), TYPING);
     this.settings = this.read();
     const found = this.found();
@@ -63,6 +63,7 @@ class Component extends Panel {
   }
 
   compare(compared, typing) {
+    this.refused = "";
     this.compared = compared;
     if (typing) this.typed();
     else this.start();
@@ -190,7 +191,7 @@ class Component extends Panel {
 function textSaid(settings, varied) {
   const { text, method } = settings;
   const others = varied.filter((name) => name !== "text" && name !== "method");
-  const said = others.map((name) => `${name} ${[settings[name] ?? "default"].flat().join(" / ")}`);
+  const said = others.map((name) => (name === "truncate" ? `long texts ${settings.truncate ? "cut off" : "refused"}` : `${name} ${[settings[name] ?? "default"].flat().join(" / ")}`));
   return `${[text].flat().join(" / ")} (${[method, ...said].join(", ")})`;
 }
 

@@ -104,9 +104,9 @@ export function fromHash(hash, names) {
   const settings = {};
   for (const name of names) {
     const values = held.getAll(name);
-    if (!values.length) continue;
+    // A text is never cut off because the page did so before.
     if (name === "truncate") settings[name] = values[0] === "true";
-    else settings[name] = LISTS.includes(name) && values.length > 1 ? values : values[0];
+    else if (values.length) settings[name] = LISTS.includes(name) && values.length > 1 ? values : values[0];
   }
   return { settings, compared: comparedIn(held) };
 }

@@ -1,6 +1,6 @@
 // What the three panels of the component share: history, links, comparisons and the status line.
 import { button, exchangeContent, make } from "./elements.js";
-import { talker } from "./requests.js";
+import { latest, talker } from "./requests.js";
 import { StateHistory, historyRow, undoKey } from "./history.js";
 import { exportMenu } from "./exports.js";
 
@@ -45,6 +45,11 @@ export class Panel {
     };
   }
 
+  /** Follows the settings again whenever it is called; after a refused link, only once other settings are chosen. */
+  refreshing(interrupt) {
+    return latest((stale) => (this.refused ? this.fail(this.refused) : this.follow(stale)), interrupt);
+  }
+
   /** The settings as the model has them. */
   read() {
     return Object.fromEntries(Object.entries(this.traits).map(([name, trait]) => [name, structuredClone(this.model.get(trait)) ?? null]));
@@ -54,6 +59,7 @@ export class Panel {
   outside() {
     const settings = this.read();
     if (this.writing || JSON.stringify(settings) === JSON.stringify(this.settings)) return;
+    this.refused = "";
     this.settings = settings;
     this.start();
   }
@@ -76,8 +82,8 @@ export class Panel {
     if (!state) return;
     const { model } = state.settings;
     if (model !== undefined && !this.model.get("models").some(({ name }) => name === model)) {
-      this.showForms();
-      return this.fail(`The link names the model '${model}', which is not among those here.`);
+      this.refused = `The link names the model '${model}', which is not among those here.`;
+      return this.start();
     }
     this.compared = state.compared;
     this.go(state.settings);
@@ -90,6 +96,7 @@ export class Panel {
   }
 
   take(settings) {
+    this.refused = "";
     this.settings = { ...this.settings, ...structuredClone(settings) };
   }
 
@@ -104,6 +111,7 @@ export class Panel {
   }
 
   compare(compared) {
+    this.refused = "";
     this.compared = compared;
     this.showForms();
     if (this.past.now) this.refresh();

@@ -82,6 +82,7 @@ class Rows {
   showRuns() {
     const form = runForm(this.runs, this.state, (state) => {
       this.state = state;
+      this.isChoice = true;
       this.absent = "";
       this.restart();
     });
@@ -98,9 +99,10 @@ class Rows {
 
   change(changes, typed = false) {
     this.state = { ...this.state, start: undefined, number: undefined, ...changes };
-    if (!typed) this.showFilter();
-    if (typed) this.typed();
-    else this.refresh();
+    if (typed) return this.typed();
+    this.isChoice = true;
+    this.showFilter();
+    this.refresh();
   }
 
   /** The texts of a word or of a slice, and no other filter. */
@@ -139,7 +141,7 @@ class Rows {
     try {
       const slice = await this.ask("runs/texts", { ...wanted, count: COUNT });
       if (stale()) return;
-      if (this.linked) history.replaceState(null, "", `#${new URLSearchParams(known(this.state))}`);
+      if (this.linked) this.address();
       this.showTable(slice);
       await this.showMap(number, stale);
     } catch (error) {
@@ -148,9 +150,20 @@ class Rows {
     if (!stale()) this.places.table.removeAttribute("aria-busy");
   }
 
+  /** The address holds the state. A choice is a step that the browser's Back takes back; typing is none. */
+  address() {
+    const hash = `#${new URLSearchParams(known(this.state))}`;
+    if (hash !== location.hash) history[this.isChoice ? "pushState" : "replaceState"](null, "", hash);
+    this.isChoice = false;
+  }
+
   showTable(slice) {
     // A link can lead beyond the end of a run that has become shorter.
-    if (slice.matching && slice.start >= slice.matching) return this.change({ start: String(Math.floor((slice.matching - 1) / COUNT) * COUNT) });
+    if (slice.matching && slice.start >= slice.matching) {
+      this.change({ start: String(Math.floor((slice.matching - 1) / COUNT) * COUNT) });
+      this.isChoice = false;
+      return;
+    }
     const right = slice.accuracy && this.state.wrong !== "true" ? `, accuracy ${accuracyOf(slice.accuracy)}` : "";
     const all = counted(this.run.texts, "text");
     const first = slice.texts < this.run.texts ? `the first ${slice.texts.toLocaleString("en")} of ${all}` : all;
@@ -210,6 +223,7 @@ class Rows {
 
   async openMap(number) {
     this.state = { ...this.state, number: String(number) };
+    this.isChoice = true;
     await this.refresh();
     this.places.map.querySelector("article")?.scrollIntoView({ block: "nearest" });
   }

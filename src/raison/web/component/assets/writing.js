@@ -1,6 +1,6 @@
 // What a language model writes: a prompt or a chat in, the answer token by token out, with the prompt's map for each.
 import { choice, exchangeContent, field, make } from "./elements.js";
-import { latest, remembered } from "./requests.js";
+import { remembered } from "./requests.js";
 import { addressOf, beside, comparedIn } from "./history.js";
 import { painted } from "./map.js";
 import { comparisonForm, methodsOf, names, QUANTITIES } from "./form.js";
@@ -17,7 +17,7 @@ export class Writing extends Panel {
     super(model, el, ANSWERING, ["asking", "comparing", "status", "maps", "against", "past"]);
     this.explain = remembered((request) => this.talk.ask("explain", request), ANSWERS);
     // A kernel does one thing after the other, so only a server is told that nobody waits.
-    this.refresh = latest((stale) => this.follow(stale), () => (model.get("drops") ? this.talk.drop() : undefined));
+    this.refresh = this.refreshing(() => (model.get("drops") ? this.talk.drop() : undefined));
     this.settings = this.read();
     const found = this.found();
     if (found) this.open(found);

@@ -1,0 +1,72 @@
+"""A model's accuracy on the data of a study, for kinds whose records have no predictions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from raison.core.errors import InputError
+from raison.core.inputs.unit import Text
+from raison.core.model import LanguageModel
+from raison.data import Dataset
+from raison.explaining.attribution import BATCH, Settings, prepare
+from raison.progress import Told
+
+ROWS = 1000
+"""Maximum number of texts that are predicted."""
+_READING = Settings("word", truncate=True)
+"""A text that is too long is predicted by its beginning."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledSample:
+    """Texts, and the number of each one's class."""
+
+    texts: tuple[Text, ...]
+    right: tuple[int, ...]
+
+
+def labelled_sample(model: LanguageModel, data: Dataset, names: Sequence[str], most: int) -> LabelledSample | None:
+    """Up to `most` texts of the data that the model can read, drawn with a fixed seed because data may be sorted.
+
+    `names` are the model's classes under the data's names if the study gives them, otherwise (). None if the labels are
+    unknown, or are not classes of the model.
+    """
+    if model.multi_label or any(row.label is None for row in data.rows):
+        return None
+    try:
+        right = data.class_indices(tuple(names) or _classes_of(model, data))
+    except InputError:
+        return None
+    drawn: list[tuple[Text, int]] = []
+    for row in np.random.default_rng(0).permutation(len(data)):
+        text = data.rows[row].text
+        if len(drawn) < most and _is_readable(model, text):
+            drawn.append((text, right[row]))
+    return LabelledSample(*map(tuple, zip(*drawn, strict=True))) if drawn else None
+
+
+def accuracy_on(model: LanguageModel, sample: LabelledSample, advance: Told) -> float:
+    """The share of the texts whose class is predicted: one pass for each."""
+    hits = 0
+    for start in range(0, len(sample.texts), BATCH):
+        part = slice(start, start + BATCH)
+        predicted = prepare(model, sample.texts[part], _READING).full.argmax(1)
+        hits += int((predicted == torch.tensor(sample.right[part])).sum())
+        advance(len(predicted))
+    return round(hits / len(sample.texts), 4)
+
+
+def _classes_of(model: LanguageModel, data: Dataset) -> tuple[str, ...]:
+    """The model's classes, under the data's names if they have none of their own."""
+    unnamed = tuple(f"label_{number}" for number in range(len(data.labels)))
+    return data.labels if tuple(name.lower() for name in model.classes) == unnamed else model.classes
+
+
+def _is_readable(model: LanguageModel, text: Text) -> bool:
+    try:
+        model.encode([text], _READING.unit, _READING.truncate)
+    except InputError:
+        return False
+    return True
