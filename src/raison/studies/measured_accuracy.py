@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import torch
@@ -39,12 +40,11 @@ def labelled_sample(model: LanguageModel, data: Dataset, names: Sequence[str], m
         right = data.class_indices(tuple(names) or _classes_of(model, data))
     except InputError:
         return None
-    drawn: list[tuple[Text, int]] = []
-    for row in np.random.default_rng(0).permutation(len(data)):
-        text = data.rows[row].text
-        if len(drawn) < most and _is_readable(model, text):
-            drawn.append((text, right[row]))
-    return LabelledSample(*map(tuple, zip(*drawn, strict=True))) if drawn else None
+    order = np.random.default_rng(0).permutation(len(data)).tolist()
+    drawn = list(islice((row for row in order if _is_readable(model, data.rows[row].text)), most))
+    if not drawn:
+        return None
+    return LabelledSample(tuple(data.rows[row].text for row in drawn), tuple(right[row] for row in drawn))
 
 
 def accuracy_on(model: LanguageModel, sample: LabelledSample, advance: Told) -> float:
