@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from raison.core.method import Method
 from raison.core.registry import name_of
+from raison.core.results.explanation import Explanation
 
 OF_OTHERS = re.compile(r"at most (?:the sum of its members'|\w+ times those of the method)")
 COUNTED = ", a backward pass counting as two"
@@ -54,6 +55,14 @@ def passes_of(method: Method, units: int, tokens: int) -> Passes | None:
     counts = [0.0 if part is None else _Sum(part, names).value for part in (forwards, backwards)]
     exact = bound is None and "E(" not in forwards
     return Passes(counts[0], counts[1], exact, "t" in _names(forwards), method.passes.endswith(COUNTED))
+
+
+def reached(method: Method, explanation: Explanation, tokens: int) -> float:
+    """The share of a bound that one text took; 1 for what is no bound."""
+    stated = passes_of(method, len(explanation.units), tokens)
+    if stated is None or stated.exact:
+        return 1.0
+    return (explanation.evaluations + 2 * explanation.gradients) / (stated.forwards + 2 * stated.backwards)
 
 
 def _names(part: str) -> set[str]:

@@ -27,15 +27,13 @@ from raison.models.adapters.classifier import Classifier
 from raison.models.derived.explainers import usual_folder
 from raison.models.stack.layers import layer_stack
 from tests.contracts.conftest import TEXTS
-from tests.pass_formulas import passes_of
+from tests.pass_formulas import passes_of, reached
 from tests.tiny import TINY
 from tests.toys import TEXTS as TOY_TEXTS
 from tests.toys import Attending, Ignored, Linear, ToyModel
 from tests.untrained import untrained_for
 
 CLOSE = {"rtol": 2e-3, "atol": 2e-4}
-
-
 SHORTER = {
     "discretized_integrated_gradients": "discretized_integrated_gradients(steps=4)",
     "gradient_shap": "gradient_shap(samples=6)",
@@ -240,8 +238,11 @@ def test_counted_passes_are_those_of_the_formula_on_toys(method: Method, unit: s
         pytest.skip("no toy has what the method needs")
     if Property.TRAINED in method.properties or refusal_of(toy, method) is not None:
         pytest.skip("needs more than a toy has")
-    for explanation in raison.explain(toy, list(TOY_TEXTS), method, unit=unit):
-        check_passes(method, explanation, toy.encode([explanation.text], unit).lengths[0])
+    explained = raison.explain(toy, list(TOY_TEXTS), method, unit=unit)
+    tokens = [toy.encode([e.text], unit).lengths[0] for e in explained]
+    for explanation, count in zip(explained, tokens, strict=True):
+        check_passes(method, explanation, count)
+    assert max(map(reached, [method] * len(explained), explained, tokens)) >= 0.2, "a bound is no guess"
 
 
 def test_passes_are_really_those_that_the_model_made(able: Classifier, method: Method, texts: list[str]) -> None:
