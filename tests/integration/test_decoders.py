@@ -179,8 +179,9 @@ def test_a_prompt_that_leaves_no_room_and_a_text_that_is_too_long(place: Path) -
     (place / "film.toml").write_text(PROMPT, encoding="utf-8")
     model = raison.load("llama", prompt="film.toml")
     long = "the old sailor told a story . " * 30
-    with pytest.raises(TextTooLongError, match="truncate=True"):
+    with pytest.raises(TextTooLongError, match="truncate=True") as refused:
         raison.explain(model, long, "sp_pi")
+    assert refused.value.truncatable
     assert raison.explain(model, long, "sp_pi", truncate=True).truncated > 0
 
 

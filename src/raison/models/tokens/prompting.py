@@ -91,13 +91,14 @@ class PromptEncoder:
         tokens = self._tokenize(self._framed.around(text))
         shown, removed = text, 0
         if self.max_tokens is not None and len(tokens.ids) > self.max_tokens:
+            # Before the refusal: only what has a beginning that fits can be truncated.
+            shown = self._cut(text, where, tokens)
             if not truncate:
                 raise TextTooLongError(
                     f"{where} is too long: {self._sizes(text, tokens)}. "
                     "Shorten it, pass truncate=True (--truncate) to explain its beginning, or take fewer shots.",
                     truncatable=True,
                 )
-            shown = self._cut(text, where, tokens)
             length, tokens = len(tokens.ids), self._tokenize(self._framed.around(shown))
             removed = length - len(tokens.ids)
         start = len(self.rendered.before)
