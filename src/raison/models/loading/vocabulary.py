@@ -5,18 +5,17 @@ from transformers import PreTrainedModel
 from transformers import PreTrainedTokenizerBase as Tokenizer
 
 from raison.core.errors import LoadError
+from raison.models.stack.transformer import embedding_tables
 
 
 def check_vocabulary(model: PreTrainedModel, tokenizer: Tokenizer, name: str) -> None:
-    """Raise LoadError for a tokenizer with tokens that the model has no embedding for.
+    """Raise LoadError for a tokenizer with tokens that the model has no embedding for, UnsupportedError for a model
+    without a table.
 
     Special tokens that stand for nothing in texts (neither padding nor a mask, say) may lack one.
     """
-    try:
-        table = model.get_input_embeddings()
-    except NotImplementedError:
-        # A model that computes its embeddings, as CANINE does from characters, has no table that could be too small.
-        return
+    # An encoder reads texts; a decoder's own table may be that of another language.
+    table = embedding_tables(model)[0]
     if not isinstance(table, nn.Embedding) or table.num_embeddings >= len(tokenizer):
         return
     added = tokenizer.added_tokens_decoder

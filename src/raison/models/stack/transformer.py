@@ -46,7 +46,21 @@ def _fully_attending(model: PreTrainedModel) -> PreTrainedModel:
 
 
 def embedding_tables(model: PreTrainedModel) -> list[nn.Module]:
-    """The modules that turn ids into word embeddings: the encoder's or the only one, then a decoder's own."""
+    """The modules that turn ids into word embeddings: the encoder's or the only one, then a decoder's own.
+
+    Raises UnsupportedError for a model that computes its embeddings, as CANINE does from characters.
+    """
+    try:
+        return _embedding_tables(model)
+    except NotImplementedError:
+        raise UnsupportedError(
+            f"cannot explain a {type(model).__name__}",
+            ["transformers names no table of word embeddings in it"],
+            "Explain it as a function: raison.load(function, classes=[...]).",
+        ) from None
+
+
+def _embedding_tables(model: PreTrainedModel) -> list[nn.Module]:
     if is_a(model, "T5EncoderModel"):
         # The model's own table is not the module that the encoder calls.
         return [model.get_encoder().get_input_embeddings()]

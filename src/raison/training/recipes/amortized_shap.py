@@ -168,7 +168,7 @@ def _estimated(job: _AmortizedTraining, texts: Sequence[Any]) -> TextsWithValues
     known = {
         record["start"]: record["texts"]
         for record in journal.read().records
-        if len(record["texts"]) == sizes.get(record.get("start", -1))
+        if len(record.get("texts", ())) == sizes.get(record.get("start", -1))
     }
     done = sum(map(len, known.values()))
     with progress_bar("Shapley values", len(texts), job.settings.progress, done) as advance:

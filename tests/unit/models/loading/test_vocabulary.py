@@ -3,9 +3,10 @@
 import copy
 
 import pytest
-from transformers import AddedToken
+from transformers import AddedToken, CanineConfig, CanineForSequenceClassification
 
-from raison.core.errors import LoadError
+import raison
+from raison.core.errors import LoadError, UnsupportedError
 from raison.models.loading.vocabulary import check_vocabulary
 from tests.tiny import build
 
@@ -26,3 +27,10 @@ def test_a_special_token_that_no_text_has_needs_no_embedding() -> None:
     more.add_tokens(["vandalic"])
     with pytest.raises(LoadError, match="tokens up to number"):
         check_vocabulary(model, more, "tiny")
+
+
+def test_a_model_that_computes_its_embeddings_is_refused_with_the_way_out() -> None:
+    config = CanineConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16)
+    _, tokenizer = build("bert")
+    with pytest.raises(UnsupportedError, match=r"CanineForSequenceClassification: .* Explain it as a function"):
+        raison.load(CanineForSequenceClassification(config), tokenizer)
