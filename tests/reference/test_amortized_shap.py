@@ -146,6 +146,8 @@ def test_values_of_calls_of_another_size_are_estimated_again(tmp_path: Path, mon
     monkeypatch.setattr(recipe, "BATCH", 4)
     train_amortized_shap(adapter, DATA, small, SETTINGS)
     monkeypatch.undo()
+    # Once a line had the values of one text.
+    RecordStore(small / recipe.JOURNAL).append([{"probabilities": [0.5, 0.5], "values": {}}])
     train_amortized_shap(adapter, DATA, taken, SETTINGS, values=small)
     weights = [load_file(folder / STATE)["output.weight"] for folder in (large, taken)]
     assert torch.equal(*weights)
