@@ -13,6 +13,7 @@ from raison.methods import CATALOGUE
 from raison.methods.input_x_gradient import InputXGradient
 from raison.methods.saliency import Saliency
 from raison.models.adapters.classifier import Classifier
+from raison.progress import hearing
 from raison.trust.attack_settings import EmbeddingAttack
 from raison.trust.attacks import attacks, boundary, undifferentiable
 from raison.trust.neighbours import Neighbours
@@ -127,6 +128,23 @@ def test_what_is_done_is_not_done_again():
     done = {record.key for record in found if record.text > 0}
     again = records(model, TOY_TEXTS, [Saliency()], POSITIVE, BOTH, done=done)
     assert {record.key for record in again} == {record.key for record in found} - done
+
+
+def test_long_attacks_are_written_in_portions_and_tell_their_steps(monkeypatch):
+    model = tiny()
+    whole = records(model, TEXTS, [Saliency()], POSITIVE, BOTH)
+    monkeypatch.setattr("raison.trust.attacks._AT_RISK", 2 * BOTH[0].steps)
+    told = []
+    with hearing(told.append):
+        portions = list(attacks(model, TEXTS, [Saliency()], POSITIVE, BOTH))
+    # A portion is two attacks, each with its control.
+    assert [len(portion) for portion in portions] == [4] * len(TEXTS)
+    assert sum(told) >= BOTH[0].steps * len(TEXTS)
+    parts = {record.key: record for portion in portions for record in portion}
+    assert len(parts) == len(whole)
+    for record in whole:
+        assert record.rank_change == parts[record.key].rank_change
+        assert record.sum_change == pytest.approx(parts[record.key].sum_change, abs=1e-5)
 
 
 def test_a_constrained_attack_changes_the_probability_less():

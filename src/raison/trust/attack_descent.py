@@ -20,6 +20,7 @@ from raison.core.registry import name_of
 from raison.explaining.prediction_change import Predicted
 from raison.integration.repeated_texts import repeated
 from raison.numerics.measures.attacks import attack_loss
+from raison.progress import steps_of
 from raison.trust.attack_settings import EmbeddingAttack
 
 Rows = Float[Tensor, " rows"]
@@ -167,29 +168,31 @@ def descend(start: AttackStart, plan: EmbeddingAttack) -> BestChange:
     ends, quiet = torch.zeros_like(start.embeds), torch.zeros(len(live), dtype=torch.long)
     walker = _Walker(plan, torch.zeros_like(change), torch.zeros_like(change))
     best: BestChange | None = None
-    for number in range(plan.steps):
-        seen, gradient = slope(part, change)
-        if best is None:
-            best = BestChange.unchanged(start, seen)
+    with steps_of("steps of the attack", plan.steps) as advance:
+        for number in range(plan.steps):
+            seen, gradient = slope(part, change)
+            if best is None:
+                best = BestChange.unchanged(start, seen)
+            else:
+                best.update(live, change, seen)
+            moved = (change - walker.step(gradient, number)).clamp(-start.radius, start.radius)
+            still = (moved - change).abs().flatten(1).amax(1).cpu() < plan.tolerance
+            quiet, change = torch.where(still, quiet + 1, 0), moved
+            for row in live:
+                best.steps[row] += 1
+            goes_on = (quiet < plan.patience).nonzero()[:, 0].tolist()
+            if len(goes_on) < len(live):
+                # For all rows: those that continue are written again when they stop.
+                ends[live, : change.shape[1]] = change
+                if not goes_on:
+                    break
+                live, quiet = [live[place] for place in goes_on], quiet[goes_on]
+                part = start.select(live)
+                width = part.embeds.shape[1]
+                change, walker = change[goes_on, :width], walker.select(goes_on, width)
+            advance(1)
         else:
-            best.update(live, change, seen)
-        moved = (change - walker.step(gradient, number)).clamp(-start.radius, start.radius)
-        still = (moved - change).abs().flatten(1).amax(1).cpu() < plan.tolerance
-        quiet, change = torch.where(still, quiet + 1, 0), moved
-        for row in live:
-            best.steps[row] += 1
-        goes_on = (quiet < plan.patience).nonzero()[:, 0].tolist()
-        if len(goes_on) < len(live):
-            # For all rows: those that continue are written again when they stop.
             ends[live, : change.shape[1]] = change
-            if not goes_on:
-                break
-            live, quiet = [live[place] for place in goes_on], quiet[goes_on]
-            part = start.select(live)
-            width = part.embeds.shape[1]
-            change, walker = change[goes_on, :width], walker.select(goes_on, width)
-    else:
-        ends[live, : change.shape[1]] = change
     assert best is not None  # a plan has at least one step
     best.update(range(len(start.embeds)), ends, look(start, start.embeds + ends))
     return best

@@ -27,6 +27,8 @@ from raison.trust.records import Attack, Attacked, AttackKey
 
 _MANY = 1024
 """More copies of a text than fit into any batch, to find the model's batch size."""
+_AT_RISK = 16_384
+"""Steps of single attacks that are made before anything is written: an interruption loses no more than these."""
 
 
 def undifferentiable(model: LanguageModel, methods: Sequence[Method]) -> dict[str, str]:
@@ -84,7 +86,8 @@ def attacks(
     for method in methods:
         for alike in _alike(chosen):
             rows = _rows(label_of(method), alike, [text for text in range(len(texts)) if text not in left_out], done)
-            jobs += [AlikeAttacks(batch, method, portion) for portion in _portions(batch, method, rows)]
+            most = max(1, _AT_RISK // alike[0].steps)
+            jobs += [AlikeAttacks(batch, method, portion) for portion in _portions(batch, method, rows, most)]
     return _run(jobs, counts)
 
 
@@ -192,8 +195,8 @@ def _rows(
     ]
 
 
-def _portions(batch: Batch, method: Method, rows: Sequence[AttackedText]) -> list[tuple[AttackedText, ...]]:
-    """Rows of similar length, as many together as the model's budget has room for with all the method's passes."""
+def _portions(batch: Batch, method: Method, rows: Sequence[AttackedText], most: int) -> list[tuple[AttackedText, ...]]:
+    """At most `most` rows of similar length, as the model's budget has room for with all the method's passes."""
     lengths = batch.encoding.lengths
     left = sorted(rows, key=lambda row: -lengths[row.text])
     portions = []
@@ -201,8 +204,8 @@ def _portions(batch: Batch, method: Method, rows: Sequence[AttackedText]) -> lis
         longest = left[0].text
         room = len(batch.model.ask(Passes).batches(batch.encoding.select([longest] * _MANY))[0])
         size = max(1, room // max(1, method.cost(batch.encoding.unit_counts[longest]).forwards))
-        portions.append(tuple(left[:size]))
-        left = left[size:]
+        portions.append(tuple(left[: min(size, most)]))
+        left = left[min(size, most) :]
     return portions
 
 
