@@ -126,12 +126,18 @@ class _Sum:
             self._take(")")
             return value
         if token == "|":
-            value = self._names[self._take()]
+            value = self._named(self._take())
             self._take("|")
             return value
         if token == "sum_k":
             return self._over_k()
-        return self._call(token) if token in FUNCTIONS else self._names[token]
+        return self._call(token) if token in FUNCTIONS else self._named(token)
+
+    def _named(self, token: str) -> float:
+        if token not in self._names:
+            known = ", ".join([*self._names, *FUNCTIONS, "sum_k"])
+            raise ValueError(f"cannot read {token!r} in the passes: they may contain numbers, + - ( ) ^ and {known}")
+        return self._names[token]
 
     def _over_k(self) -> float:
         start, total = self._place, 0.0

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import raison
-from raison.report.style import phrases
+from raison.report.style import gaps
 from raison.report.style.markup import minus
 from raison.web.component.views import agreement, change
 from tests.browser.conftest import Opened, models
@@ -35,7 +35,7 @@ def test_below_the_map_stands_how_far_it_can_be_trusted(opened: Opened) -> None:
     trust.get_by_role("button", name="Check this one").click()
     stage.page.get_by_text("Random control").wait_for()
     e = of_words(TEXT)
-    assert minus(phrases.completeness(e, e.completeness_gap)) in trust.inner_text()
+    assert minus(gaps.completeness(e, e.completeness_gap)) in trust.inner_text()
     assert "without “pleasure”" in trust.inner_text()
 
 

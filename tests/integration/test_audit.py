@@ -15,6 +15,7 @@ from raison.cli import app
 from raison.combining import advice
 from raison.core.errors import DataError, InputError, UnsupportedError
 from raison.explaining.attribution import Settings
+from raison.methods.occlusion import Occlusion
 from raison.models.adapters.classifier import Classifier
 from raison.report.pages.writing import shown
 from raison.report.style.terminal_text import plain
@@ -144,6 +145,21 @@ def test_the_model_is_as_it_was(tmp_path: Path) -> None:
     assert all(parameter.grad is None for parameter in loaded.core.parameters())
 
 
+class Idle(Occlusion):
+    """A method of the caller's own."""
+
+
+def test_methods_may_be_instances_and_classes(tmp_path: Path) -> None:
+    named, made = (
+        raison.audit(model(), TEXTS, methods, out=tmp_path / name, plan=PLAN, data="four texts", progress=False)
+        for name, methods in (
+            ("named", ["kernel_shap(samples=20)", "saliency"]),
+            ("made", [raison.methods.KernelShap(samples=20), raison.methods.Saliency]),
+        )
+    )
+    assert [one.method for one in made.methods] == [one.method for one in named.methods]
+
+
 def test_what_cannot_be_audited_is_one_clear_line(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="at least 2 texts"):
         raison.audit(model(), TEXTS[:1], out=tmp_path / "a")
@@ -151,6 +167,8 @@ def test_what_cannot_be_audited_is_one_clear_line(folder: Path, tmp_path: Path) 
         replace(PLAN, attacked=1)
     with pytest.raises(UnsupportedError, match="step_logits"):
         raison.audit(model(), TEXTS, ["sp_pi"], out=tmp_path / "b")
+    with pytest.raises(InputError, match="Idle is not a method of the catalogue"):
+        raison.audit(model(), TEXTS, [Idle()], out=tmp_path / "b")
     with pytest.raises(DataError, match="holds another audit"):
         raison.audit(model(), TEXTS[:3], METHODS, out=folder, plan=PLAN, data="four texts")
     (tmp_path / "full").mkdir()

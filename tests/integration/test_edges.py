@@ -61,7 +61,7 @@ def test_classes_of_the_same_name_are_refused() -> None:
     ("texts", "settings", "says"),
     [
         ((*TEXTS, " "), {}, "text 5 of 5 is empty or blank"),
-        ((*TEXTS, ("a pair", "\t")), {}, "text 5 of 5 is empty or blank"),
+        ((*TEXTS, ("a pair", "\t")), {}, "text 5 of 5 is empty or blank in its second string"),
         (TEXTS, {"target": [*LABELS, "good"]}, "unknown label 'good'"),
         (TEXTS, {"target": [*LABELS, 9]}, "class 9 does not exist"),
         (TEXTS, {"target": [*LABELS, True]}, "target True is not a class"),

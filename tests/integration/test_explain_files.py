@@ -149,13 +149,31 @@ def test_shards_and_workers_give_the_same_rows(model: LanguageModel, reviews: Pa
     assert timeless(second) == timeless(whole)
 
 
+def test_an_interruption_of_a_dear_method_loses_few_rows(
+    model: LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(surveys, "ROWS", 64)
+    (tmp_path / "many.txt").write_text("so good\n" * 60)
+
+    def stopping(done: int) -> None:
+        raise KeyboardInterrupt
+
+    asked = model, tmp_path / "many.txt", tmp_path / "out", "kernel_shap(samples=100)"
+    with pytest.raises(KeyboardInterrupt):
+        raison.explain_file(*asked, progress=stopping)
+    kept = [line for path in (tmp_path / "out").rglob("*.jsonl") for line in path.read_text().splitlines()]
+    (part,) = (json.loads(line) for line in kept)
+    assert len(part["rows"]) == 25
+    assert raison.explain_file(*asked, progress=False).is_complete
+
+
 def test_so_many_rows(model: LanguageModel, reviews: Path, tmp_path: Path) -> None:
     def limited(limit: int) -> WrittenShards:
         reading = Reading(limit=limit)
         return raison.explain_file(model, reviews, tmp_path / "out", "occlusion", reading=reading, progress=False)
 
     assert [row["id"] for row in limited(7).rows()] == [f"r{i}" for i in range(6)]
-    with pytest.raises(DataError, match="it differs in data, settings"):
+    with pytest.raises(DataError, match="it differs in data, settings.* There and here: limit 7 and 8"):
         limited(8)
 
 
@@ -336,6 +354,8 @@ def test_the_command(model: LanguageModel, reviews: Path, tmp_path: Path) -> Non
         (("--data", "a.csv", "--pair", "x", "--out", "there"), "--pair is for one text"),
         (("--data", "a.csv", "--html", "x.html", "--out", "there"), "--html is for one text"),
         (("--data", "a.csv"), "give --out"),
+        (("so good", "--data", "a.csv", "--out", "there"), "'so good' is a text, and --data explains"),
+        (("fine", "--html", "x.json"), "'x.json' is no name for one: end it in .html"),
         ((), "no text given"),
         (("one", "two"), "there are 2 texts"),
     ],

@@ -123,7 +123,7 @@ def explain(
     """Show which parts of a text made the model predict or write what it did; with --data, of every row of files."""
     if data:
         refuse_beside_data({"--pair": pair, "--document": document, "--html": html})
-        show_files(_explained_files((*data, *(text or ())), entry, how, _contrast(contrast), files), json)
+        show_files(_explained_files((*data, *_files(text or ())), entry, how, _contrast(contrast), files), json)
         return
     files.refuse_without_data()
     from raison.studies.plans import load_entry
@@ -194,6 +194,14 @@ def _tell(explained: Explanations, html: Path | None, json: bool) -> None:
 def _contrast(words: list[str] | None) -> str | list[str] | None:
     """One for all output tokens, or one for each."""
     return words[0] if words and len(words) == 1 else words or None
+
+
+def _files(names: Sequence[str]) -> Sequence[str]:
+    """Further files, which a shell writes for a pattern. Raises InputError for a text."""
+    for name in names:
+        if any(letter.isspace() for letter in name) and not Path(name).exists():
+            raise InputError(f"{name!r:.80} is a text, and --data explains the rows of files: leave one of them out.")
+    return names
 
 
 def _single(text: list[str] | None) -> str:

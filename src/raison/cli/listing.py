@@ -8,12 +8,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from raison.core.errors import UnknownNameError
-from raison.core.registry import class_name
+from raison.core.errors import InputError, UnknownNameError
+from raison.core.registry import class_name, no_class
 
 PACKAGE = Path(__file__).parents[1]
 FACTS = ("reference", "needs", "outputs", "properties", "passes", "higher_is_better")
 """Class attributes to list; a kind may lack some."""
+STATED = {"methods": ("reference", "passes"), "metrics": ("reference", "higher_is_better")}
+"""Those without a default."""
 
 
 class _NotStatedError(Exception):
@@ -40,13 +42,25 @@ def names(kind: str) -> tuple[str, ...]:
 
 @cache
 def entry(kind: str, name: str) -> CatalogueEntry:
-    """The class of a name, read from its file; imported if its settings are computed. Raises UnknownNameError."""
+    """The class of a name, read from its file; imported if its settings are computed.
+
+    Raises UnknownNameError; InputError for a file without its class, or a class without what every one states.
+    """
     if name not in names(kind):
         raise UnknownNameError(kind.removesuffix("s"), name, names(kind))
+    found = _entry(kind, name)
+    if lacking := [fact for fact in STATED[kind] if fact not in found.facts]:
+        raise InputError(f"raison/{kind}/{name}.py: {class_name(name)} does not state {' and '.join(lacking)}.")
+    return found
+
+
+def _entry(kind: str, name: str) -> CatalogueEntry:
     try:
         return _read(kind, name)
     except _NotStatedError:
-        cls = vars(importlib.import_module(f"raison.{kind}.{name}"))[class_name(name)]
+        cls = vars(importlib.import_module(f"raison.{kind}.{name}")).get(class_name(name))
+        if cls is None:
+            raise InputError(no_class(f"raison.{kind}", name)) from None
         stated = {fact: getattr(cls, fact) for fact in FACTS if fact in dir(cls)}
         if kind == "methods":
             stated["needs"] = frozenset(needed.name for needed in stated["needs"])

@@ -27,7 +27,16 @@ CHOOSING = "auto"
 """The pseudo-method that resolves to another method for each text."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table or coloured text.")]
-Html = Annotated[Path | None, typer.Option(help="Also write a standalone page to this file.")]
+
+
+def _page(html: Path | None) -> Path | None:
+    """A page's name; InputError for one with the ending of another kind of file."""
+    if html is not None and html.suffix and html.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"--html writes a page, and {str(html)!r:.200} is no name for one: end it in .html.")
+    return html
+
+
+Html = Annotated[Path | None, typer.Option(help="Also write a standalone page to this file.", callback=_page)]
 Plots = Annotated[bool, typer.Option("--plots/--no-plots", help="Draw plots, if matplotlib is installed.")]
 
 

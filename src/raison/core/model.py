@@ -54,6 +54,9 @@ class LanguageModel(ABC):
     unknown_id: int | None = None
     """The unknown token; None for a vocabulary without one, such as bytes."""
 
+    special_names: frozenset[str] = frozenset()
+    """Names of special tokens, which a text may contain as plain text."""
+
     @property
     def pairs(self) -> bool:
         """Whether every text has to be a pair."""

@@ -15,7 +15,7 @@ from raison.core.capabilities.passes import Passes
 from raison.core.capabilities.step_logits import StepLogits
 from raison.core.dims import Embeddings
 from raison.core.draws import generator_for
-from raison.core.errors import NonFiniteError
+from raison.core.errors import AnswerError, NonFiniteError
 from raison.core.inputs.encoding import Encoding
 from raison.core.internals.attention import AttentionPath, AttentionSite, AttentionSlopes
 from raison.core.model import LanguageModel
@@ -114,6 +114,7 @@ class Problem:
         Equal keeps of this batch of texts are evaluated once. No gradients. Raises NonFiniteError where a probability
         of exactly 0 or 1 has no finite logarithm or odds.
         """
+        self._check_keeps(keeps)
         keys = self._keys(keeps)
         self._count(keys)
         self._compute(keeps, keys)
@@ -143,6 +144,7 @@ class Problem:
 
         A text without keeps gives an empty tensor.
         """
+        self._check_keeps(keeps)
         for text, rows in enumerate(keeps):
             self.ledger.evaluations[text] += len(rows)
         values = []
@@ -217,6 +219,21 @@ class Problem:
         """Where the logits of a keep are: those of a text's two ends always in the model's own precision."""
         whole_or_empty = 0 not in key.bits or 1 not in key.bits
         return self.evaluations.logits if self.reduced is None or whole_or_empty else self.evaluations.reduced
+
+    def _check_keeps(self, keeps: Sequence[Tensor]) -> None:
+        """AnswerError unless a method's keeps have a column for every unit of their text, True where it stays."""
+        counts = self.encoding.unit_counts
+        if len(keeps) != len(counts):
+            raise AnswerError(
+                f"{len(keeps)} tensors of keeps for {len(counts)} texts: a method gives one for each text."
+            )
+        for rows, count in zip(keeps, counts, strict=True):
+            if rows.dtype != torch.bool or rows.ndim != 2 or rows.shape[1] != count:
+                shape = " x ".join(map(str, rows.shape)) or "none"
+                raise AnswerError(
+                    f"keeps of shape {shape} and type {str(rows.dtype).removeprefix('torch.')}, for a text of {count} "
+                    f"units: a method gives a tensor of masks x {count} of type bool, True for the units that stay."
+                )
 
     def _keys(self, keeps: Sequence[Tensor]) -> list[list[KeepKey]]:
         return [

@@ -30,7 +30,9 @@ class Catalogue(Generic[T]):
         if name not in self.names:
             raise UnknownNameError(self._kind, name, self.names, NICKNAMES)
         module = importlib.import_module(f"{self._package}.{name}")
-        component: type[T] = vars(module)[class_name(name)]
+        component: type[T] | None = vars(module).get(class_name(name))
+        if component is None:
+            raise InputError(no_class(self._package, name))
         return component
 
     def classes(self) -> dict[str, str]:
@@ -43,7 +45,8 @@ class Catalogue(Generic[T]):
         Raises InputError or UnknownNameError for anything else.
         """
         if spec is None:
-            raise InputError(f"no {self._kind} is given: name one, such as '{self.names[0]}'.")
+            usual = "auto" if "auto" in self.names else self.names[0]
+            raise InputError(f"no {self._kind} is given: name one, such as '{usual}'.")
         if not isinstance(spec, str):
             return self._made(spec)
         name, settings = _parse(spec, self._kind)
@@ -53,9 +56,12 @@ class Catalogue(Generic[T]):
             if setting not in known:
                 raise UnknownNameError(f"setting of {name}", setting, known)
         try:
-            return cls(**settings)
+            created = cls(**settings)
+            # Plans and caches have them as keys.
+            hash(created)
         except TypeError as error:
             raise InputError(f"these settings of {name} are invalid: {settings} ({error}).") from None
+        return created
 
     def _made(self, spec: type[T] | T) -> T:
         cls = spec if isinstance(spec, type) else type(spec)
@@ -65,14 +71,28 @@ class Catalogue(Generic[T]):
                 f"'name(samples=512)', a {self._kind}'s class or an instance of it."
             )
         try:
-            return spec() if isinstance(spec, type) else spec
+            created = spec() if isinstance(spec, type) else spec
         except TypeError as error:
             raise InputError(f"the {self._kind} {cls.__name__} cannot be made without settings ({error}).") from None
+        try:
+            hash(created)
+        except TypeError as error:
+            raise InputError(
+                f"the {self._kind} {cls.__name__} cannot be compared with others ({error}): it has to be a frozen "
+                "dataclass whose settings do not change, such as tuples in place of lists."
+            ) from None
+        return created
 
 
 def class_name(name: str) -> str:
     """kernel_shap -> KernelShap."""
     return "".join(part.capitalize() for part in name.split("_"))
+
+
+def no_class(package: str, name: str) -> str:
+    """The error for a file without the class that it is named after."""
+    path = f"{package.replace('.', '/')}/{name}.py"
+    return f"{path} has no class {class_name(name)}: a file {name}.py contains the class of this name."
 
 
 def name_of(instance: object) -> str:
@@ -113,6 +133,11 @@ def _parse(spec: str, kind: str) -> tuple[str, dict[str, Any]]:
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
         raise InputError(advice)
     try:
-        return call.func.id, {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
+        return call.func.id, {str(k.arg): _unchanging(ast.literal_eval(k.value)) for k in call.keywords}
     except (ValueError, TypeError, RecursionError, MemoryError):
         raise InputError(advice) from None
+
+
+def _unchanging(value: Any) -> Any:
+    """Lists as tuples: settings are compared, and do not change."""
+    return tuple(map(_unchanging, value)) if isinstance(value, list | tuple) else value

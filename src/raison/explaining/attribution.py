@@ -4,6 +4,7 @@ import copy
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -17,6 +18,7 @@ from raison.core.capability import Capability
 from raison.core.errors import InputError, NonFiniteError, RaisonError, UnsupportedError
 from raison.core.inputs.encoding import Encoding
 from raison.core.inputs.parts import Given, PartedText
+from raison.core.inputs.special_names import noted
 from raison.core.inputs.unit import Unit
 from raison.core.inputs.unknown_tokens import NOTE
 from raison.core.method import Method, Property, Rngs
@@ -29,6 +31,7 @@ from raison.core.targets.answer import ExplainedAnswer
 from raison.core.targets.choosing import Settled
 from raison.core.targets.place import Place
 from raison.core.targets.target import Target, probabilities, resolve_target
+from raison.explaining.returned_scores import checked
 from raison.explaining.server_noise import noise_notes
 from raison.explaining.settings import Settings as Settings
 from raison.explaining.token_by_token import by_tokens, looks_inside
@@ -239,11 +242,17 @@ def _attributed(batch: Batch, method: Method) -> Maps:
 
 
 def _kept(problem: Problem, rngs: Rngs, method: Method) -> Tensor:
-    scores = method.attribute(problem, rngs).detach().cpu()
+    scores = checked(method.attribute(problem, rngs), problem, method, maps=False)
     key = (label_of(method), problem.seed)
     # A copy: what is counted from here on, such as the check of a lower precision, is not part of the method's cost.
     problem.attributed[key] = Attributed(scores, copy.deepcopy(problem.ledger), frozenset(problem.asked))
     return scores
+
+
+def _offered(method: Method, problem: Problem, rngs: Rngs) -> Tensor:
+    if Property.CANDIDATES in method.properties:
+        return checked(method.candidates(problem, rngs), problem, method, maps=True)
+    return checked(method.attribute(problem, rngs), problem, method, maps=False)[None]
 
 
 def _candidates(batch: Batch, method: Method) -> Maps:
@@ -252,7 +261,7 @@ def _candidates(batch: Batch, method: Method) -> Maps:
     for part in method.parts:
         key = (label_of(part), batch.settings.seed)
         if key not in batch.maps:
-            batch.maps[key] = _computed(batch, part, part.candidates)
+            batch.maps[key] = _computed(batch, part, partial(_offered, part))
         parts.append(batch.maps[key])
     return parts[0] if len(parts) == 1 else _joined(parts)
 
@@ -267,7 +276,7 @@ def _computed(batch: Batch, method: Method, function: Callable[[Problem, Rngs], 
         if inside:
             scores = by_tokens(problem, method, function)
         else:
-            scores = function(problem, problem.generators(name_of(method))).detach().cpu()
+            scores = function(problem, problem.generators(name_of(method)))
     findings = rank_agreement(problem)
     if findings is not None:
         problem.note("precision", findings)
@@ -355,6 +364,7 @@ def _without_scores(batch: Batch, method: Method, maps: Maps) -> list[Explanatio
             truncated=encoding.truncated[i],
             notes=ledger.notes[i]
             | ({NOTE: unknown[i].to_note()} if unknown[i].units else {})
+            | noted(encoding.texts[i], batch.model.special_names)
             | ({EXTENDED: list(batch.extended[i])} if batch.extended and batch.extended[i] else {})
             | ({} if batch.threshold is None else {EACH_FROM: batch.threshold})
             | ({"unsteady": batch.unsteady} if batch.unsteady else {})

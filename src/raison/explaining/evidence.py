@@ -9,7 +9,7 @@ import torch
 from raison.core.capabilities.embeddings import Shift
 from raison.core.capabilities.hidden_states import HiddenStates
 from raison.core.capabilities.other_wordings import OtherWordings
-from raison.core.errors import DataError
+from raison.core.errors import DataError, UnsupportedError
 from raison.core.inputs.parts import Given
 from raison.core.inputs.rationale import Rationale, unit_mask
 from raison.core.method import Method
@@ -292,6 +292,12 @@ def _kind(explanation: Explanation) -> str:
 
 
 def _method_of(explanation: Explanation) -> Method:
+    if explanation.method not in CATALOGUE.names:
+        raise UnsupportedError(
+            f"the explanations of {explanation.method} cannot be made again, as a metric asks",
+            ["only methods of the catalogue are found by their names"],
+            "Leave the metric out, or add the method's file to raison/methods.",
+        )
     config = {name: tuple(value) if isinstance(value, list) else value for name, value in explanation.config.items()}
     try:
         return CATALOGUE.get(explanation.method)(**config)

@@ -7,7 +7,7 @@ from typing import Literal, TypedDict, Unpack, cast, overload
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.inputs.chat import Chat, Message
 from raison.core.inputs.parts import Given, PartedText, Spans, plain
-from raison.core.inputs.unit import Granularity, Side, segments
+from raison.core.inputs.unit import Granularity, Side, blank
 from raison.core.internals.precision import Precision
 from raison.core.method import Method
 from raison.core.metric import Metric, Need
@@ -314,8 +314,8 @@ def _batches(texts: Sequence[Given]) -> list[list[int]]:
 def _check_all(model: LanguageModel, texts: Sequence[Given], settings: Settings) -> None:
     """Refuse what can be found without a pass: blank texts, and a list of targets that names an unknown class."""
     for number, text in enumerate(texts):
-        if not all(string.strip() for string in segments(plain(text))):
-            raise InputError(f"{name_of_text(number, len(texts))} is empty or blank: there is nothing to explain.")
+        if (reason := blank(name_of_text(number, len(texts)), plain(text))) is not None:
+            raise InputError(reason)
     if model.choosing is None:
         check_numbers(settings.target, model.classes)
     if not isinstance(settings.target, list):

@@ -36,7 +36,7 @@ def by_tokens(problem: Problem, method: Method, function: Callable[[Problem, Rng
             Evaluations(),
             seed=problem.seed,
         )
-        parts.append((rows, function(part, part.generators(name_of(method))).detach().cpu()))
+        parts.append((rows, function(part, part.generators(name_of(method)))))
         for text in dict.fromkeys(rows.owners):
             rows_of_text = [row for row, owner in enumerate(rows.owners) if owner == text]
             ledger.evaluations[text] += max(part.ledger.evaluations[row] for row in rows_of_text)

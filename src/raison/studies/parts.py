@@ -3,8 +3,9 @@
 Each function takes a part of the file and its location, and returns its mistakes, one line each.
 """
 
+import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -68,6 +69,22 @@ def settings_mistakes(settings: StudySettings | Settings) -> list[str]:
     return unknown("[settings]", "of", settings.of, get_args(Of)) + unknown(
         "[settings]", "removal", settings.removal, REMOVALS
     )
+
+
+def unread(table: Mapping[str, Any], key: str) -> bool:
+    """Whether a list is missing, or no list: the reading of the file reports this."""
+    return not isinstance(table.get(key), list)
+
+
+def read_claims(claims: Sequence[C], mistakes: Sequence[str]) -> Iterator[tuple[str, C]]:
+    """The claims of a file that were read without mistakes, each with its place in the file.
+
+    A key that could not be read has its default: what would be said of that value is not about the file.
+    """
+    for number, claim in enumerate(claims, start=1):
+        where = f"[[claims]] number {number}"
+        if not any(mistake.startswith(f"{where}:") for mistake in mistakes):
+            yield where, claim
 
 
 def labels_in(
@@ -174,11 +191,16 @@ class ClaimNames:
         """The mistakes in a name, if there is one."""
         if name is None:
             return []
+        known = self.names[kind]
         try:
             written = self.canonical.get(kind, str)(name)
         except RaisonError as error:
+            if _is_number(name):
+                return [f"{where}: {name!r} is a text: write a number without quotes."]
+            if known is not None and isinstance(error, UnknownNameError) and "(" not in name:
+                # The rows of the study, and not the whole catalogue.
+                error = UnknownNameError(kind, name, known)
             return [f"{where}: {error}"]
-        known = self.names[kind]
         return [] if known is None or written in known else [f"{where}: {UnknownNameError(kind, name, known)}"]
 
 
@@ -226,3 +248,10 @@ def grid_beside(folder: Path, grid: Grid) -> Grid:
     """Models and data with their files relative to the study's folder."""
     models = {key: model_beside(folder, model) for key, model in grid.models.items()}
     return replace(grid, models=models, data={key: beside(folder, data) for key, data in grid.data.items()})
+
+
+def _is_number(name: str) -> bool:
+    try:
+        return math.isfinite(float(name))
+    except ValueError:
+        return False

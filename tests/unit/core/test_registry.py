@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
-from dataclasses import fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,11 @@ from typer.testing import CliRunner
 import raison
 from raison.cli import app, listing
 from raison.cli import catalogue as shown
-from raison.core.errors import DataError, UnknownNameError
+from raison.core.errors import DataError, InputError, UnknownNameError
 from raison.core.nicknames import NICKNAMES
-from raison.core.registry import Catalogue, class_name
+from raison.core.registry import Catalogue, class_name, no_class
 from raison.methods import CATALOGUE as METHODS
+from raison.methods.occlusion import Occlusion
 from raison.metrics import CATALOGUE as METRICS
 
 ROOT = Path(__file__).parents[3]
@@ -62,6 +63,39 @@ def test_a_class_with_a_computed_setting_is_imported(
     found = listing.entry(kind, name)
     listing.entry.cache_clear()
     assert (found.settings, found.facts) == (expected.settings, expected.facts)
+
+
+def test_a_file_without_its_class_or_facts_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "methods").mkdir()
+    (tmp_path / "methods" / "half_done.py").write_text("class HalfDone:\n    size: int = 3\n")
+    monkeypatch.setattr(listing, "PACKAGE", tmp_path)
+    listing.names.cache_clear()
+    listing.entry.cache_clear()
+    try:
+        with pytest.raises(InputError, match=r"methods/half_done\.py: HalfDone does not state reference and passes"):
+            listing.entry("methods", "half_done")
+    finally:
+        listing.names.cache_clear()
+        listing.entry.cache_clear()
+    assert no_class("raison.methods", "half_done").startswith("raison/methods/half_done.py has no class HalfDone")
+
+
+def test_settings_cannot_change() -> None:
+    assert METHODS.create("ensemble(methods=['saliency', 'occlusion'])") == METHODS.create(
+        "ensemble(methods=('saliency', 'occlusion'))"
+    )
+
+    @dataclass(frozen=True)
+    class Listed(Occlusion):
+        widths: list[int] = field(default_factory=list)
+
+    with pytest.raises(InputError, match=r"Listed cannot be compared .*tuples in place of lists"):
+        METHODS.create(Listed())
+
+
+def test_a_missing_method_is_not_answered_with_the_first_of_the_alphabet() -> None:
+    with pytest.raises(InputError, match="name one, such as 'auto'"):
+        METHODS.create(None)  # type: ignore[arg-type]
 
 
 HELP = [

@@ -56,6 +56,16 @@ def check_unit(unit: str) -> Granularity:
     raise UnknownNameError("unit", unit, GRANULARITIES)
 
 
+def blank(where: str, text: Text) -> str | None:
+    """The error text for a text with a string that is empty or blank; None if there is none."""
+    strings = segments(text)
+    empty = [number for number, string in enumerate(strings) if not string.strip()]
+    if not empty:
+        return None
+    which = "" if len(empty) == len(strings) else f" in its {('first', 'second', 'third')[empty[0]]} string"
+    return f"{where} is empty or blank{which}: there is nothing to explain."
+
+
 def segments(text: Text) -> tuple[str, ...]:
     """The strings of a text."""
     return (text,) if isinstance(text, str) else text

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from raison.core.errors import DataError
-from raison.core.inputs.unknown_tokens import NOTE
+from raison.core.inputs.special_names import caution_of_names
+from raison.core.inputs.unknown_tokens import NOTE, caution_of_text
 from raison.core.results import number_rank
 from raison.core.settings.reading import NAME, Fields
 from raison.core.targets.ranking import NOTE as RANKING
@@ -98,3 +99,8 @@ def _check_unknown(notes: Fields, units: int) -> None:
     fields.number("share", 0.0, 1.0)
     if any(unit >= units for unit in fields.wholes("units")):
         fields.refuse("units", f"a list of numbers below {units}")
+
+
+def cautions_of_text(notes: Mapping[str, Any]) -> list[str]:
+    """What an explanation's notes say of how its text is read: sentences without their full stops."""
+    return [caution for caution in (caution_of_names(notes), caution_of_text(notes)) if caution is not None]

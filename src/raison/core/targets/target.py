@@ -164,7 +164,7 @@ def _pair(spec: tuple[object, ...], logits: Float[Tensor, " classes"], classes: 
     if len(classes) == 1:
         raise InputError(
             f"a pair of targets (this, not that) needs two classes, and this model has one output, '{classes[0]}': "
-            "leave target out."
+            "leave target and contrast out."
         )
     index = int(logits.argmax()) if spec[0] is None else _class_index(spec[0], classes)
     against = _class_index(spec[1], classes)
@@ -192,7 +192,8 @@ def _class_index(item: object, classes: tuple[str, ...]) -> int:
     if not 0 <= number < len(classes):
         if len(classes) == 1:
             raise InputError(
-                f"class {number} does not exist: the model has one output, '{classes[0]}'; leave target out."
+                f"class {number} does not exist: the model has one output, '{classes[0]}'; leave target and contrast "
+                "out."
             )
         raise InputError(
             f"class {number} does not exist: the model has {len(classes)} classes, 0 to {len(classes) - 1}."

@@ -34,6 +34,10 @@ from raison.runs.files import shards
 from raison.runs.files.folder import WrittenShards, read
 from raison.text.sourced import SourceTemplate, find
 
+_PASSES, _FEWEST = 2560, 4
+"""The passes that an interruption may cost, and the rows that are explained together whatever they cost."""
+_UNITS = 32
+"""The length of a text for which the passes are counted."""
 WRITTEN = 4
 """Rows of a part for generative models, where each row takes long: a kill loses at most this many."""
 
@@ -95,7 +99,7 @@ def explain_file(
     else:
         _check(model, chosen, target, writing or Writing(), chat)
         how = TextRows(chosen, replace(settings, of=asked_of(model, of)), units, language, select, threshold)
-    work: FileWork[Any] = begun(model, _input(data, reading or Reading(), model), how, place)
+    work: FileWork[Any] = begun(model, _input(data, reading or Reading(), model, chosen), how, place)
     perform(replace(work, until=ends, load=load), sharing, progress)
     return read(place.path)
 
@@ -156,13 +160,21 @@ def _check(model: LanguageModel, method: Method, target: TargetSpec, writing: Wr
         raise InputError("target= applies to all rows of a file: for a list of targets use explain(model, [...]).")
 
 
-def _input(data: str | Path | Sequence[str | Path], reading: Reading, model: LanguageModel | Writer) -> Input:
+def _input(
+    data: str | Path | Sequence[str | Path], reading: Reading, model: LanguageModel | Writer, method: Method
+) -> Input:
     """The input to read for a model. Raises InputError for recorded outputs if the model predicts."""
     if isinstance(model, Writer):
         return Input(_sources(data), reading, together=WRITTEN)
     if reading.output_column is not None:
         raise InputError("output_column applies to generative models, and this model is a classifier: leave it out.")
-    return Input(_sources(data), reading)
+    return Input(_sources(data), reading, together=_together(method))
+
+
+def _together(method: Method) -> int:
+    """The rows of a part: few if each takes many passes, because an interruption loses the part that it meets."""
+    cost = method.total_cost(_UNITS)
+    return max(_FEWEST, _PASSES // max(1, cost.forwards + 2 * cost.backwards))
 
 
 def _sources(data: str | Path | Sequence[str | Path]) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from raison.explaining.generation import OutputContrast, Writing
 from raison.explaining.given_texts import InputOptions
 from raison.explaining.settings import Settings
 from raison.models.adapters.writing.writer import Writer
+from raison.progress import is_shown
 from raison.runs.files.flat_records import FlatRecord, record_of_output
 
 
@@ -91,6 +92,6 @@ class OutputRows(RowExplainer[Writer]):
             max_new_tokens=self.writing.max_new_tokens,
             contrast=self._contrast(row),
             earlier=self.writing.earlier,
-            progress=False,
+            progress=is_shown(),
         )
         return explanation

@@ -28,12 +28,12 @@ Stream = Callable[[Sequence[str], Reading], Iterator[Item]]
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """Sources and how they are read. `together` is how many rows a part has at most; None: ROWS."""
+    """Sources and how they are read. `together` is how many rows a part has at most, if less than ROWS."""
 
     sources: tuple[str, ...]
     reading: Reading
     stream: Stream = stream
-    together: int | None = None
+    together: int = ROWS
 
     @property
     def named(self) -> str:
@@ -78,7 +78,7 @@ class Survey:
 def survey(given: Input) -> Survey:
     """Read all rows once. Raises DataError if none is usable."""
     parts, whole, usable = [], hashlib.sha256(), False
-    for start, items in _parted(given.items(), given.together or ROWS):
+    for start, items in _parted(given.items(), min(given.together, ROWS)):
         digest = _digest(items)
         whole.update(digest.to_bytes(4, "big"))
         parts.append(RowPart(start, len(items), sum(map(_size, items)), digest))

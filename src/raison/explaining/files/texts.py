@@ -18,6 +18,7 @@ from raison.explaining.files.explained_rows import RowExplainer, row_of
 from raison.explaining.given_texts import InputOptions, against
 from raison.explaining.ranking import fitting
 from raison.explaining.settings import Settings
+from raison.progress import is_shown
 from raison.runs.files.flat_records import FlatRecord, record_of
 
 
@@ -80,6 +81,6 @@ class TextRows(RowExplainer[LanguageModel]):
             precision=settings.precision,
             select=self.select,
             threshold=self.threshold,
-            progress=False,
+            progress=is_shown(),
         )
         return [one if isinstance(one, list) else [one] for one in explained]

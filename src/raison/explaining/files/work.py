@@ -1,7 +1,8 @@
 """The jobs of explaining a file: one per shard of its rows, and finally the summary."""
 
+import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -11,6 +12,7 @@ from typing import Any, Generic
 from raison._version import __version__
 from raison.core.errors import DataError
 from raison.core.registry import label_of
+from raison.core.settings.reading import dump
 from raison.explaining.files.explained_rows import M, RowExplainer, explain_rows
 from raison.explaining.files.survey import Cursor, RowPart, Survey
 from raison.jobs import disk
@@ -63,7 +65,7 @@ class FileWork(Generic[M]):
                 if known is None:
                     write_marker(self.folder, EXPLANATIONS, head)
                 else:
-                    check(self.folder, WHAT, known, head[IDENTITY])
+                    _check(self.folder, known, head)
             yield partial(self._jobs, model)
 
     def _model(self) -> M:
@@ -212,8 +214,29 @@ def refuse_other(work: FileWork[M]) -> None:
     """DataError if the folder contains these explanations with another model, data or settings. Touches nothing."""
     known = read_marker(work.folder, EXPLANATIONS)
     if known is not None and work.model is not None:
-        check(work.folder, WHAT, known, work.head(work.model)[IDENTITY])
+        _check(work.folder, known, work.head(work.model))
         if known.get("shards") != len(work.survey.shards):
             raise DataError(
                 f"{work.folder} was written with another division into shards: choose another folder for --out."
             )
+
+
+def _check(place: Path, known: Mapping[str, Any], head: Mapping[str, Any]) -> None:
+    """DataError with what differs, unless the manifest in a folder is that of this work."""
+    try:
+        check(place, WHAT, known, head[IDENTITY])
+    except DataError as error:
+        told = "; ".join(_settings(known, head))
+        raise DataError(f"{error} There and here: {told:.400}." if told else str(error)) from None
+
+
+def _settings(known: Mapping[str, Any], head: Mapping[str, Any]) -> Iterator[str]:
+    """The settings that differ, each with its two values."""
+    # As a manifest that was read: JSON has no tuples.
+    stated = json.loads(dump(head))
+    pairs = [(name, known.get(name), stated[name]) for name in ("method", "limit", "format")]
+    settings = known.get("settings") or {}
+    pairs += [(name, settings.get(name), value) for name, value in stated["settings"].items()]
+    for name, there, here in pairs:
+        if there != here:
+            yield f"{name} {there} and {here}"

@@ -21,7 +21,7 @@ from raison.models.adapters.offered.reduced_precision import ReducedTwin
 from raison.models.adapters.ranking import ranking
 from raison.models.adapters.task_setup import TaskSetup
 from raison.models.passes.outputs.readout import TokenReadout
-from raison.models.passes.removal import unknown_id
+from raison.models.passes.removal import special_names, unknown_id
 from raison.models.stack.transformer import inner_model
 from raison.models.tokens.max_tokens import max_tokens
 from raison.models.tokens.token_rows import padding_id
@@ -48,6 +48,7 @@ class Classifier(LanguageModel):
         self.classes, self.multi_label = self.head.classes, self.head.multi_label
         self.max_tokens = max_tokens(self.core.config, tokenizer.model_max_length)
         self.unknown_id = unknown_id(tokenizer)
+        self.special_names = special_names(tokenizer) - self.use.kept
         parts = Assembly(self.core, model, tokenizer, name, self.use)
         self.passes, self.budget = parts.passes, parts.passes.budget
         self.removing, self.removals = parts.removals, parts.removals.names

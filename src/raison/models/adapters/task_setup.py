@@ -43,6 +43,8 @@ class TaskSetup:
     """How the outputs of separately encoded texts become one number; None if a text is read in one pass."""
     strings: int = 1
     """How many strings every text needs; see LanguageModel.strings."""
+    kept: frozenset[str] = frozenset()
+    """Names of special tokens that are these tokens in a text, too."""
 
     @classmethod
     def as_classifier(cls, core: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> "TaskSetup":

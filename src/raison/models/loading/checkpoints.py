@@ -58,12 +58,13 @@ def pretrained(name: str, placing: dict[str, object], prompted: bool) -> PreTrai
         checkpoint = read_checkpoint(kind, name, config=config, **placing)
     except LoadError as error:
         if isinstance(error.__cause__, ValueError) and kind.__name__ in str(error.__cause__):
-            raise LoadError(no_head(name, f"transformers has none for the type '{config.model_type}'")) from None
+            message = _no_writing if prompted else no_head
+            raise LoadError(message(name, f"transformers has none for the type '{config.model_type}'")) from None
         raise
     if checkpoint.missing_below_head:
         raise LoadError(lacking(name, checkpoint.missing))
     if checkpoint.missing:
-        message = _no_answers if kind is AutoModelForQuestionAnswering else no_head
+        message = _no_writing if prompted else _no_answers if kind is AutoModelForQuestionAnswering else no_head
         raise LoadError(message(name, f"the checkpoint lacks {', '.join(checkpoint.missing[:4])}"))
     return checkpoint.model
 
@@ -134,7 +135,15 @@ def no_head(name: str, why: str) -> str:
     reason = f" ({why})" if why else ""
     return (
         f"'{name}' has no trained classification head{reason}: give a model that was fine-tuned for sequence "
-        "classification, or train one with `raison train classifier`."
+        "classification, or train one with `raison train classifier`. A model of sentence vectors is explained with "
+        "raison.load(..., similarity='cosine')."
+    )
+
+
+def _no_writing(name: str, why: str) -> str:
+    return (
+        f"'{name}' has no trained head of a language model ({why}), and a prompt is for causal language models: leave "
+        "the prompt out, or give a language model."
     )
 
 

@@ -229,16 +229,16 @@ def _adapter(model: nn.Module, tokenizer: Tokenizer, name: str, use: _Usage) -> 
         raise InputError("explained= and calibrate= need a prompt: also give prompt=.")
     if use.compared is not None:
         return of_vectors(core, tokenizer, name, use.compared.vectors, use.compared.measure)
-    if is_a(core, "ForSequenceClassification"):
-        return Classifier(model, tokenizer, name)
-    if is_answering(core):
-        return answering(model, tokenizer, name)
     if is_tagging(core):
         return tagging(model, tokenizer, name, use.aggregation or "simple")
     if use.aggregation is not None:
         raise InputError(
             f"aggregation= applies to token classification models, and '{name}' is a {kind}: leave it out."
         )
+    if is_a(core, "ForSequenceClassification"):
+        return Classifier(model, tokenizer, name)
+    if is_answering(core):
+        return answering(model, tokenizer, name)
     if is_filling(core):
         return filling(model, tokenizer, name)
     if _is_causal(core) or _is_written_by_decoder(core):
@@ -307,7 +307,11 @@ def _check_here(agreed: Agreement, served: str | Served | None) -> None:
             "(http://host:port/v1), or leave them out."
         )
     if agreed.given:
-        raise InputError(f"{', '.join(agreed.given)} apply to functions only, and this is a model: leave them out.")
+        applies = "apply" if len(agreed.given) > 1 else "applies"
+        what = "them" if len(agreed.given) > 1 else "it"
+        raise InputError(
+            f"{', '.join(agreed.given)} {applies} to functions only, and this is a model: leave {what} out."
+        )
 
 
 def _check_own(tokenizer: Tokenizer | None) -> None:

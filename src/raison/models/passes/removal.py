@@ -43,6 +43,12 @@ def replacement_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, int]:
     return {removal: token for removal, token in ids.items() if token is not None}
 
 
+def special_names(tokenizer: PreTrainedTokenizerBase) -> frozenset[str]:
+    """The names of special tokens that the tokenizer's own call finds in texts."""
+    added = tokenizer.added_tokens_decoder.values()
+    return frozenset(token.content for token in added if token.special)
+
+
 def unknown_id(tokenizer: PreTrainedTokenizerBase) -> int | None:
     """The unknown token of the tokenizer; None for a vocabulary that lacks nothing.
 

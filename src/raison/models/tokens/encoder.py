@@ -8,7 +8,7 @@ from transformers import BatchEncoding, PreTrainedTokenizerBase
 from raison.core.errors import InputError, TextTooLongError
 from raison.core.inputs.encoding import Encoding
 from raison.core.inputs.parts import Given, plain
-from raison.core.inputs.unit import Granularity, check_unit, segments
+from raison.core.inputs.unit import Granularity, blank, check_unit, segments
 from raison.models.tokens.own_tokenizer import own_tokenizer
 from raison.models.tokens.token_rows import TokenRow, numbered, padding_id, stack
 from raison.text.surrogates import without_surrogates
@@ -57,8 +57,8 @@ class TextEncoder:
         parts = segments(text) if isinstance(text, str | tuple) else ()
         if not parts or len(parts) > 2 or not all(isinstance(part, str) for part in parts):
             raise InputError(f"{where} is {text!r:.80}: a text is a string, or a pair of two strings.")
-        if any(not part.strip() for part in parts):
-            raise InputError(f"{where} is empty or blank: there is nothing to explain.")
+        if (reason := blank(where, text)) is not None:
+            raise InputError(reason)
 
     def _encode_one(self, given: Given, where: str, unit: Granularity, truncate: bool) -> TokenRow:
         text = plain(given)

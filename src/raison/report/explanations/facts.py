@@ -3,16 +3,17 @@
 import json
 from collections.abc import Mapping
 
+from raison.core.inputs.special_names import NOTE as AS_TEXT
 from raison.core.inputs.unknown_tokens import NOTE
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
 from raison.core.results.notes import AUTO, EXTENDED, NOISE, SERVED
 from raison.core.results.number_rank import NOTE as AMONG
-from raison.report.style import phrases
+from raison.report.style import gaps, phrases
 from raison.report.style.phrases import AnyExplanation
 
 _SAID = (AUTO, "completeness_gap", "caution", "unsteady", "selected_by", "candidates")
-_TOLD = (*_SAID, NOTE, EXTENDED, SERVED, NOISE, AMONG)
+_TOLD = (*_SAID, NOTE, AS_TEXT, EXTENDED, SERVED, NOISE, AMONG)
 """Notes that other facts already contain."""
 
 
@@ -25,7 +26,7 @@ def facts(e: AnyExplanation) -> dict[str, object]:
 def _of_text(e: Explanation) -> dict[str, object]:
     return {
         "Value": phrases.value_change(e),
-        "Gap": phrases.gap(e),
+        "Gap": gaps.gap(e),
         "Chosen": phrases.choice(e),
         "Probabilities": phrases.shares(e) or None,
         **_of_method(e),
@@ -39,9 +40,10 @@ def _of_text(e: Explanation) -> dict[str, object]:
 def _of_output(e: GenerationExplanation) -> dict[str, object]:
     return {
         "Output": f"{phrases.count(len(e.tokens), 'token')}, log-probability {e.log_probability:.3f}",
+        "Gap": gaps.gap(e),
         **_of_method(e),
         "Removal": f"{e.removal}, for an absent {e.unit}",
-        **_of_run(e, ("caution", "unsteady", NOTE, SERVED, NOISE)),
+        **_of_run(e, ("caution", "unsteady", "completeness_gap", NOTE, SERVED, NOISE)),
     }
 
 

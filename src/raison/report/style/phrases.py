@@ -6,17 +6,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from raison.core.inputs.unit import Unit
-from raison.core.inputs.unknown_tokens import caution_of_text, unknown_in
+from raison.core.inputs.unknown_tokens import unknown_in
 from raison.core.results import number_rank
 from raison.core.results.citations import Citations
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
-from raison.core.results.notes import AUTO, EXTENDED, NOISE, noise_in
+from raison.core.results.notes import AUTO, EXTENDED, NOISE, cautions_of_text, noise_in
 from raison.core.results.scores import Summary
 from raison.core.targets.ranking import NOTE as RANKING
 from raison.core.targets.ranking import documents_of, is_ranked, places_of
 from raison.numerics.statistics.paired import Difference
 from raison.report.style.colours import peak
+from raison.report.style.gaps import caution_of_gap
 
 AnyExplanation = Explanation | GenerationExplanation
 
@@ -280,19 +281,6 @@ def effort(e: AnyExplanation | Citations) -> str:
     return f"{count(e.evaluations, 'evaluation')}{backward}, {seconds(e.seconds)}"
 
 
-def gap(e: Explanation) -> str | None:
-    """The gap between the sum of the scores and the change in value, for methods that note it."""
-    noted = e.notes.get("completeness_gap")
-    return None if noted is None else completeness(e, noted)
-
-
-def completeness(e: Explanation, gap: float) -> str:
-    """The gap between the sum of an explanation's scores and the change in value; a rounding error counts as none."""
-    if abs(gap) <= 1e-6 * max(abs(e.value_full), abs(e.value_empty)):
-        return "none: the scores add up to the change in value"
-    return f"{gap:+.2g} between the sum of the scores and the change in value"
-
-
 def truncation(e: Explanation) -> str | None:
     """A warning if the model did not read the whole text."""
     if not e.truncated:
@@ -325,7 +313,7 @@ def cautions(e: AnyExplanation) -> list[str]:
     """Cautions about the scores, one sentence each, without its full stop."""
     cut = truncation(e) if isinstance(e, Explanation) else None
     lost = unranked(e) if isinstance(e, Explanation) else None
-    notes = (cut, lost, caution_of_text(e.notes), e.notes.get("unsteady"), e.notes.get("caution"))
+    notes = (cut, lost, caution_of_gap(e), *cautions_of_text(e.notes), e.notes.get("unsteady"), e.notes.get("caution"))
     return [sentence for sentence in notes if isinstance(sentence, str)]
 
 

@@ -8,7 +8,7 @@ from raison.core.method import Method, Property
 from raison.core.registry import label_of, summary_of
 from raison.core.results.explanation import Explanation
 from raison.methods import CATALOGUE
-from raison.report.style import phrases
+from raison.report.style import gaps, phrases
 from raison.report.style.markup import minus
 from raison.studies.kinds.audit.results import Audit, MethodAudit
 
@@ -90,7 +90,7 @@ def _of_method(e: Explanation) -> tuple[TrustFact, ...]:
 
 def _facts(e: Explanation) -> tuple[TrustFact, ...]:
     known = {
-        "Completeness gap": minus(phrases.completeness(e, e.completeness_gap)),
+        "Completeness gap": minus(gaps.completeness(e, e.completeness_gap)),
         "Sampling error": _sampling(e),
         "Unknown to the model": phrases.unread(e) or "no token",
         "Cut off": phrases.truncation(e) or "nothing",

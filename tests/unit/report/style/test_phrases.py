@@ -6,7 +6,6 @@ import pytest
 
 from raison.core.results.scores import Summary
 from raison.report.style import phrases
-from tests.explained import of_words
 
 
 @pytest.mark.parametrize(
@@ -28,9 +27,3 @@ def test_an_interval_stands_where_it_is_known(low: float, high: float, spec: str
 )
 def test_a_score_has_a_sign_unless_it_is_zero(value: float, places: int, said: str) -> None:
     assert phrases.signed(value, places) == said
-
-
-def test_a_gap_that_is_only_rounding_is_none() -> None:
-    e = of_words("so good", (0.1, 0.4))
-    assert phrases.completeness(e, 6.8e-15) == "none: the scores add up to the change in value"
-    assert phrases.completeness(e, -0.46).startswith("-0.46 between the sum of the scores")

@@ -45,6 +45,7 @@ def filling(model: nn.Module, tokenizer: PreTrainedTokenizerBase, name: str) -> 
         WordHead(CLASSES, False, core.get_output_embeddings()),
         probe=lambda text: f"{tokenizer.mask_token} {text}",
         choosing=lambda passes: Filling(passes, tokenizer),
+        kept=frozenset({str(tokenizer.mask_token)}),
     )
     return Classifier(model, tokenizer, name, use)
 

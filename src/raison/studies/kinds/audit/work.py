@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from raison.combining import advice
-from raison.core.errors import DataError, RaisonError
+from raison.core.errors import DataError, InputError, RaisonError
 from raison.core.inputs.parts import Spans, written
 from raison.core.inputs.unit import PART, Side
+from raison.core.method import Method
 from raison.core.model import LanguageModel
+from raison.core.registry import label_of, name_of
 from raison.explaining.answers import Answers, Rows
 from raison.explaining.attribution import Settings
 from raison.explaining.given_texts import InputOptions, Texts, read_names
@@ -83,7 +85,7 @@ def _loaded(entry: StudyModel, suite: Suite) -> LanguageModel:
 def audit(
     model: LanguageModel | Writer,
     texts: Texts | Rows | Answers,
-    methods: str | Iterable[str] | None = None,
+    methods: str | Method | Iterable[str | Method] | None = None,
     *,
     out: str | Path,
     text: str | None = None,
@@ -108,7 +110,7 @@ def audit(
         texts: any sequence of texts, as in `explain`; for rows, `text` names the column. `units` and `language` are
             those of `explain`. For a generative model: rows of questions as in `compare`, with the prompt `template`;
             answers that it would not generate itself are left out, and nothing is attacked.
-        methods: a name or call, or any sequence of them; by default the usual ones that the model allows.
+        methods: a name, call or instance, or any sequence of them; by default the usual ones that the model allows.
         plan: the numbers of texts for the tests, and the settings of randomisation and attacks.
         settings: what is explained: always the predicted class, or the number of a model with one number.
         data: the name of the texts in the report.
@@ -148,7 +150,7 @@ def _remember(model: LanguageModel, audited: Audit) -> None:
 def estimate_audit(
     model: LanguageModel | Writer,
     texts: Texts | Rows | Answers,
-    methods: str | Iterable[str] | None = None,
+    methods: str | Method | Iterable[str | Method] | None = None,
     *,
     plan: AuditPlan | None = None,
     settings: Settings | None = None,
@@ -163,11 +165,27 @@ def estimate_audit(
 
 
 def _asked(
-    methods: str | Iterable[str] | None, plan: AuditPlan | None, settings: Settings, entry: StudyModel | None = None
+    methods: str | Method | Iterable[str | Method] | None,
+    plan: AuditPlan | None,
+    settings: Settings,
+    entry: StudyModel | None = None,
 ) -> Audited:
     """The request of a call."""
-    names = None if methods is None else tuple(map(str, read_names(methods)))
+    names = None if methods is None else tuple(map(_named, read_names(methods)))
     return Audited(names, settings, plan or AuditPlan(), entry)
+
+
+def _named(method: str | Method) -> str:
+    """The name or call by which other processes make a method anew."""
+    if isinstance(method, str):
+        return method
+    created = CATALOGUE.create(method)
+    if name_of(created) not in CATALOGUE.names or type(created) is not CATALOGUE.get(name_of(created)):
+        raise InputError(
+            f"{type(created).__name__} is not a method of the catalogue, and an audit makes methods anew by their "
+            "names: test it with raison.compare, or add its file to raison/methods."
+        )
+    return label_of(created)
 
 
 def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = ()) -> Examined:

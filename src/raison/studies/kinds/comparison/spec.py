@@ -69,15 +69,14 @@ def parse(table: Mapping[str, Any], place: Path, _tools: None) -> ComparisonSpec
     study, mistakes = entries_of(ComparisonSpec, table)
     rows, wrong = _rows(study, table)
     mistakes += parts.settings_mistakes(study.settings) + wrong
-    metrics, wrong = parts.labels_in(study.metrics, "metrics", METRICS, empty="metrics" not in table)
+    metrics, wrong = parts.labels_in(study.metrics, "metrics", METRICS, empty=parts.unread(table, "metrics"))
     mistakes += wrong + parts.grid_mistakes(study.grid, study.methods)
     runs = {run.name for run in study.grid.wanted}
     known = ClaimNames(
         {"row": rows, "metric": metrics or None, "run": runs or None},
         {"row": canonical_row, "metric": canonical_metric},
     )
-    for number, claim in enumerate(study.claims, start=1):
-        where = f"[[claims]] number {number}"
+    for where, claim in parts.read_claims(study.claims, mistakes):
         mistakes += known.rows(claim, where, "row")
         mistakes += known.name(where, "metric", claim.metric) + known.name(where, "run", claim.run)
     mistakes += parts.examples_mistakes(study.examples, rows, canonical_row)
@@ -89,7 +88,7 @@ def parse(table: Mapping[str, Any], place: Path, _tools: None) -> ComparisonSpec
 
 def _rows(study: ComparisonSpec, table: Mapping[str, Any]) -> tuple[set[str] | None, list[str]]:
     """The labels of the table's rows, None if they are unknown, and the mistakes in methods and select."""
-    methods, mistakes = parts.labels_in(study.methods, "methods", METHODS, empty="methods" not in table)
+    methods, mistakes = parts.labels_in(study.methods, "methods", METHODS, empty=parts.unread(table, "methods"))
     choosers, wrong = parts.labels_in(study.select, "select", METRICS, empty=True)
     if wrong:
         return None, mistakes + wrong

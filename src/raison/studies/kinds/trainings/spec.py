@@ -167,7 +167,7 @@ def parse(table: Mapping[str, Any], place: Path, made: Recipes) -> Trainings:
         mistakes.append("[tasks]: it is empty; add one table [tasks.NAME].")
     for task in file.tasks.values():
         mistakes += _task(task, file.tasks)
-    metrics, wrong = parts.labels_in(file.metrics, "metrics", METRICS, empty="metrics" not in table)
+    metrics, wrong = parts.labels_in(file.metrics, "metrics", METRICS, empty=parts.unread(table, "metrics"))
     mistakes += parts.settings_mistakes(file.settings) + wrong
     mistakes += read(made.plain_settings, file.plain, "[plain]", without=_DECIDED)[1]
     rows, wrong = _rows(file, made)
@@ -183,8 +183,7 @@ def parse(table: Mapping[str, Any], place: Path, made: Recipes) -> Trainings:
         {"row": written, "metric": _or_itself(canonical_measure)},
     )
     mistakes += parts.examples_mistakes(file.examples, names and names - {PLAIN}, written)
-    for number, claim in enumerate(file.claims, start=1):
-        where = f"[[claims]] number {number}"
+    for where, claim in parts.read_claims(file.claims, mistakes):
         mistakes += known.rows(claim, where, "row")
         mistakes += known.name(where, "metric", claim.metric) + known.name(where, "task", claim.task)
     if table.get("trainings") == []:

@@ -59,8 +59,10 @@ class TrustClaim(Claim):
     def variant(self) -> AttackVariant:
         """The attack on the row."""
         assert self.attack is not None, "a claim about an attack names it"
-        assert self.objective is not None, "a claim about an attack names its objective"
-        return AttackVariant(self.attack, self.objective)
+        # Substituted words have one objective, which a claim need not name.
+        objective = "constrained" if self.attack == "substitution" else self.objective
+        assert objective is not None, "a claim about an attack names its objective"
+        return AttackVariant(self.attack, objective)
 
     @property
     def other(self) -> "TrustClaim":
@@ -185,4 +187,4 @@ def _row(method: str, claim: TrustClaim) -> str:
     if claim.measure not in EFFECTS:
         return method
     attack = "" if claim.attack == "embedding" else f"{claim.attack}, "
-    return f"{method} ({attack}{claim.objective})"
+    return f"{method} ({attack}{claim.variant.objective})"

@@ -124,7 +124,7 @@ def tools() -> TrustOperations:
 def parse(table: Mapping[str, Any], place: Path, operations: TrustOperations) -> TrustSpec:
     """A parsed file in the folder `place`. Raises MistakesError with every mistake in it."""
     file, mistakes = entries_of(TrustFile, table)
-    labels, wrong = parts.labels_in(file.methods, "methods", CATALOGUE, empty="methods" not in table)
+    labels, wrong = parts.labels_in(file.methods, "methods", CATALOGUE, empty=parts.unread(table, "methods"))
     mistakes += parts.settings_mistakes(file.settings) + wrong + parts.grid_mistakes(file.grid, file.methods)
     if not {"randomisation", "attacks"} & set(table):
         mistakes.append("the study: it is empty; add a table [randomisation], [attacks], or both.")
@@ -134,8 +134,8 @@ def parse(table: Mapping[str, Any], place: Path, operations: TrustOperations) ->
     mistakes += wrong
     names = {"method": labels or None, "measure": CLAIMED, "run": {run.name for run in file.grid.wanted} or None}
     known = parts.ClaimNames(names, {"method": canonical})
-    for number, claim in enumerate(file.claims, start=1):
-        mistakes += _claim(claim, f"[[claims]] number {number}", known, {*table})
+    for where, claim in parts.read_claims(file.claims, mistakes):
+        mistakes += _claim(claim, where, known, {*table})
     if mistakes:
         raise MistakesError(list(dict.fromkeys(mistakes)))
     return TrustSpec(
@@ -202,10 +202,13 @@ def _sense(claim: TrustClaim, where: str, tables: set[str]) -> list[str]:
     part = "attacks" if attacking else "randomisation"
     if part not in tables:
         return [f"{where}: {measure} needs the table [{part}], and the study has none."]
-    wanted = ("attack", "objective") if attacking else ("order",) if measure.endswith(AREA) else ("order", "blocks")
+    attacks = {claim.attack, claim.other.attack}
+    # Substituted words have one objective.
+    attack = ("attack",) if attacks == {"substitution"} else ("attack", "objective")
+    wanted = attack if attacking else ("order",) if measure.endswith(AREA) else ("order", "blocks")
     others = {"than_attack", "than_objective"}
     every = {"order", "blocks", "attack", "objective", *others}
-    allowed = {*wanted, *(others if attacking else ())}
+    allowed = {*wanted, *(("objective", *others) if attacking else ())}
     mistakes = [f"{where}: {measure} needs {key}; add it." for key in wanted if key not in stated]
     mistakes += [f"{where}: {key} does not belong to {measure}." for key in sorted((every - allowed) & stated)]
     if claim.than == "" and not others & stated:
@@ -219,5 +222,5 @@ def _sense(claim: TrustClaim, where: str, tables: set[str]) -> list[str]:
 
 def _itself(claim: TrustClaim, where: str) -> list[str]:
     same = claim.than == "" or (isinstance(claim.than, str) and canonical(claim.than) == canonical(claim.row))
-    differing = (claim.other.attack, claim.other.objective) != (claim.attack, claim.objective)
+    differing = claim.attack is not None and claim.other.variant != claim.variant
     return [f"{where}: it compares {claim.row} with itself."] if same and not differing else []

@@ -23,6 +23,7 @@ from raison.studies.entries import GridRun
 from raison.studies.file import Study, StudyError
 from raison.studies.folder import header_of, versions
 from raison.studies.kind import EstimateTable
+from raison.studies.kinds.trust.coverage import unmeasured
 from raison.studies.labels import write_labels
 from raison.studies.made import described
 from raison.studies.measured_accuracy import ROWS, LabelledSample, accuracy_on, labelled_sample
@@ -76,6 +77,9 @@ def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = (
                 samples[run.name] = None if known is None else labelled_sample(model, known, names, asked)
         # This model must leave memory before the next is loaded.
         del model
+    if not reasons:
+        planned = [TrustRun(head_of(entries[run.name]), {}, {}) for run in grid.wanted]
+        reasons += unmeasured(study.spec.claims, planned)
     if reasons:
         raise StudyError(study.path, reasons)
     header = {

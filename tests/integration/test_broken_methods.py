@@ -1,0 +1,97 @@
+"""A method that is being written returns something wrong: one line says what, and nothing becomes an explanation."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+import torch
+
+import raison
+from raison.core.errors import AnswerError
+from raison.core.method import Cost, Method, Property
+from tests.toys import TEXTS, Linear
+
+WRONG = {
+    "few": lambda texts, units: torch.zeros(texts, units - 1),
+    "more": lambda texts, units: torch.zeros(texts, units + 1),
+    "rows": lambda texts, units: torch.zeros(texts + 1, units),
+    "flat": lambda texts, _: torch.zeros(texts),
+    "list": lambda texts, units: [[0.0] * units] * texts,
+    "array": lambda texts, units: np.zeros((texts, units)),
+    "nothing": lambda *_: None,
+}
+
+
+@dataclass(frozen=True)
+class Broken(Method):
+    """Returns what `WRONG` says."""
+
+    returned: str = "few"
+    reference: ClassVar = ""
+    passes: ClassVar = "0"
+
+    def cost(self, units: int) -> Cost:
+        return Cost(0)
+
+    def attribute(self, problem: Any, rngs: Any) -> Any:
+        return WRONG[self.returned](len(problem.encoding), max(problem.encoding.unit_counts))
+
+
+@dataclass(frozen=True)
+class BrokenMaps(Broken):
+    """Offers several maps, which are wrong."""
+
+    properties: ClassVar = frozenset({Property.CANDIDATES})
+
+    @property
+    def maps(self) -> int:
+        return 2
+
+    def candidates(self, problem: Any, rngs: Any) -> Any:
+        return self.attribute(problem, rngs)
+
+
+@dataclass(frozen=True)
+class Keeping(Broken):
+    """Asks for the values of keeps that are wrong."""
+
+    def attribute(self, problem: Any, rngs: Any) -> Any:
+        counts = problem.encoding.unit_counts
+        keeps = {
+            "numbers": [torch.ones(1, count, dtype=torch.long) for count in counts],
+            "long": [torch.ones(1, count + 1, dtype=torch.bool) for count in counts],
+            "one": [torch.ones(1, counts[0], dtype=torch.bool)],
+        }[self.returned]
+        # The tests check types of all calls, which the library does not.
+        type(problem).values.__wrapped__(problem, keeps)
+        return None
+
+
+@pytest.mark.parametrize("returned", WRONG)
+def test_scores_of_another_shape_are_refused(returned):
+    method = Broken(returned)
+    with pytest.raises(AnswerError, match=r"Broken\.attribute has to return a tensor of 4 texts x 6 units"):
+        raison.explain(Linear(), TEXTS, method, progress=False)
+    with pytest.raises(AnswerError, match="test_broken_methods returned scores of"):
+        raison.compare(Linear(), TEXTS, method, "comprehensiveness", progress=False)
+
+
+def test_maps_of_another_shape_are_refused():
+    with pytest.raises(AnswerError, match=r"BrokenMaps\.candidates has to return a tensor of maps x 4 texts x 6 units"):
+        raison.compare(
+            Linear(), TEXTS, BrokenMaps("rows"), "comprehensiveness", select="comprehensiveness", progress=False
+        )
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        ("numbers", r"type int64, for a text of 6 units: a method gives a tensor of masks x 6 of type bool"),
+        ("long", r"keeps of shape 1 x 7 and type bool, for a text of 6 units"),
+        ("one", "1 tensors of keeps for 4 texts"),
+    ],
+)
+def test_keeps_of_another_shape_are_refused(returned, message):
+    with pytest.raises(AnswerError, match=message):
+        raison.explain(Linear(), TEXTS, Keeping(returned), progress=False)
