@@ -73,7 +73,7 @@ def test_scores_of_another_shape_are_refused(returned):
     method = Broken(returned)
     with pytest.raises(AnswerError, match=r"Broken\.attribute has to return a tensor of 4 texts x 6 units"):
         raison.explain(Linear(), TEXTS, method, progress=False)
-    with pytest.raises(AnswerError, match="test_broken_methods returned scores of"):
+    with pytest.raises(AnswerError, match=r"test_broken_methods\.Broken returned scores of"):
         raison.compare(Linear(), TEXTS, method, "comprehensiveness", progress=False)
 
 

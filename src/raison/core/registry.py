@@ -96,9 +96,13 @@ def no_class(package: str, name: str) -> str:
 
 
 def name_of(instance: object) -> str:
-    """The name of a method's or metric's instance or class: its module's last part."""
+    """The name of a method's or metric's instance or class: its module's last part.
+
+    A class of the caller's own is called "module.Class", which is the name of no file here.
+    """
     cls = instance if isinstance(instance, type) else type(instance)
-    return cls.__module__.rpartition(".")[2]
+    own = "" if cls.__module__.startswith("raison.") else f".{cls.__name__}"
+    return cls.__module__.rpartition(".")[2] + own
 
 
 def label_of(instance: object) -> str:

@@ -20,7 +20,7 @@ from raison.cli import app, listing
 from raison.cli import catalogue as shown
 from raison.core.errors import DataError, InputError, UnknownNameError
 from raison.core.nicknames import NICKNAMES
-from raison.core.registry import Catalogue, class_name, no_class
+from raison.core.registry import Catalogue, class_name, name_of, no_class
 from raison.methods import CATALOGUE as METHODS
 from raison.methods.occlusion import Occlusion
 from raison.metrics import CATALOGUE as METRICS
@@ -78,6 +78,18 @@ def test_a_file_without_its_class_or_facts_is_named(tmp_path: Path, monkeypatch:
         listing.names.cache_clear()
         listing.entry.cache_clear()
     assert no_class("raison.methods", "half_done").startswith("raison/methods/half_done.py has no class HalfDone")
+
+
+def test_a_class_of_the_caller_s_own_has_no_name_of_the_catalogue() -> None:
+    """Otherwise a metric that explains again would take the catalogue's method of this name."""
+
+    @dataclass(frozen=True)
+    class Saliency(Occlusion):
+        pass
+
+    Saliency.__module__ = "mine.saliency"
+    assert name_of(Saliency) == "saliency.Saliency"
+    assert name_of(Occlusion()) == "occlusion"
 
 
 def test_settings_cannot_change() -> None:

@@ -151,7 +151,7 @@ ONE_MISTAKE = {
     ("position = 2", "positon = 2"): "[data.words.known_features]: unknown key 'positon'. Did you mean 'position'?",
     ('run = "two--words"', 'run = "two--word"'): "number 1: unknown run 'two--word'. Did you mean 'two--words'?",
     ('metric = "token_f1(top=25)"', 'metric = "token_f1(top=5)"'): "number 1: unknown metric 'token_f1(top=5)'.",
-    ('than = "occlusion"', 'than = "occlsion"'): "number 1: unknown method 'occlsion'. Did you mean 'occlusion'?",
+    ('than = "occlusion"', 'than = "occlsion"'): "number 1: unknown row 'occlsion'. Did you mean 'occlusion'?",
     ('than = "occlusion"', 'than = "saliency"'): "number 1: unknown row 'saliency'.",
     ('than = "occlusion"', 'than = "occlusion"\nbelow = "random"'): "number 1: give either above or below.",
     ("than = 1\n", ""): "number 2: than is missing; give a row's label or a number.",

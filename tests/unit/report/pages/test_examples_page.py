@@ -311,7 +311,7 @@ MISTAKES = {
     'rows = "random"': "[examples]: rows is 'random'; give a list of texts in quotes.",
     "rows = []": "[examples]: rows is empty; leave it out to show all rows but random.",
     'rows = ["random", "random"]': "[examples]: rows: random is named twice.",
-    'rows = ["oclusion"]': "[examples]: unknown method 'oclusion'. Did you mean 'occlusion'?",
+    'rows = ["oclusion"]': "[examples]: unknown row 'oclusion'. Did you mean 'occlusion'?",
     'rows = ["occlusion by comprehensiveness"]': "unknown row 'occlusion by comprehensiveness'. Did you mean",
     'rows = ["random(draws=3) by sufficiency"]': "Did you mean 'random(draws=3) by comprehensiveness'?",
     'rows = ["random(draws=1)"]': "[examples]: the records call the row 'random(draws=1)' 'random'; write it so.",

@@ -180,7 +180,7 @@ def _named(method: str | Method) -> str:
     if isinstance(method, str):
         return method
     created = CATALOGUE.create(method)
-    if name_of(created) not in CATALOGUE.names or type(created) is not CATALOGUE.get(name_of(created)):
+    if name_of(created) not in CATALOGUE.names:
         raise InputError(
             f"{type(created).__name__} is not a method of the catalogue, and an audit makes methods anew by their "
             "names: test it with raison.compare, or add its file to raison/methods."
