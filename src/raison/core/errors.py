@@ -35,7 +35,8 @@ class UnknownNameError(InputError):
         choices = sorted(known)
         plain = str(name).strip().lower().replace("-", "_").replace(" ", "_")
         meant = [choice for choice in (also_called or {}).get(plain, ()) if choice in choices]
-        meant = meant or difflib.get_close_matches(str(name), choices, n=1, cutoff=0.5)
+        short = [choice for choice in choices if choice.startswith(plain)][:4] if len(plain) >= 3 else []
+        meant = meant or short or difflib.get_close_matches(str(name), choices, n=1, cutoff=0.5)
         hint = f" Did you mean {' or '.join(repr(choice) for choice in meant)}?" if meant else ""
         super().__init__(f"unknown {kind} '{name}'.{hint} Known: {', '.join(choices) or 'none'}.")
 

@@ -1,5 +1,6 @@
 """Data sets from the Hugging Face Hub, through the `datasets` library."""
 
+import difflib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -7,6 +8,7 @@ from raison.core.errors import DataError, first_line
 from raison.data.columns import Column, Wanted
 from raison.data.dataset import Dataset
 from raison.data.lines import LineRecord
+from raison.data.named import named
 from raison.data.rows import rows_from
 from raison.hub import patiently
 
@@ -57,10 +59,19 @@ def _download(name: str, split: str) -> "HubDataset":
             return datasets.load_dataset(path, configuration or None, split=split)
         except failures as error:
             reason = silent or first_line(error).rstrip(".")
+            meant = _named_like(path)
+            hint = f"Did you mean '{meant}', which needs no Hub? " if meant else ""
             raise DataError(
-                f"cannot read the data set '{name}' (split {split}) from the Hub: {reason}. "
+                f"cannot read the data set '{name}' (split {split}) from the Hub: {reason}. {hint}"
                 f"Without a network connection, download it elsewhere and give the file."
             ) from error
+
+
+def _named_like(name: str) -> str:
+    """A named data set with nearly this name; empty if there is none."""
+    plain = {"".join(filter(str.isalnum, known)).lower(): known for known in named()}
+    close = difflib.get_close_matches("".join(filter(str.isalnum, name)).lower(), plain, n=1, cutoff=0.8)
+    return plain[close[0]] if close else ""
 
 
 def _label_names(data: "HubDataset", wanted: Wanted | None) -> tuple[str, ...]:

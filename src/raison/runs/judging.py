@@ -143,7 +143,7 @@ def judged(verdict: Verdict, gap: Difference, learned: Learned) -> Verdict:
     if not gap.count:
         return verdict
     finding = finding_of(gap, verdict.side)
-    note = f"n = {gap.count}, of at least {FEWEST}" if finding == "too few" else ""
+    note = f"at least {FEWEST} are needed" if finding == "too few" else ""
     if learned.failed:
         finding, note = "not judged", learned.says
     elif not learned.known:
