@@ -21,4 +21,6 @@ def caution_of_names(notes: Mapping[str, Any]) -> str | None:
     if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
         return None
     listed = ", ".join(f"{name:.40}" for name in names[:4])
-    return f"{listed} in the text is read as it is written, and not as a special token"
+    if len(names) == 1:
+        return f"{listed} in the text is read as it is written, and not as a special token"
+    return f"{listed} in the text are read as they are written, and not as special tokens"

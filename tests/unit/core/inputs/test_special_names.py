@@ -6,8 +6,9 @@ from transformers import AutoModelForMaskedLM
 import raison
 from raison.core.inputs.special_names import NOTE, caution_of_names, noted
 from raison.core.results.explanation import Explanation
+from raison.core.results.generation import GenerationExplanation
 from raison.report.style.phrases import cautions
-from tests.tiny import TINY, build_at_places
+from tests.tiny import TINY, build_at_places, build_language_model
 
 
 def test_names_are_found_in_both_texts_of_a_pair() -> None:
@@ -33,6 +34,16 @@ def test_an_explanation_says_what_the_model_read() -> None:
     # The tokenizer's own call makes a token of it, and the model answers otherwise.
     assert tokenizer.sep_token_id in tokenizer("a dull [SEP] plot")["input_ids"][1:-1]
     assert Explanation.from_json(named.to_json()) == named
+
+
+def test_a_prompt_keeps_its_special_tokens() -> None:
+    model, tokenizer = build_language_model("llama")
+    name = tokenizer.eos_token
+    e = raison.explain(raison.load(model, tokenizer), f"a calm sea {name} so good", "occlusion", max_new_tokens=1)
+    assert isinstance(e, GenerationExplanation)
+    assert NOTE not in e.notes
+    assert NOTE not in e.token(0).notes
+    assert not any("special token" in said for said in cautions(e.token(0)))
 
 
 def test_the_mask_of_a_masked_language_model_is_no_text() -> None:

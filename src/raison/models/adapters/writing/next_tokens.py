@@ -17,6 +17,7 @@ from raison.models.passes.encoder_decoder import EncoderDecoder, OutputLayer
 from raison.models.passes.outputs.heads import ClassHead
 from raison.models.passes.outputs.readout import TokenReadout
 from raison.models.passes.prefixes.causal_cache import CausalCache
+from raison.models.passes.removal import special_names
 from raison.models.tokens.continuation import ContinuationEncoder, TokenizedPrompt, plain_prompt, source_prompt
 from raison.models.tokens.own_tokenizer import own_tokenizer
 from raison.text.segment import CharacterSpan
@@ -79,7 +80,7 @@ class CausalTokens(NextTokenModel):
         return logits
 
     def use(self, rows: ContinuationEncoder, head: ClassHead, readout: TokenReadout) -> TaskSetup:
-        return TaskSetup(rows, head, readout, self._cache)
+        return TaskSetup(rows, head, readout, self._cache, kept=special_names(self._tokenizer))
 
 
 class EncoderDecoderTokens(NextTokenModel):
@@ -114,7 +115,7 @@ class EncoderDecoderTokens(NextTokenModel):
         return logits
 
     def use(self, rows: ContinuationEncoder, head: ClassHead, readout: TokenReadout) -> TaskSetup:
-        return TaskSetup(rows, head, readout, border=rows.prompt.border)
+        return TaskSetup(rows, head, readout, border=rows.prompt.border, kept=special_names(self._tokenizer))
 
 
 def _start_token(core: PreTrainedModel, name: str) -> int:
