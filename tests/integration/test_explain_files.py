@@ -173,7 +173,9 @@ def test_so_many_rows(model: LanguageModel, reviews: Path, tmp_path: Path) -> No
         return raison.explain_file(model, reviews, tmp_path / "out", "occlusion", reading=reading, progress=False)
 
     assert [row["id"] for row in limited(7).rows()] == [f"r{i}" for i in range(6)]
-    with pytest.raises(DataError, match="it differs in data, settings.* There and here: limit 7 and 8"):
+    with pytest.raises(
+        DataError, match=r"it differs in data, settings.* Different settings: limit \(7 there, 8 here\)"
+    ):
         limited(8)
 
 

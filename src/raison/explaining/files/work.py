@@ -226,8 +226,8 @@ def _check(place: Path, known: Mapping[str, Any], head: Mapping[str, Any]) -> No
     try:
         check(place, WHAT, known, head[IDENTITY])
     except DataError as error:
-        told = "; ".join(_settings(known, head))
-        raise DataError(f"{error} There and here: {told:.400}." if told else str(error)) from None
+        told = ", ".join(_settings(known, head))
+        raise DataError(f"{error} Different settings: {told:.400}." if told else str(error)) from None
 
 
 def _settings(known: Mapping[str, Any], head: Mapping[str, Any]) -> Iterator[str]:
@@ -239,4 +239,4 @@ def _settings(known: Mapping[str, Any], head: Mapping[str, Any]) -> Iterator[str
     pairs += [(name, settings.get(name), value) for name, value in stated["settings"].items()]
     for name, there, here in pairs:
         if there != here:
-            yield f"{name} {there} and {here}"
+            yield f"{name} ({there} there, {here} here)"

@@ -1,13 +1,12 @@
 """Sentences about the gap between the sum of the scores and the change in value."""
 
-import math
-
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
 
 NOTE = "completeness_gap"
 MUCH = 0.25
 """The share of the change in value from which a gap is warned of."""
+_WAY_OUT = "give the method more steps, if it has any, or use another one"
 
 
 def gap(e: Explanation | GenerationExplanation) -> str | None:
@@ -35,15 +34,12 @@ def caution_of_gap(e: Explanation | GenerationExplanation) -> str | None:
             return None
         return (
             f"the scores of {len(far)} of {len(e.tokens)} output tokens are far from adding up to the change in value: "
-            "this integral needs more steps, or another method"
+            f"{_WAY_OUT}"
         )
     if not _is_far(e):
         return None
-    total = math.fsum(e.scores)
-    return (
-        f"the scores add up to {total:+.2g}, where the value changes by {total - e.notes[NOTE]:+.2g}: they are no "
-        "shares of this change; give the method more steps, if it has any, or use another one"
-    )
+    total = sum(e.scores)
+    return f"the scores add up to {total:+.2g}, but the value changes by {total - e.notes[NOTE]:+.2g}: {_WAY_OUT}"
 
 
 def _is_far(e: Explanation) -> bool:
@@ -51,5 +47,5 @@ def _is_far(e: Explanation) -> bool:
     if noted is None:
         return False
     # The change that the method itself noted, which may start from another baseline than the removed text.
-    change = math.fsum(e.scores) - noted
+    change = sum(e.scores) - noted
     return abs(noted) > MUCH * abs(change) and abs(noted) > 1e-3 * max(abs(e.value_full), abs(e.value_empty))

@@ -22,7 +22,13 @@ def test_a_gap_that_is_only_rounding_is_none() -> None:
 @pytest.mark.parametrize(("gap", "warned"), [(0.3, True), (-0.2, True), (0.05, False), (float("nan"), False)])
 def test_a_wide_gap_is_warned_of(gap: float, warned: bool) -> None:
     e = replace(of_words("so good", (0.1, 0.4)), notes={gaps.NOTE: gap})
-    assert any("the scores add up to +0.5, where the value changes by" in said for said in cautions(e)) is warned
+    assert any("the scores add up to +0.5, but the value changes by" in said for said in cautions(e)) is warned
+
+
+def test_numbers_without_bound_are_drawn() -> None:
+    """Records may come from an enemy."""
+    e = replace(of_words("so good", (1.7e308, 1.7e308)), notes={gaps.NOTE: -1.7e308})
+    assert isinstance(cautions(e), list)
 
 
 def test_a_method_that_notes_no_gap_is_not_warned_of() -> None:
