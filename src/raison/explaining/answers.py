@@ -15,12 +15,12 @@ from raison.core.model import LanguageModel
 from raison.data.dataset import Dataset
 from raison.data.question_rows import Gold, QuestionRow
 from raison.data.questions import row_of
-from raison.explaining.answer_statements import Telling, told
 from raison.explaining.attribution import check_model
 from raison.explaining.given_texts import InputOptions
 from raison.explaining.measuring import Annotations
 from raison.explaining.ranking import fitting
-from raison.explaining.sourced_prompt import SourcedPrompt, asked
+from raison.explaining.sources.answer_statements import Telling, told
+from raison.explaining.sources.sourced_prompt import SourcedPrompt, asked
 from raison.models.adapters.writing.statements import Statements
 from raison.models.adapters.writing.writer import Writer
 from raison.models.tokens.sourced import Sourced

@@ -17,11 +17,11 @@ from raison.core.results.citations import Citations, Statement
 from raison.core.results.explanation import Explanation
 from raison.core.results.notes import BASELINE, NOISE, SERVED, noise_in
 from raison.core.targets.choices import Of, One
-from raison.explaining.answer_statements import StatedAnswer, StatementSpans, Telling, told
 from raison.explaining.attribution import Settings, prepare_stated, run
-from raison.explaining.entailment import Judge, supported
-from raison.explaining.source_necessity import Lit, RandomRemovals, lit
-from raison.explaining.sourced_prompt import Question, SourcedPrompt, Sources, asked
+from raison.explaining.sources.answer_statements import StatedAnswer, StatementSpans, Telling, told
+from raison.explaining.sources.entailment import Judge, supported
+from raison.explaining.sources.source_necessity import Lit, RandomRemovals, lit
+from raison.explaining.sources.sourced_prompt import Question, SourcedPrompt, Sources, asked
 from raison.explaining.token_by_token import looks_inside
 from raison.methods import CATALOGUE
 from raison.models.adapters.writing.statements import Statements

@@ -22,7 +22,7 @@ from raison.core.targets.outputs import Outputs
 from raison.core.targets.target import Of, Target
 from raison.explaining.attribution import Batch, Settings, prepare, scores_of, shifted_scores
 from raison.explaining.prediction_change import predicted
-from raison.explaining.rewordings import worded
+from raison.explaining.sources.rewordings import worded
 from raison.methods import CATALOGUE
 
 JUDGED: Mapping[Outputs, Of] = {"number": "logit", "statement": "log_probability"}

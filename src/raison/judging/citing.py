@@ -9,11 +9,11 @@ from raison.core.errors import InputError
 from raison.core.inputs.unit import PART, Granularity
 from raison.core.method import Cost, Method
 from raison.core.registry import name_of
-from raison.explaining.answer_statements import StatementSpans, Telling, told
 from raison.explaining.attribution import Settings, check
 from raison.explaining.cite import DRAWS, ScoringOptions, Within, check_generative, method_of
-from raison.explaining.source_necessity import RandomRemovals, passes_of
-from raison.explaining.sourced_prompt import Question, Sources, asked
+from raison.explaining.sources.answer_statements import StatementSpans, Telling, told
+from raison.explaining.sources.source_necessity import RandomRemovals, passes_of
+from raison.explaining.sources.sourced_prompt import Question, Sources, asked
 from raison.explaining.token_by_token import looks_inside
 from raison.judging.estimate import speed_of
 from raison.judging.plan import Plan, plan_rows

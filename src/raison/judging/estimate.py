@@ -21,7 +21,7 @@ from raison.explaining.answers import Answers, Rows, judged
 from raison.explaining.attribution import Settings, prepare, run_candidates
 from raison.explaining.given_texts import InputOptions, Texts, read_names
 from raison.explaining.measuring import Metrics, create_metrics
-from raison.explaining.rewordings import worded
+from raison.explaining.sources.rewordings import worded
 from raison.explaining.token_by_token import looks_inside
 from raison.judging.evaluate import default_metrics
 from raison.judging.plan import Plan, PlannedRow, plan_rows

@@ -11,7 +11,7 @@ import torch
 import raison
 from raison import Citations
 from raison.core.errors import DataError, InputError, UnknownNameError
-from raison.explaining.sourced_prompt import asked
+from raison.explaining.sources.sourced_prompt import asked
 from raison.models.adapters.writing.generator import Generator
 from tests.copying import copying_writer, log_probability
 from tests.tiny import build_language_model, build_writer

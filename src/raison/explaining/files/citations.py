@@ -12,11 +12,11 @@ from raison.core.results.citations import Citations
 from raison.data import Row
 from raison.data.question_rows import QuestionRow
 from raison.data.streams import Item
-from raison.explaining.answer_statements import Telling
 from raison.explaining.answers import standing_for
 from raison.explaining.cite import DRAWS, Within, cite
 from raison.explaining.files.explained_rows import RowExplainer, row_of
-from raison.explaining.sourced_prompt import asked
+from raison.explaining.sources.answer_statements import Telling
+from raison.explaining.sources.sourced_prompt import asked
 from raison.models.adapters.writing.writer import Writer
 from raison.runs.files.flat_records import FlatRecord, records_of_citations
 from raison.text.sourced import SourceTemplate

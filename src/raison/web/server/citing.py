@@ -9,9 +9,9 @@ from raison.core.method import Method
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
 from raison.core.settings.reading import dump
-from raison.explaining.answer_statements import NEW_TOKENS
 from raison.explaining.cite import cite, method_of
-from raison.explaining.sourced_prompt import asked as sourced
+from raison.explaining.sources.answer_statements import NEW_TOKENS
+from raison.explaining.sources.sourced_prompt import asked as sourced
 from raison.models.adapters.writing.writer import Writer
 from raison.text.sourced import names
 from raison.web.server.bodies import CiteBody, given

@@ -12,7 +12,7 @@ from raison.core.model import LanguageModel
 from raison.core.registry import label_of
 from raison.explaining.attribution import Batch, explanations_of, prepare
 from raison.explaining.evidence import BatchRow, is_harmless
-from raison.explaining.rewordings import worded
+from raison.explaining.sources.rewordings import worded
 from raison.judging.estimate import BackwardPasses, estimate_plan, probes, speed_of
 from raison.methods import CATALOGUE
 from raison.metrics.harmless_change import HarmlessChange

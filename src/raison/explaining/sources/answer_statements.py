@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, SupportsIndex
 
 from raison.core.errors import InputError
-from raison.explaining.sourced_prompt import SourcedPrompt
+from raison.explaining.sources.sourced_prompt import SourcedPrompt
 from raison.models.adapters.writing.writer import Writer
 from raison.models.tokens.written_answer import WrittenAnswer
 from raison.text.segment import CharacterSpan, sentence_spans
