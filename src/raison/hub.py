@@ -1,5 +1,6 @@
 """The Hugging Face Hub, with a timeout of a few seconds."""
 
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -9,6 +10,9 @@ from functools import cache
 
 SECONDS = 5
 """Seconds that the Hub may take to respond."""
+_lock = threading.Lock()
+_users: list[str] = []
+"""The reasons of the threads that are using no Hub because it does not respond."""
 
 
 @contextmanager
@@ -21,15 +25,19 @@ def patiently() -> Iterator[str]:
     # Imported here, because nothing else needs it.
     from huggingface_hub import constants
 
-    silent = "" if constants.HF_HUB_OFFLINE else _silence(constants.ENDPOINT, int(time.monotonic()) // 60)
-    if not silent:
-        yield ""
-        return
-    constants.HF_HUB_OFFLINE = True
+    with _lock:
+        offline = constants.HF_HUB_OFFLINE and not _users
+        silent = "" if offline else _silence(constants.ENDPOINT, int(time.monotonic()) // 60)
+        if silent:
+            _users.append(silent)
+            constants.HF_HUB_OFFLINE = True
     try:
         yield silent
     finally:
-        constants.HF_HUB_OFFLINE = False
+        if silent:
+            with _lock:
+                _users.pop()
+                constants.HF_HUB_OFFLINE = bool(_users)
 
 
 @cache

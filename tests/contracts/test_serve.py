@@ -338,6 +338,18 @@ def test_a_batch_gives_what_each_text_gives_alone() -> None:
         assert answer["units"] == [unit.to_dict() for unit in expected.units]
 
 
+def test_the_limit_of_passes_is_that_of_rankings_too() -> None:
+    served = ServedModels({"pairs": MODELS["pairs"]}, limits=Limits(passes=100))
+    long = " ".join(f"word{number}" for number in range(200))
+    with serving(served) as client:
+        for text in (["q", long], ["q", [long, "b"]], ["q", ["a", "b", long]], ["q", ["a"] * 99]):
+            answer = client.post("/api/explain", json={"model": "pairs", "text": text, "method": "occlusion"})
+            assert answer.status_code == 422, text
+            assert "this server allows 100" in answer.json()["error"]
+        short = {"model": "pairs", "text": ["q", ["a", "b"]], "method": "occlusion"}
+        assert client.post("/api/explain", json=short).status_code == 200
+
+
 def test_requests_of_other_settings_do_not_join() -> None:
     from raison.web.server.calls import AskedExplanation, AskedPrediction
 

@@ -188,7 +188,7 @@ def test_a_relative_bound_counts_in_deviations_of_the_table():
         ({"steps": 0}, "steps of an attack"),
         ({"alpha": 0.0}, "alpha of an attack"),
         ({"beta": -1.0}, "beta of an attack"),
-        ({"learning_rate": math.nan}, "learning_rate of an attack"),
+        ({"learning_rate": math.nan}, "learning_rate"),
     ],
 )
 def test_settings_that_make_no_attack_are_refused(settings, message):

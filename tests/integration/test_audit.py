@@ -271,3 +271,20 @@ def test_sentences_of_another_language_are_audited(tmp_path: Path) -> None:
         model(), texts, ["occlusion"], out=tmp_path, settings=Settings(unit="sentence"), language="de", plan=PLAN
     )
     assert {len(line["units"]) for line in explained(tmp_path)} == {2}
+
+
+def test_methods_that_differ_in_a_sign_have_their_own_pages() -> None:
+    assert file_of("occlusion") == "method-occlusion.html"
+    assert len({file_of("rpi(layers=-2)"), file_of("rpi(layers=2)")}) == 2
+
+
+@pytest.mark.parametrize("settings", [{"changed": 2.5}, {"randomised": "3"}, {"attacked": 1}])
+def test_numbers_of_texts_are_whole(settings: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=next(iter(settings))):
+        AuditPlan(**settings)
+
+
+def test_half_a_surrogate_pair_is_audited_like_any_text(tmp_path: Path) -> None:
+    model = raison.load(lambda texts: [[0.5, 0.5] for _ in texts], classes=["no", "yes"])
+    found = raison.audit(model, ["a \ud800 film", "a film"], ["occlusion"], out=tmp_path, progress=False)
+    assert found.table.texts == 2

@@ -58,12 +58,16 @@ def test_settings_of_a_wrong_type_are_refused_in_words(model: Classifier, method
 
 def test_a_model_that_was_not_loaded_or_a_single_text(model: Classifier, tmp_path: Path) -> None:
     for wrong in (model.model, "demo/sst2"):
-        with pytest.raises(errors.InputError, match="raison.load"):
-            raison.explain(wrong, TEXT)
+        for options in ({}, {"target": "each"}, {"method": "rpi", "select": "comprehensiveness"}):
+            with pytest.raises(errors.InputError, match="raison.load"):
+                raison.explain(wrong, TEXT, **options)
     with pytest.raises(errors.InputError, match="list of at least one"):
         raison.compare(model, TEXT)
     for bad in ({"target": "positve"}, {"removal": "masks"}, {"of": "logits"}):
         with pytest.raises(errors.InputError, match="Did you mean"):
+            raison.compare(model, [TEXT], ["occlusion"], out=tmp_path / "out", **bad)
+    for bad, message in (({"target": []}, "0 targets for 1 texts"), ({"seed": 1.5}, "whole number")):
+        with pytest.raises(errors.InputError, match=message):
             raison.compare(model, [TEXT], ["occlusion"], out=tmp_path / "out", **bad)
     assert not (tmp_path / "out").exists(), "a refused run must not occupy its folder"
 

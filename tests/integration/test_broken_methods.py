@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import raison
-from raison.core.errors import AnswerError
+from raison.core.errors import AnswerError, NonFiniteError
 from raison.core.method import Cost, Method, Property
 from tests.toys import TEXTS, Linear
 
@@ -21,11 +21,12 @@ WRONG = {
     "array": lambda texts, units: np.zeros((texts, units)),
     "nothing": lambda *_: None,
 }
+NOT_FINITE = "not finite"
 
 
 @dataclass(frozen=True)
 class Broken(Method):
-    """Returns what `WRONG` says."""
+    """Returns what `WRONG` says, or NaN."""
 
     returned: str = "few"
     reference: ClassVar = ""
@@ -35,6 +36,8 @@ class Broken(Method):
         return Cost(0)
 
     def attribute(self, problem: Any, rngs: Any) -> Any:
+        if self.returned == NOT_FINITE:
+            return torch.full((len(problem.encoding), max(problem.encoding.unit_counts)), torch.nan)
         return WRONG[self.returned](len(problem.encoding), max(problem.encoding.unit_counts))
 
 
@@ -75,6 +78,11 @@ def test_scores_of_another_shape_are_refused(returned):
         raison.explain(Linear(), TEXTS, method, progress=False)
     with pytest.raises(AnswerError, match=r"test_broken_methods\.Broken returned scores of"):
         raison.compare(Linear(), TEXTS, method, "comprehensiveness", progress=False)
+
+
+def test_scores_that_are_not_finite_are_not_blamed_on_the_model_alone():
+    with pytest.raises(NonFiniteError, match=r"Broken gave NaN .*; anything else is a mistake of the method\."):
+        raison.explain(Linear(), TEXTS, Broken(NOT_FINITE), progress=False)
 
 
 def test_maps_of_another_shape_are_refused():

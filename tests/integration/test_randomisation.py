@@ -332,6 +332,9 @@ def test_bad_input() -> None:
         Randomisation(how="initially")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="draws is the number"):
         Randomisation(draws=0)
+    for wrong in ({"draws": 1.5}, {"seed": "a"}):
+        with pytest.raises(InputError, match="whole number"):
+            Randomisation(**wrong)  # type: ignore[arg-type]
     for top in (0, 0.0, 1.5):
         with pytest.raises(InputError, match="share"):
             Randomisation(top=top)

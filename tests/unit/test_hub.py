@@ -53,3 +53,13 @@ def test_a_hub_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     with hub.patiently() as why:
         assert why == ""
     assert constants.HF_HUB_OFFLINE
+
+
+def test_threads_share_a_hub_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:1")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    with hub.patiently() as first:
+        with hub.patiently() as second:
+            assert first == second != ""
+        assert constants.HF_HUB_OFFLINE, "the first still reads what was downloaded only"
+    assert constants.HF_HUB_OFFLINE is False

@@ -4,6 +4,7 @@ import threading
 import time
 
 import pytest
+from rich.progress import Task, TaskID, TextColumn
 
 import raison
 from raison import progress
@@ -98,3 +99,9 @@ def test_threads_share_one_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     for thread in threads:
         thread.join()
     assert len(done) == 4
+
+
+def test_titles_are_no_markup() -> None:
+    columns = [column for column in progress._bars().columns if isinstance(column, TextColumn)]
+    task = Task(TaskID(0), "model [/b] x", 1, 0, _get_time=time.monotonic, fields={"note": "[/i]"})
+    assert [column.render(task).plain for column in columns] == ["model [/b] x", "[/i]"]

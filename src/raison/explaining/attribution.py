@@ -318,7 +318,8 @@ def _check_scores(scores: Tensor, batch: Batch, method: Method) -> None:
         if not torch.isfinite(scores[text, :count]).all():
             raise NonFiniteError(
                 f"{name_of(method)} gave NaN or infinite scores on {str(batch.encoding.texts[text])!r:.80}: "
-                "load the model in float32 (dtype='float32'), or explain of='logit' where the probability is exactly 1."
+                "load a model of 16 bits in float32 (dtype='float32'), and explain of='logit' where a probability is 0 "
+                "or 1; anything else is a mistake of the method."
             )
 
 

@@ -17,7 +17,7 @@ from raison.core.results import number_rank
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
 from raison.core.results.number_rank import NumberRank
-from raison.core.targets.choices import EACH
+from raison.core.targets.choices import EACH, plain_number
 from raison.core.targets.ranking import Ranked
 from raison.core.targets.target import TargetSpec, check_numbers, check_targets
 from raison.explaining.attribution import (
@@ -210,7 +210,7 @@ def within_budget(method: str | Method, budget: int) -> Method:
             "budget= is for method='auto'; other methods set their number of passes themselves, such as "
             "kernel_shap(samples=100)."
         )
-    return CATALOGUE.create(f"auto(budget={budget!r})")
+    return CATALOGUE.create(f"auto(budget={plain_number(budget)!r})")
 
 
 def _explain(
@@ -227,6 +227,7 @@ def _explain(
         without_threshold(how.threshold)
         return _explain_rankings(model, *ranked, reading, how)
     given = reading.any(texts)
+    check_model(model)
     # Called in any case, because it refuses what does not fit.
     threshold = threshold_of(model, how.settings.target, how.threshold)
     if how.settings.target == EACH:
@@ -270,6 +271,7 @@ def _chooser(model: LanguageModel | Writer, method: Method, select: str | Metric
             "select= applies to classifiers, and this model is generative: load it with a prompt that makes it a "
             "classifier (raison.load(name, prompt=...)), or leave select out."
         )
+    check_model(model)
     [metric] = create_metrics([select])
     check_selection([metric], [method])
     why = lacking_of(model.outputs)
@@ -347,7 +349,6 @@ def _explain_each(
 
 
 def _explain_all(model: LanguageModel, texts: Sequence[Given], how: _ExplainOptions) -> list[Explanation]:
-    check_model(model)
     # What cannot be done is refused before a text is predicted.
     check(model, how.method)
     _check_all(model, texts, how.settings)

@@ -63,7 +63,7 @@ class InputOptions:
 
     def prompts(self, given: Any) -> GivenTexts[Asks]:
         """The same for a language model's prompts."""
-        if self.units in SIDES:
+        if isinstance(self.units, str) and self.units in SIDES:
             raise InputError(
                 f"units='{self.units}' applies to texts of several strings, and a prompt is a single string: leave it "
                 "out."

@@ -7,7 +7,7 @@ from typing import Annotated
 from raison.core.inputs.unit import Granularity
 from raison.core.internals.precision import Precision
 from raison.core.settings.fields import Setting, check
-from raison.core.targets.choices import Dtype, TargetSpec, listed
+from raison.core.targets.choices import Dtype, TargetSpec, listed, plain_number
 
 
 def target_of(typed: str) -> TargetSpec:
@@ -68,6 +68,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "target", listed(self.target))
+        object.__setattr__(self, "seed", plain_number(self.seed))
         check(self)
 
 

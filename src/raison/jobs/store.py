@@ -93,7 +93,7 @@ class RecordStore:
                 with _opened(path) as file:
                     for number, line in enumerate(file, start=1):
                         if line.strip():
-                            content = _checked(path, line.rstrip(b"\r\n"), number)
+                            content = _checked(path, line.rstrip(b"\r\n"), f"line {number}")
                             yield StoredLine(path, number, shard << _SHIFT | offset, content)
                         offset += len(line)
             except FileNotFoundError:
@@ -110,15 +110,24 @@ class RecordStore:
             raise DataError(f"{line.path}, line {line.number}: {error}") from None
 
     def at(self, places: Iterable[int]) -> Iterator[dict[str, Any]]:
-        """The records that begin there. Raises DataError."""
+        """The records that begin there. Raises DataError if one does not, was changed, or cannot be read."""
         with ExitStack() as held:
             files: dict[int, BinaryIO] = {}
             for place in places:
-                shard = place >> _SHIFT
-                if shard not in files:
-                    files[shard] = held.enter_context(_opened(self._of(shard)))
-                files[shard].seek(place & _OFFSET)
-                yield json_value(files[shard].readline())
+                shard, offset = place >> _SHIFT, place & _OFFSET
+                path = self._of(shard)
+                try:
+                    if shard not in files:
+                        files[shard] = held.enter_context(_opened(path))
+                    files[shard].seek(offset)
+                    line = files[shard].readline()
+                except (OSError, EOFError, zlib.error) as error:
+                    raise DataError(f"cannot read {path}: {error}.") from error
+                where = f"byte {offset:,}"
+                record = StoredLine(path, 0, place, _checked(path, line.rstrip(b"\r\n"), where)).parsed()
+                if record is None:
+                    raise DataError(f"{path}, {where}: no record begins there; the file was changed.")
+                yield record
 
     def _of(self, shard: int) -> Path:
         return self.path.with_name(f"{self.path.stem}-{shard}{self.path.suffix}") if shard else self.path
@@ -141,11 +150,11 @@ def _stored(path: Path) -> Path:
     return packed if packed.exists() and not path.exists() else path
 
 
-def _checked(path: Path, line: bytes, number: int) -> bytes:
+def _checked(path: Path, line: bytes, where: str) -> bytes:
     content = _unsummed(line)
     if content is None:
         raise DataError(
-            f"{path}, line {number}: the record was changed after it was written (its checksum does not "
+            f"{path}, {where}: the record was changed after it was written (its checksum does not "
             "match). Restore the file, or delete the line and start again to repeat its work."
         )
     return content

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from numbers import Integral
 from pathlib import Path
 
 from raison.combining.advice import advised
@@ -143,10 +144,10 @@ def _created(model: LanguageModel, methods: str | Method | Iterable[str | Method
 
 
 def _seeds(seed: int | Sequence[int]) -> tuple[int, ...]:
-    seeds = (seed,) if isinstance(seed, int) else tuple(seed)
-    if not seeds or len(set(seeds)) < len(seeds):
-        raise InputError("seed must be a number or a list of distinct numbers.")
-    return seeds
+    seeds = tuple(seed) if isinstance(seed, Iterable) else (seed,)
+    if not seeds or len(set(seeds)) < len(seeds) or not all(isinstance(one, Integral) for one in seeds):
+        raise InputError(f"seed is {seed!r:.40}: give a whole number, or a list of distinct ones.")
+    return tuple(map(int, seeds))
 
 
 def _compared(
@@ -212,9 +213,9 @@ def check_plan(plan: Plan, choosers: Sequence[AnyMetric] = ()) -> tuple[str, ...
         check(plan.model, method)
     has_rationales = bool(plan.rationales)
     check_metrics(plan.model, [*plan.metrics, *choosers], has_rationales=has_rationales, texts=len(plan.texts))
-    prepare(plan.model, plan.texts[:1], plan.settings_of(range(1)))
     if isinstance(plan.settings.target, list) and len(plan.settings.target) != len(plan.texts):
         raise InputError(f"{len(plan.settings.target)} targets for {len(plan.texts)} texts: give one class per text.")
+    prepare(plan.model, plan.texts[:1], plan.settings_of(range(1)))
     _check_pairs(plan)
     _check_annotations(plan)
     return _cautions(plan)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from raison.core.errors import DataError
 from raison.jobs.disk import write_whole
 from raison.jobs.folder import STUDY, read_marker
 from raison.jobs.identity import CONFIGURATION, FILES, IDENTITY, SETTINGS, TOKENIZER, WEIGHTS, differing
@@ -170,7 +171,10 @@ def _note(run: Run, source: dict[str, Any], rows: Sequence[str]) -> None:
     """Record the source of rows before they are copied; a repeated copy is recorded once."""
     assert run.folder is not None
     path = run.folder / FILE
-    known: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    try:
+        known: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot read {path} ({error}): restore it, or delete it.") from None
     entry = next((one for one in known if one.items() >= source.items()), None)
     if entry is None:
         known.append(source | {"rows": [*rows]})

@@ -161,8 +161,12 @@ def read_header(folder: Path, kind: WorkKind, head: type[H]) -> tuple[H, str]:
         raise DataError(f"{folder} contains no {what} ({kind.marker}): give the folder that raison study run wrote.")
     check_schema(header, path, SCHEMA)
     text = study_text(folder)
+    try:
+        file = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise DataError(f"{folder / FILE} is not TOML ({error}): restore it.") from None
     # The first version left the claims to the study file.
-    known = header if "claims" in header else header | {"claims": tomllib.loads(text).get("claims", [])}
+    known = header if "claims" in header else header | {"claims": file.get("claims", [])}
     return read_written(head, known, f"the head of {kind.name}", path), text
 
 

@@ -2,9 +2,10 @@
 
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
-from raison.core.errors import InputError, UnknownNameError
+from raison.core.errors import InputError
+from raison.core.settings.fields import check as check_fields
 from raison.numerics.measures.ranking import check_share
 from raison.trust.records import AttackObjective
 
@@ -48,10 +49,7 @@ class EmbeddingAttack:
     draws: int = 16
 
     def __post_init__(self) -> None:
-        if self.objective not in get_args(AttackObjective):
-            raise UnknownNameError("objective of an attack", self.objective, get_args(AttackObjective))
-        if self.optimiser not in get_args(Optimiser):
-            raise UnknownNameError("optimiser of an attack", self.optimiser, get_args(Optimiser))
+        check_fields(self)
         if not (self.epsilon > 0 and math.isfinite(self.epsilon)):
             raise InputError(
                 f"epsilon is {self.epsilon}: nothing could be changed, so there is no attack. Give the maximum change "

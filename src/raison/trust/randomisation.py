@@ -16,6 +16,7 @@ from raison.core.method import Method, Property
 from raison.core.model import LanguageModel
 from raison.core.problem import Evaluations
 from raison.core.registry import label_of
+from raison.core.settings.fields import check as check_fields
 from raison.explaining.attribution import Batch, Settings, check, prepare, run, scores_of
 from raison.methods import CATALOGUE
 from raison.models.derived.backbone import backbone_of
@@ -56,6 +57,7 @@ class Randomisation:
         if not self.orders or len(set(self.orders)) < len(self.orders):
             raise InputError(f"orders must name at least one order, and each at most once; got {self.orders!r}.")
         check_how(self.how)
+        check_fields(self)
         if self.draws < 1:
             raise InputError(f"draws is the number of random draws of a block, at least 1; got {self.draws}.")
         if isinstance(self.top, float):

@@ -15,6 +15,7 @@ from raison.core.method import Method
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
 from raison.core.results.explanation import Explanation
+from raison.core.settings.fields import check as check_fields
 from raison.core.targets.target import TargetSpec
 from raison.explaining.attribution import Batch, Settings, prepare, run
 from raison.explaining.prediction_change import explained_values, predicted
@@ -52,6 +53,7 @@ class Substitution:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        check_fields(self)
         for name in ("neighbours", "swaps", "tries"):
             check_count(name, getattr(self, name))
         if self.k is not None:

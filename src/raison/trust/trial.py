@@ -79,8 +79,9 @@ def entry_of(
     trial: TrustTrial, operations: TrustOperations, model: LanguageModel, texts: Sequence[Given]
 ) -> dict[str, Any]:
     """A trial's entry in a header: the operations with their methods, and exclusions with reasons."""
+    whole = "\n".join(str(written(text)) for text in texts).encode("utf-8", "surrogatepass")
     return {
-        "texts": hashlib.sha256("\n".join(str(written(text)) for text in texts).encode()).hexdigest()[:16],
+        "texts": hashlib.sha256(whole).hexdigest()[:16],
         "randomisation": _randomisation(trial, operations, model, texts),
         "attacks": _attacks(trial, operations, model, texts),
     }

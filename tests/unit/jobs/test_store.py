@@ -183,3 +183,17 @@ def test_what_several_processes_wrote_is_read_together(tmp_path: Path) -> None:
     assert [one["of"] for one in store.at(reversed(places))] == [11, 11, 2, 2, 0, 0]
     (tmp_path / "records-2.jsonl").write_text('{"of": 3}\n{"of"')
     assert store.read().dropped == 1
+
+
+def test_a_place_where_no_record_begins_is_said(tmp_path: Path) -> None:
+    store = RecordStore(tmp_path / "records.jsonl")
+    with pytest.raises(DataError, match="cannot read"):
+        list(store.at([0]))
+    store.append([{"a": 1}])
+    with pytest.raises(DataError, match="byte 3: the record was changed"):
+        list(store.at([3]))
+    with pytest.raises(DataError, match="byte 99: no record begins there"):
+        list(store.at([99]))
+    store.path.write_bytes(store.path.read_bytes().replace(b'"a": 1', b'"a": 2'))
+    with pytest.raises(DataError, match="byte 0: the record was changed"):
+        list(store.at([0]))

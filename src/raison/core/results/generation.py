@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from raison.core.errors import DataError, InputError
 from raison.core.inputs.unit import Unit
 from raison.core.results.explanation import Explanation, check_sign
-from raison.core.results.notes import BASELINE, NOISE, check_noise
+from raison.core.results.notes import BASELINE, check_notes
 from raison.core.results.viewed import ViewedResult
 from raison.core.results.views import View, rendered
 from raison.core.settings.reading import NAME, Fields, parse
@@ -165,7 +165,8 @@ class GenerationExplanation(ViewedResult):
         """The text before an output token, with its first `units` units: a character may consist of several tokens."""
         if not self.earlier:
             return self.prompt
-        return (self.prompt + self.output)[: max(start, self.units[units - 1].end)]
+        read = self.units[units - 1].end if units else 0
+        return (self.prompt + self.output)[: max(start, read)]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -186,19 +187,19 @@ class GenerationExplanation(ViewedResult):
         values = {f.name: data[f.name] for f in fields(cls) if f.name in data}
         values["seconds"] = record.number("seconds", 0.0)
         whole = data["prompt"] + data["output"]
-        values["tokens"] = tuple(_token(token, len(whole)) for token in record.items("tokens"))
         values["units"] = record.units((whole,))
-        values["scores"] = _scores(record, len(values["tokens"]), len(values["units"]))
+        count = len(values["units"])
+        values["tokens"] = tuple(_token(token, len(whole), count) for token in record.items("tokens"))
+        values["scores"] = _scores(record, len(values["tokens"]), count)
         checks: Mapping[str, Callable[[str], object]] = {
             "earlier": record.flag,
-            "notes": record.mapping,
             "version": record.string,
         }
         for name, check in checks.items():
             if name in data:
                 check(name)
-        if NOISE in data.get("notes", {}):
-            check_noise(Fields(data["notes"], record.what))
+        if "notes" in data:
+            check_notes(data, record.what, count)
         check_sign(data.get("signed", True), (score for row in values["scores"] for score in row))
         return cls(**values)
 
@@ -250,7 +251,8 @@ class GenerationExplanation(ViewedResult):
         }
 
 
-def _token(data: Any, length: int) -> OutputToken:
+def _token(data: Any, length: int, units: int) -> OutputToken:
+    """A token of an output that ends, with its prompt, at `length`; its units are among the first `units`."""
     if not isinstance(data, dict):
         raise DataError(f"not an explanation of an output: a token is {data!r:.40}; it must be an object.")
     record = Fields(data, "an explanation of an output: a token")
@@ -267,9 +269,7 @@ def _token(data: Any, length: int) -> OutputToken:
         if name == "probability" or data.get(name) is not None:
             numbers[name] = record.number(name, 0.0, 1.0 + 1e-6)
     if "notes" in data:
-        record.mapping("notes")
-        if NOISE in data["notes"]:
-            check_noise(Fields(data["notes"], record.what))
+        check_notes(data, record.what, units)
     return OutputToken(**{name: value for name, value in data.items() if name in known} | numbers)
 
 

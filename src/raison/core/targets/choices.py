@@ -1,5 +1,6 @@
 """Types of the names that calls accept, without torch."""
 
+from numbers import Integral
 from typing import Any, Literal
 
 Of = Literal["probability", "logit", "log_odds", "margin", "log_probability"]
@@ -20,6 +21,11 @@ EACH = "each"
 Explained = Literal["input", "prompt"]
 """What part of a prompted model's input receives scores: the text alone, or also the prompt's sentences and shots."""
 Dtype = Literal["float32", "bfloat16", "float16", "auto"]
+
+
+def plain_number(value: Any) -> Any:
+    """A whole number of another library, such as numpy's, as Python's own; other values as they are."""
+    return int(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
 
 
 def listed(target: Any) -> TargetSpec:

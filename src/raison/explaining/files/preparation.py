@@ -1,5 +1,6 @@
 """Preparation before any row is explained: invalid settings are found, and the rows are surveyed."""
 
+import math
 import time
 from pathlib import Path
 
@@ -37,7 +38,7 @@ def folder_of(out: str | Path, form: shards.Format) -> Folder:
 
 def until(hours: float | None) -> float | None:
     """The clock time after which nothing new is started. Raises InputError."""
-    if hours is not None and hours <= 0:
+    if hours is not None and not 0 < hours < math.inf:
         raise InputError(f"budget_hours is {hours}: give a number above 0.")
     return None if hours is None else time.time() + 3600 * hours
 

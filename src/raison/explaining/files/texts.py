@@ -1,7 +1,7 @@
 """Rows as texts whose predictions are explained."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from raison.core.inputs.unit import Side
@@ -10,6 +10,7 @@ from raison.core.metric import Metric
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
 from raison.core.results.explanation import Explanation
+from raison.core.results.number_rank import without
 from raison.core.targets.choices import TargetSpec
 from raison.data import Row
 from raison.data.streams import Item
@@ -83,4 +84,6 @@ class TextRows(RowExplainer[LanguageModel]):
             threshold=self.threshold,
             progress=is_shown(),
         )
-        return [one if isinstance(one, list) else [one] for one in explained]
+        several = [one if isinstance(one, list) else [one] for one in explained]
+        # A rank would be one among the rows that were explained together, a part of the file.
+        return [[replace(e, notes=without(e.notes)) for e in explanations] for explanations in several]

@@ -1,7 +1,7 @@
 """A prompt with sources: a question and texts in a template, or a conversation that contains them."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from raison.core.results.citations import check_ids
 from raison.models.adapters.writing.writer import Writer
 from raison.models.tokens.continuation import TokenizedPrompt
 from raison.models.tokens.sourced import Sourced, sourced
+from raison.text.segment import trim
 from raison.text.sourced import SourcePlace, SourceTemplate, find
 
 Question = str | Chat | Sequence[Message]
@@ -81,22 +82,7 @@ def _shifted(place: SourcePlace, shift: int) -> SourcePlace:
 def _conversation(writer: Writer, chat: Chat, named: dict[str, str] | None) -> SourcedPrompt:
     """A chat whose tools' results and documents are the sources, or the texts that the caller names in it."""
     prompt = writer.prompt(chat)
-    texts = list(_held(chat)) if named is None else list(named.items())
-    if not texts:
-        raise InputError(
-            "the conversation has no result of a tool and no document: name its sources, sources={'id': 'text', ...}, "
-            "each verbatim from a message."
-        )
-    places: list[SourcePlace] = []
-    for name, text in texts:
-        starts = [start for start in _occurrences(prompt, text.strip()) if all(start != p.start for p in places)]
-        if not starts or (named is not None and len(starts) > 1):
-            how = "does not occur" if not starts else f"occurs {len(starts)} times"
-            raise InputError(
-                f"the source '{name}' {how} in the conversation: give text that occurs there exactly once."
-            )
-        end = starts[0] + len(text.strip())
-        places.append(SourcePlace(name, starts[0], starts[0], end, end))
+    places = _held(prompt, chat) if named is None else [_only(prompt, name, text) for name, text in named.items()]
     places.sort(key=lambda place: place.start)
     for before, after in itertools.pairwise(places):
         if after.start < before.end:
@@ -106,23 +92,61 @@ def _conversation(writer: Writer, chat: Chat, named: dict[str, str] | None) -> S
     return SourcedPrompt(question, sourced(prompt, places), "conversation")
 
 
-def _held(chat: Chat) -> list[tuple[str, str]]:
-    """The results of tools and the documents, each with a unique id."""
-    held: list[tuple[str, str]] = []
+def _held(prompt: TokenizedPrompt, chat: Chat) -> list[SourcePlace]:
+    """The results of tools and the documents, each with a unique id. Raises InputError if there is none."""
+    parts: list[tuple[str, str]] = []
     for number, document in enumerate(chat.documents, 1):
-        texts = [text for key, text in document.items() if key != "title" and text.strip()]
-        held += [(document.get("title", "").strip() or f"document {number}", text) for text in texts]
+        texts = [text for key, text in document.items() if key != "title"]
+        parts += [(document.get("title", "").strip() or f"document {number}", text) for text in texts]
     for message in chat.messages:
         content: Any = message.get("content")
         if message.get("role") == "tool":
-            parts = [content] if isinstance(content, str) else [part["text"] for part in content or ()]
+            results = [content] if isinstance(content, str) else [part["text"] for part in content or ()]
             name = message.get("name")
-            held += [(f"tool {name}" if isinstance(name, str) else "tool", part) for part in parts if part.strip()]
-    names = [name for name, _ in held]
+            parts += [(f"tool {name}" if isinstance(name, str) else "tool", text) for text in results]
+    parts = [(name, text.strip()) for name, text in parts if text.strip()]
+    if not parts:
+        raise InputError(
+            "the conversation has no result of a tool and no document: name its sources, sources={'id': 'text', ...}, "
+            "each verbatim from a message."
+        )
+    starts: list[int] = []
+    for name, text in parts:
+        starts.append(next(start for start in _starts_of_part(prompt, name, text) if start not in starts))
     return [
-        (name if names.count(name) == 1 else f"{name} ({1 + names[:place].count(name)})", text)
-        for place, (name, text) in enumerate(held)
+        SourcePlace(unique, start, start, start + len(text), start + len(text))
+        for unique, start, (_, text) in zip(_unique([name for name, _ in parts]), starts, parts, strict=True)
     ]
+
+
+def _unique(names: Sequence[str]) -> list[str]:
+    """Names that occur several times with numbers, such as "tool (1)", that make no other name."""
+    unique: list[str] = []
+    for name in names:
+        numbered = (f"{name} ({number})" for number in itertools.count(1))
+        free = (other for other in numbered if other not in names and other not in unique)
+        unique.append(name if names.count(name) == 1 else next(free))
+    return unique
+
+
+def _starts_of_part(prompt: TokenizedPrompt, name: str, text: str) -> Iterator[int]:
+    """Where contents begin that consist of a text, in the messages and documents of that name."""
+    for first, last in prompt.regions:
+        start, end = trim(prompt.text, first, last)
+        if prompt.text[start:end] == text and any(
+            part.name == name and part.start <= start and end <= part.end for part in prompt.parts
+        ):
+            yield start
+
+
+def _only(prompt: TokenizedPrompt, name: str, given: str) -> SourcePlace:
+    """A text that the caller names. Raises InputError unless it occurs exactly once in the conversation."""
+    text = given.strip()
+    starts = _occurrences(prompt, text)
+    if len(starts) != 1:
+        how = f"occurs {len(starts)} times" if starts else "does not occur"
+        raise InputError(f"the source '{name}' {how} in the conversation: give text that occurs there exactly once.")
+    return SourcePlace(name, starts[0], starts[0], starts[0] + len(text), starts[0] + len(text))
 
 
 def _occurrences(prompt: TokenizedPrompt, text: str) -> list[int]:

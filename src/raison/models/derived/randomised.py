@@ -168,6 +168,8 @@ class LowerBlocks:
         """Replace the blocks' forward functions, which belong to the twin alone."""
         reader = self._core.get_encoder() if self._core.config.is_encoder_decoder else self._core.base_model
         reader.register_forward_pre_hook(self._begin, with_kwargs=True)
+        # A pass holds the twin.
+        reader.register_forward_hook(self._end, always_call=True)
         for number, block in enumerate(self._blocks):
             block.forward = partial(self._forward, number, block.forward)
 
@@ -177,6 +179,9 @@ class LowerBlocks:
         flags.append(kwargs.get("output_attentions", config.output_attentions))
         # Hidden states may be requested by number, including 0.
         _PASS.set(_Pass(self, (args, kwargs), any(value is not None and value is not False for value in flags)))
+
+    def _end(self, *_: Any) -> None:
+        _PASS.set(None)
 
     def _pass(self) -> _Pass | None:
         """This thread's pass; None if it must run every block: for gradients, a tap, or intermediate states."""

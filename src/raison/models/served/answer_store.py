@@ -4,6 +4,8 @@ import hashlib
 import json
 import sqlite3
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -19,28 +21,34 @@ class Store:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = Lock()
-        try:
+        with self._errors():
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
             self._file.execute("PRAGMA journal_mode=WAL")
             self._file.execute(_TABLE)
             weakref.finalize(self, self._file.close)
-        except (sqlite3.Error, OSError) as error:
-            raise DataError(
-                f"the store of answers {path} cannot be used ({error}): set RAISON_CACHE to a writable folder, or load "
-                "with served=raison.Served(remember=False)."
-            ) from None
 
     def find(self, key: str) -> dict[str, Any] | None:
         """The answer to the request of a key; None if it was never sent."""
-        with self._lock:
+        with self._lock, self._errors():
             row = self._file.execute("SELECT answer FROM answers WHERE asked = ?", (key,)).fetchone()
-        return None if row is None else json.loads(row[0])
+            return None if row is None else json.loads(row[0])
 
     def keep(self, key: str, answer: dict[str, Any]) -> None:
         """Store an answer; if two processes sent the same request, the first answer stays."""
-        with self._lock:
+        with self._lock, self._errors():
             self._file.execute("INSERT OR IGNORE INTO answers VALUES (?, ?)", (key, json.dumps(answer)))
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Inside, errors of the file become DataErrors."""
+        try:
+            yield
+        except (sqlite3.Error, OSError, ValueError) as error:
+            raise DataError(
+                f"the store of answers {self.path} cannot be used ({error}): set RAISON_CACHE to a writable folder, or "
+                "load with served=raison.Served(remember=False)."
+            ) from None
 
 
 def key_of(*parts: object) -> str:

@@ -28,6 +28,8 @@ class Forced(ABC):
     longest: ClassVar[int | None] = None
     by_id: ClassVar[bool] = True
     """Whether it needs the tokens of the continuation."""
+    reads: ClassVar[bool] = False
+    """Whether the continuation is sent with the prompt, and not written by the server."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -38,7 +40,6 @@ class Forced(ABC):
             return not self.by_id and self.longest is None
         return self.longest is None or len(wanted.ids) <= self.longest
 
-    @abstractmethod
     async def steps(
         self, frame: ServerResponse, prompt: str, wanted: Continuation, repeat: int = 0
     ) -> tuple[TokenStep, ...]:
@@ -46,6 +47,23 @@ class Forced(ABC):
 
         `frame` is the part of the request that holds the prompt. Raises AnswerError if other tokens come back.
         """
+        sent = prompt + wanted.text if self.reads else prompt
+        answer = await self.server.complete(self._body(frame, sent, wanted), sent, repeat)
+        [choice] = choices_of(answer)[:1]
+        return self._steps(choice, sent, wanted)
+
+    def known(self, frame: ServerResponse, prompt: str, wanted: Continuation, repeat: int = 0) -> bool:
+        """Whether the answer to this request is on disk."""
+        sent = prompt + wanted.text if self.reads else prompt
+        return self.server.known(self.server.key(self._body(frame, sent, wanted), repeat)) is not None
+
+    @abstractmethod
+    def _body(self, frame: ServerResponse, sent: str, wanted: Continuation) -> ServerResponse:
+        """The request; `sent` is the text that the server reads."""
+
+    @abstractmethod
+    def _steps(self, choice: ServerResponse, sent: str, wanted: Continuation) -> tuple[TokenStep, ...]:
+        """The continuation's tokens in an answer. Raises AnswerError."""
 
 
 @final
@@ -54,15 +72,14 @@ class Echoed(Forced):
 
     name = "echo"
     by_id = False
+    reads = True
 
-    async def steps(
-        self, frame: ServerResponse, prompt: str, wanted: Continuation, repeat: int = 0
-    ) -> tuple[TokenStep, ...]:
-        whole = prompt + wanted.text
-        body: ServerResponse = {"prompt": whole, "max_tokens": 1, "temperature": 0, "logprobs": 1, "echo": True}
-        [choice] = choices_of(await self.server.complete(body, whole, repeat))[:1]
+    def _body(self, frame: ServerResponse, sent: str, wanted: Continuation) -> ServerResponse:
+        return {"prompt": sent, "max_tokens": 1, "temperature": 0, "logprobs": 1, "echo": True}
+
+    def _steps(self, choice: ServerResponse, sent: str, wanted: Continuation) -> tuple[TokenStep, ...]:
         written, echoed = steps_of(choice), text_of(choice)
-        if not written or not echoed.startswith(whole):
+        if not written or not echoed.startswith(sent):
             raise AnswerError("the server does not echo the prompt with its log-probabilities.")
         # The last one was written, not read.
         return _at_end(written[:-1], wanted)
@@ -74,13 +91,12 @@ class PromptScored(Forced):
 
     name = "prompt_logprobs"
     by_id = False
+    reads = True
 
-    async def steps(
-        self, frame: ServerResponse, prompt: str, wanted: Continuation, repeat: int = 0
-    ) -> tuple[TokenStep, ...]:
-        whole = prompt + wanted.text
-        body: ServerResponse = {"prompt": whole, "max_tokens": 1, "temperature": 0, "prompt_logprobs": 0}
-        [choice] = choices_of(await self.server.complete(body, whole, repeat))[:1]
+    def _body(self, frame: ServerResponse, sent: str, wanted: Continuation) -> ServerResponse:
+        return {"prompt": sent, "max_tokens": 1, "temperature": 0, "prompt_logprobs": 0}
+
+    def _steps(self, choice: ServerResponse, sent: str, wanted: Continuation) -> tuple[TokenStep, ...]:
         read = prompt_steps(choice)
         if not read:
             raise AnswerError("the server returned no prompt_logprobs.")
@@ -93,19 +109,13 @@ class Constrained(Forced):
 
     name = "grammar"
 
-    async def steps(
-        self, frame: ServerResponse, prompt: str, wanted: Continuation, repeat: int = 0
-    ) -> tuple[TokenStep, ...]:
+    def _body(self, frame: ServerResponse, sent: str, wanted: Continuation) -> ServerResponse:
         ids = _known(wanted)
         rule = " ".join(f"<[{token}]>" for token in ids)
-        body: ServerResponse = {
-            **frame,
-            "max_tokens": len(ids),
-            "temperature": 0,
-            "logprobs": 1,
-            "grammar": f"root ::= {rule}",
-        }
-        [choice] = choices_of(await self.server.complete(body, prompt, repeat))[:1]
+        options = {"max_tokens": len(ids), "temperature": 0, "logprobs": 1, "grammar": f"root ::= {rule}"}
+        return {**frame, **options}
+
+    def _steps(self, choice: ServerResponse, sent: str, wanted: Continuation) -> tuple[TokenStep, ...]:
         return _exactly(steps_of(choice), wanted)
 
 
@@ -116,13 +126,12 @@ class Biased(Forced):
     name = "logit_bias"
     longest = 1
 
-    async def steps(
-        self, frame: ServerResponse, prompt: str, wanted: Continuation, repeat: int = 0
-    ) -> tuple[TokenStep, ...]:
+    def _body(self, frame: ServerResponse, sent: str, wanted: Continuation) -> ServerResponse:
         [token] = _known(wanted)
         options = {"logprobs": True, "top_logprobs": 1} if "messages" in frame else {"logprobs": 1}
-        body: ServerResponse = {**frame, **options, "max_tokens": 1, "temperature": 0, "logit_bias": {str(token): BIAS}}
-        [choice] = choices_of(await self.server.complete(body, prompt, repeat))[:1]
+        return {**frame, **options, "max_tokens": 1, "temperature": 0, "logit_bias": {str(token): BIAS}}
+
+    def _steps(self, choice: ServerResponse, sent: str, wanted: Continuation) -> tuple[TokenStep, ...]:
         return _exactly(steps_of(choice), wanted)
 
 

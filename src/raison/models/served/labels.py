@@ -99,10 +99,12 @@ class LabelReader:
         return await self._next(steps[0], frame, prompt, repeat)
 
     def known(self, text: str, repeat: int) -> bool:
-        """Whether the first request for a text is on disk."""
-        frame, _ = self.frame(text)
+        """Whether the first request for a text is on disk; if each label is requested separately, all of them."""
+        frame, prompt = self.frame(text)
         if self._whole:
-            return False
+            way = self.powers.forced
+            assert way is not None, "each label is requested only from a server that scores continuations"
+            return all(way.known(frame, prompt, _continuation(label), repeat) for label in self.labels)
         body = self._sampling(frame) if self.tier == "text" else next_body(frame, self.powers.top)
         return self.server.known(self.server.key(body, repeat)) is not None
 
@@ -130,8 +132,7 @@ class LabelReader:
 
     async def _forced(self, frame: ServerResponse, prompt: str, label: LabelTokens, repeat: int) -> float:
         assert self.powers.forced is not None, "asked for a continuation that the server does not score"
-        wanted = Continuation(label.first if label.first is not None else label.word, label.ids)
-        steps = await self.powers.forced.steps(frame, prompt, wanted, repeat)
+        steps = await self.powers.forced.steps(frame, prompt, _continuation(label), repeat)
         return sum(step.chosen.logprob for step in steps)
 
     async def _next(self, step: TokenStep, frame: ServerResponse, prompt: str, repeat: int) -> LabelReading:
@@ -195,6 +196,10 @@ class LabelReader:
         words = [label.word.strip() for label in self.labels]
         fitting = [number for number, word in enumerate(words) if text.strip().startswith(word)]
         return max(fitting, key=lambda number: len(words[number]), default=None)
+
+
+def _continuation(label: LabelTokens) -> Continuation:
+    return Continuation(label.first if label.first is not None else label.word, label.ids)
 
 
 def _shares(scores: Sequence[float]) -> tuple[float, ...]:

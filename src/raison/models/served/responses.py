@@ -6,6 +6,7 @@ token ids for each token of the prompt.
 """
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,8 +32,6 @@ class TokenStep:
 
     chosen: Token
     top: tuple[Token, ...]
-    start: int | None = None
-    """Its first character in the echoed text, if the server reports it."""
 
 
 def choices_of(answer: ServerResponse) -> list[ServerResponse]:
@@ -75,7 +74,7 @@ def prompt_steps(choice: ServerResponse) -> tuple[TokenStep, ...]:
             continue
         # The token of the prompt itself comes first.
         number, token = next(iter(entry.items()))
-        if not isinstance(token, dict) or not str(number).isdigit():
+        if not isinstance(token, dict) or not (number.isascii() and number.isdecimal() and len(number) < 20):
             raise AnswerError(f"the server's prompt_logprobs cannot be read ({str(entry)!r:.120}).")
         steps.append(TokenStep(Token(str(token.get("decoded_token")), int(number), _logprob(token.get("logprob"))), ()))
     return tuple(steps)
@@ -97,7 +96,9 @@ def _token(entry: ServerResponse) -> Token:
 
 def _parallel(logprobs: ServerResponse) -> tuple[TokenStep, ...]:
     tokens, values = logprobs["tokens"], logprobs["token_logprobs"]
-    tops, starts = logprobs.get("top_logprobs") or [], logprobs.get("text_offset") or []
+    tops = logprobs.get("top_logprobs") or []
+    if not isinstance(tops, list):
+        raise AnswerError(f"the server's top_logprobs cannot be read ({str(tops)!r:.120}).")
     if len(tokens) != len(values):
         raise AnswerError(f"the server's answer has {len(tokens)} tokens and {len(values)} log-probabilities.")
     steps = []
@@ -106,13 +107,14 @@ def _parallel(logprobs: ServerResponse) -> tuple[TokenStep, ...]:
         if value is None:
             continue
         top = tops[place] if place < len(tops) and isinstance(tops[place], dict) else {}
-        start = starts[place] if place < len(starts) and type(starts[place]) is int else None
         others = tuple(Token(str(name), None, _logprob(lp)) for name, lp in top.items())
-        steps.append(TokenStep(Token(str(text), None, _logprob(value)), others, start))
+        steps.append(TokenStep(Token(str(text), None, _logprob(value)), others))
     return tuple(steps)
 
 
 def _logprob(value: Any) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or math.isnan(value) or value > _ROUNDING:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    # A whole number may be too large for a float.
+    if not number or not (value == -math.inf or -sys.float_info.max <= value <= _ROUNDING):
         raise AnswerError(f"the server returned {value!r:.40} as a log-probability.")
     return min(0.0, float(value))

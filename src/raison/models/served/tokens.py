@@ -4,7 +4,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from raison.core.errors import AnswerError
+from raison.models.served.newest import Newest
 from raison.models.served.server import Server, ServerResponse
+
+KEPT = 1024
+"""The number of strings whose tokens are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +24,7 @@ class ServerTokenizer:
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._known: dict[tuple[str, bool], Pieces] = {}
+        self._known = Newest[tuple[str, bool], Pieces](KEPT)
 
     async def works(self) -> bool:
         """Whether the server has a /tokenize whose answers can be read."""
@@ -31,7 +35,8 @@ class ServerTokenizer:
 
     async def of(self, text: str, special: bool = False) -> Pieces:
         """The tokens of a string; `special`: including those that the server adds at its beginning."""
-        if (text, special) not in self._known:
+        known = self._known.get((text, special))
+        if known is None:
             body = {
                 "content": text,
                 "prompt": text,
@@ -40,8 +45,9 @@ class ServerTokenizer:
                 "add_special": special,
                 "add_special_tokens": special,
             }
-            self._known[text, special] = _read(await self._server.other("/tokenize", body))
-        return self._known[text, special]
+            known = _read(await self._server.other("/tokenize", body))
+            self._known.add((text, special), known)
+        return known
 
 
 def _read(answer: ServerResponse | None) -> Pieces:

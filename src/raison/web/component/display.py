@@ -89,8 +89,8 @@ def _as_classes(explanations: Sequence[Explanation], labels: Sequence[object] | 
 
 
 def _is_missing(label: object) -> bool:
-    # A frame's missing values are no numbers.
-    return label is None or label != label
+    # A frame's missing values are no numbers, and pandas' NA equals nothing: not even true or false is known of it.
+    return label is None or type(label).__name__ == "NAType" or label != label
 
 
 def _is_frame(result: object) -> bool:

@@ -13,9 +13,10 @@ from raison.core.registry import label_of
 from raison.core.results.explanation import Explanation
 from raison.core.settings.fields import mistakes_in, refuse
 from raison.core.settings.reading import dump
-from raison.explaining.explain import explain
+from raison.explaining.explain import explain, within_budget
 from raison.explaining.generation import NEW_TOKENS
 from raison.explaining.given_texts import InputOptions
+from raison.explaining.ranking import read_ranked
 from raison.methods import CATALOGUE as METHODS
 from raison.metrics import CATALOGUE as METRICS
 from raison.models.adapters.writing.writer import Writer
@@ -82,12 +83,7 @@ class AskedExplanation(ModelRequest):
     def read(cls, body: ExplainBody, limits: Limits) -> "AskedExplanation":
         """Raises a RaisonError for settings that are invalid for any text."""
         check_size(body, limits)
-        within = "" if body.budget is None else f"auto(budget={body.budget})"
-        if within and body.method != "auto":
-            raise InputError(
-                "budget applies to the method auto only; other methods have settings, such as kernel_shap(samples=100)."
-            )
-        method = METHODS.create(within or body.method)
+        method = METHODS.create(body.method) if body.budget is None else within_budget(body.method, body.budget)
         check_call(method, limits)
         if body.select is not None:
             check_call(METRICS.create(body.select), limits)
@@ -105,8 +101,12 @@ class AskedExplanation(ModelRequest):
 
     def check(self, model: LanguageModel | Writer, limits: Limits) -> None:
         text, body = given(self.body.text), self.body
-        if _is_ranking(text):
-            return
+        more, ranked = 0, read_ranked(text)
+        if ranked is not None and not isinstance(model, Writer):
+            # Every document is read once; then the two with the most units are compared at worst.
+            [one], _ = ranked
+            longest = sorted(range(len(one.documents)), key=lambda place: -len(one.documents[place]))
+            text, model, more = [one.pair(*longest[:2])], model.ranker, len(one.documents)
         reading = InputOptions(cast("Any", body.unit), tupled_spans(body.units), None, body.language)
         if isinstance(model, Writer):
             prompt, unit = one_prompt(reading, text)
@@ -117,7 +117,7 @@ class AskedExplanation(ModelRequest):
             texts = reading.any(text)
             unit = texts.unit
             [count] = model.encode(texts.texts, unit, body.truncate).unit_counts
-        if (most := passes(self.method, count)) > limits.passes:
+        if (most := passes(self.method, count) + more) > limits.passes:
             raise InputError(
                 f"{self.label:.80} needs up to {most:,} passes for a text of {count:,} {unit}s, and this server allows "
                 f"{limits.passes:,}: take another method, fewer samples or unit='sentence'."
@@ -175,7 +175,7 @@ class AskedPrediction(ModelRequest):
 
     def check(self, model: LanguageModel | Writer, limits: Limits) -> None:
         text = given(self.body.text)
-        if isinstance(model, Writer) or _is_ranking(text):
+        if isinstance(model, Writer) or read_ranked(text) is not None:
             return
         texts = InputOptions().any(text)
         model.encode(texts.texts, texts.unit, self.body.truncate)
@@ -234,10 +234,6 @@ def check_size(body: PredictBody | CiteBody, limits: Limits, texts: str = "the t
 def _text(request: ModelRequest) -> Any:
     """The text of a request that joined this one."""
     return given(cast("PredictBody", request.body).text)
-
-
-def _is_ranking(text: object) -> bool:
-    return isinstance(text, tuple) and isinstance(text[-1], list)
 
 
 def _parts(value: object) -> Iterator[object]:

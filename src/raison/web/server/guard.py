@@ -241,7 +241,7 @@ async def _body(asking: RequestHead, receive: Receive) -> bytes:
         kind = asking.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":
             raise RequestRefusedError(415, "give the body as application/json.")
-    parts: list[bytes] = []
+    parts, size = list[bytes](), 0
     try:
         async with asyncio.timeout(BODY_SECONDS):
             while True:
@@ -249,7 +249,8 @@ async def _body(asking: RequestHead, receive: Receive) -> bytes:
                 if message["type"] == "http.disconnect":
                     raise GoneError
                 parts.append(message.get("body", b""))
-                if sum(map(len, parts)) > most:
+                size += len(parts[-1])
+                if size > most:
                     raise RequestRefusedError(413, too_large)
                 if not message.get("more_body", False):
                     return b"".join(parts)

@@ -27,7 +27,11 @@ class FullError(Exception):
 
 
 class _EndedError(Exception):
-    """The work must stop: nobody is waiting any more, or it took too long."""
+    """The work must stop: nobody is waiting any more."""
+
+
+class _TooSlowError(Exception):
+    """The work must stop: it took too long. Not a RaisonError, which may be caught on the way and told as a result."""
 
 
 class Worker:
@@ -137,10 +141,7 @@ class Worker:
             if self._stopping or all(waiting.left for waiting in batch):
                 raise _EndedError("nobody waits")
             if time.monotonic() > end:
-                raise InputError(
-                    f"this takes more than the {self._limits.seconds} seconds that this server allows: use another "
-                    "method, fewer samples or a shorter text."
-                )
+                raise _TooSlowError
 
         try:
             with hearing(go_on):
@@ -149,11 +150,17 @@ class Worker:
             if len(batch) > 1 and not isinstance(error, _EndedError):
                 return False
             for waiting in batch:
-                _fail(waiting.future, error)
+                _fail(waiting.future, self._too_slow() if isinstance(error, _TooSlowError) else error)
             return True
         for waiting, answer in zip(batch, answers, strict=True):
             waiting.future.set_result(answer)
         return True
+
+    def _too_slow(self) -> InputError:
+        return InputError(
+            f"this takes more than the {self._limits.seconds} seconds that this server allows: use another method, "
+            "fewer samples or a shorter text."
+        )
 
 
 def _fail(future: "Future[bytes]", error: Exception) -> None:

@@ -292,3 +292,20 @@ def test_unsigned_scores_are_amounts_everywhere():
 def test_a_sign_that_the_scores_do_not_have_is_refused(signed):
     with pytest.raises(DataError, match="signed"):
         GenerationExplanation.from_dict(explanation().to_dict() | {"signed": signed})
+
+
+@pytest.mark.parametrize(
+    "notes",
+    [{"completeness_gap": "x"}, {"extended": ["a"]}, {"extended": [9]}, {"selected_by": "x"}, {"candidate_values": 5}],
+)
+def test_notes_that_views_read_are_checked(notes):
+    for data in (explanation().to_dict() | {"notes": notes}, explanation().to_dict()):
+        data["tokens"] = [one | {"notes": notes} for one in data["tokens"]]
+        with pytest.raises(DataError, match="the notes"):
+            GenerationExplanation.from_dict(data)
+
+
+def test_an_output_without_units_can_be_seen():
+    e = GenerationExplanation.from_dict(explanation(True).to_dict() | {"units": [], "scores": [[], []]})
+    assert e.token(1).text == PROMPT + " calm"
+    assert page(e)

@@ -334,3 +334,12 @@ def test_the_command_line_takes_an_address_and_limits() -> None:
         assert told.exit_code == 0, told.output
         assert "scored" in told.output
         assert "not integrated_gradients" in told.output
+
+
+@pytest.mark.parametrize("top", [50, 0])
+def test_stored_answers_are_not_counted_beforehand(top: int) -> None:
+    with running(Fake(top=top)) as fake:
+        explained(fake)
+        sent = len(fake.requests)
+        explained(fake, raison.Served(max_requests=1))
+        assert len(fake.requests) == sent

@@ -1,6 +1,8 @@
 """Blocks of a model, adapters with some of them randomised, and the area that sums a curve up."""
 
 import copy
+import gc
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -288,6 +290,17 @@ def test_half_precision_and_frozen_parameters_stay_so() -> None:
     other = RandomisedModels(raison.load(model, tokenizer)).model(range(1, 3))
     assert {p.dtype for p in other.core.parameters()} == {torch.bfloat16}
     assert not any(p.requires_grad for p in other.core.parameters())
+
+
+def test_a_twin_is_freed_with_its_last_name() -> None:
+    model, texts = loaded("bert")
+    models = RandomisedModels(model)
+    other = models.model((1,))
+    other.masked_logits(encoding := model.encode(texts), some_keeps(encoding), other.removals[0])
+    freed = weakref.ref(other.model)
+    del models, other
+    gc.collect()
+    assert freed() is None
 
 
 def test_a_twin_keeps_to_itself() -> None:

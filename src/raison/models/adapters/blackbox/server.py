@@ -17,11 +17,15 @@ from raison.core.model import LanguageModel
 from raison.models.adapters.blackbox.asking import Answers, Asking
 from raison.models.adapters.blackbox.function import logits_of, masked_texts
 from raison.models.served.labels import LabelReader
+from raison.models.served.newest import Newest
 from raison.models.served.server import Server
 from raison.models.tokens.word_encoder import WordEncoder
 
 WHY = "its weights are on a server, which only returns answers"
 WITHOUT_LOGITS = "only the label words' probabilities are known, which determine logits only up to a constant"
+
+BOUNDS = 1 << 17
+"""The number of texts whose bounds are kept: more than the methods of one explanation read."""
 
 Keeps = Sequence[Bool[Tensor, "_masks _units"]]
 
@@ -41,7 +45,7 @@ class ServedClassifier(LanguageModel):
         self.reader, self.name = reader, name
         self.classes = tuple(label.name for label in reader.labels)
         self.undefined = {"logit": WITHOUT_LOGITS}
-        self.bound_of: dict[str, float] = {}
+        self._bounds = Newest[int, float](BOUNDS)
         self.capabilities = (_RepeatedLabels(self),)
         self._encoder = WordEncoder(1)
 
@@ -70,6 +74,10 @@ class ServedClassifier(LanguageModel):
         number = {text: place for place, text in enumerate(different)}
         return [logits[[number[text] for text in row]] for row in texts]
 
+    def bound(self, text: str) -> float:
+        """How far the probabilities that a text was last given may be from the model's; 0 if they are exact."""
+        return self._bounds.get(hash(text)) or 0.0
+
     def _foresee(self, texts: Sequence[str], repeat: int) -> None:
         """Check the limits for at least one request for each text that is not on disk."""
         sent = [len(self.reader.frame(text)[1]) for text in texts if not self.reader.known(text, repeat)]
@@ -78,7 +86,9 @@ class ServedClassifier(LanguageModel):
     def _asking(self, repeat: int, lanes: int) -> Asking:
         async def function(texts: list[str]) -> Answers:
             readings = [await self.reader.read(text, repeat) for text in texts]
-            self.bound_of.update((text, reading.bound) for text, reading in zip(texts, readings, strict=True))
+            for text, reading in zip(texts, readings, strict=True):
+                if reading.bound:
+                    self._bounds.add(hash(text), reading.bound)
             return np.array([reading.shares for reading in readings])
 
         return Asking(function, self.name, self.classes, False, 1, lanes)
@@ -112,4 +122,4 @@ class _RepeatedLabels(AskedAgain):
 
     def bounds(self, encoding: Encoding, keeps: Keeps, removal: str) -> list[float]:
         rows = masked_texts(encoding, keeps, removal)
-        return [max((self._model.bound_of.get(text, 0.0) for text in row), default=0.0) for row in rows]
+        return [max(map(self._model.bound, row), default=0.0) for row in rows]

@@ -22,7 +22,7 @@ from raison.models.adapters.blackbox.server import WHY, Keeps
 from raison.models.served.concurrency import gathered
 from raison.models.served.forced import Continuation, Forced
 from raison.models.served.probing import frame_of
-from raison.models.served.server import Server
+from raison.models.served.server import Server, ServerResponse
 from raison.models.tokens.continuation import ContinuationEncoder
 
 NOTHING = "\n"
@@ -46,6 +46,11 @@ class _Request:
     text: str
     wanted: Continuation
     count: int
+
+    @property
+    def frame(self) -> ServerResponse:
+        """The part of the request that holds the prompt."""
+        return frame_of(self.text, chat=False)
 
 
 @final
@@ -107,8 +112,9 @@ class ServedReader(LanguageModel):
             for request in (self._own(text, number), *self._against(text, number))
         }
         ordered = sorted(wanted, key=lambda one: (one.text, one.wanted.text, one.count), reverse=repeat > 0)
-        written = sum(one.count if self.way.by_id else 1 for one in ordered)
-        self.server.meter.foresee([len(one.text) + len(one.wanted.text) for one in ordered], written)
+        new = [one for one in ordered if not self.way.known(one.frame, one.text, one.wanted, repeat)]
+        written = sum(one.count if self.way.by_id else 1 for one in new)
+        self.server.meter.foresee([len(one.text) + len(one.wanted.text) for one in new], written)
         values = run_in_background(self._all(ordered, repeat))
         answers = dict(zip(ordered, values, strict=True))
         return [self._logits(answers, row, number) for row, number in zip(texts, numbers, strict=True)]
@@ -116,7 +122,7 @@ class ServedReader(LanguageModel):
     async def _all(self, requests: Sequence[_Request], repeat: int) -> list[list[float]]:
         async def one(request: _Request) -> list[float]:
             text, wanted = request.text, request.wanted
-            steps = await self.way.steps(frame_of(text, chat=False), text, wanted, repeat)
+            steps = await self.way.steps(request.frame, text, wanted, repeat)
             if len(steps) != request.count:
                 raise AnswerError(
                     f"the output {wanted.text!r:.60} is {len(steps)} tokens behind {text[-40:]!r}, and {request.count} "

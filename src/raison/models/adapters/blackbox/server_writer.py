@@ -13,6 +13,7 @@ from raison.models.adapters.blackbox.background import run_in_background
 from raison.models.adapters.blackbox.server_reader import ServedReader, TokenRequest
 from raison.models.adapters.writing.writer import Writer
 from raison.models.served.forced import Continuation, Forced
+from raison.models.served.newest import Newest
 from raison.models.served.probing import Powers, frame_of
 from raison.models.served.server import Server
 from raison.models.served.spelling import Spelled, spelled, written, written_tokens
@@ -20,6 +21,9 @@ from raison.models.tokens.chats import framed
 from raison.models.tokens.continuation import ContinuationEncoder, Output, TokenizedPrompt
 from raison.models.tokens.word_encoder import WordEncoder
 from raison.text.segment import CharacterSpan
+
+KEPT = 1024
+"""The number of prompts and outputs whose tokens are kept."""
 
 
 @final
@@ -32,7 +36,7 @@ class ServedWriter(Writer):
         self.server, self.name = server, server.name
         self._way, self._tokens, self._chats = way, powers.tokens, chats
         self._encoder = WordEncoder(1)
-        self._spelled: dict[tuple[str, str], Spelled] = {}
+        self._spelled = Newest[tuple[str, str], Spelled](KEPT)
         self._words: dict[int, str] = {}
 
     @property
@@ -139,7 +143,7 @@ class ServedWriter(Writer):
         return TokenizedPrompt(text, tuple(ids), tuple(offsets), ((0, len(text)),), 0, tuple(parts))
 
     def _output(self, prompt: TokenizedPrompt, spelling: Spelled) -> Output:
-        self._spelled[prompt.text, spelling.wanted.text] = spelling
+        self._spelled.add((prompt.text, spelling.wanted.text), spelling)
         shift = len(prompt.text)
         return Output(spelling.wanted.text, spelling.numbers, tuple((a + shift, b + shift) for a, b in spelling.spans))
 

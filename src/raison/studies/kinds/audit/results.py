@@ -286,7 +286,8 @@ def _faithful(row: Scores, random: Scores) -> AuditFinding:
             ("sufficiency", gaps[1], *less),
         )
     )
-    says = f"Better than random scores {counts}: {means}.{_few(light)}"
+    verdict = "Compared with random scores" if light == "grey" else f"Better than random scores {counts}"
+    says = f"{verdict}: {means}.{_few(light)}"
     return AuditFinding("faithful", light, summary(_gains(row, random)), says, better > 0 or light == "grey")
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from raison.core.results.explanation import Explanation
 from raison.core.results.scores import Summary
+from raison.jobs.identity import digest_of
 from raison.numerics.statistics.paired import FEW
 from raison.report.figures.data import Front
 from raison.report.figures.trust import Tried, attack_figures, randomisation_figures, substitution_figures
@@ -160,7 +161,9 @@ def sections(results: Audit, target: Path | None = None) -> Document:
 def file_of(method: str) -> str:
     """The page of a method."""
     kept = "".join(letter if letter.isalnum() else "-" for letter in method)
-    return f"method-{'-'.join(part for part in kept.split('-') if part)}.html"
+    # Settings may differ in a sign only.
+    which = "" if method.isidentifier() else f"-{digest_of(method)[:6]}"
+    return f"method-{'-'.join(part for part in kept.split('-') if part)}{which}.html"
 
 
 def answer(evidence: AuditFinding) -> str:

@@ -27,6 +27,7 @@ from raison.core.errors import InputError
 from raison.core.inputs.parts import Given
 from raison.core.model import LanguageModel, asked_of
 from raison.core.registry import label_of
+from raison.core.settings.fields import check
 from raison.core.settings.tables import FLAT, TableReading
 from raison.explaining.answers import Answers
 from raison.explaining.attribution import Settings
@@ -91,6 +92,7 @@ class AuditPlan:
     substitution: Substitution = _SUBSTITUTION
 
     def __post_init__(self) -> None:
+        check(self)
         for name in ("randomised", "changed", "attacked"):
             if getattr(self, name) < 2:
                 raise InputError(f"{name} is {getattr(self, name)}: an interval needs at least 2 texts.")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from raison.core.errors import DataError
 from raison.core.settings.tables import read_written
 from raison.jobs.folder import WorkKind
 from raison.jobs.store import RecordStore
@@ -96,6 +97,8 @@ def read(folder: Path) -> Findings:
     stored = store_of(folder).read()
     for line in stored.records:
         one = read_written(Found, line, "a record", folder)
+        if one.row not in records:
+            raise DataError(f"{folder} has a record of the row '{one.row:.40}', which its study does not have.")
         records[one.row][one.seed, one.draw] = one
     return Findings(folder, header, text, records, stored.dropped)
 

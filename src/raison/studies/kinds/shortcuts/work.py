@@ -38,6 +38,7 @@ from raison.studies.kinds.shortcuts.results import (
     rows_of,
     store_of,
 )
+from raison.studies.kinds.shortcuts.spec import Shortcuts
 from raison.training.recipes.classifier import labels_of
 
 REUSED = (FOUND,)
@@ -155,20 +156,30 @@ def _origins(examined: Examined) -> Origins:
     keys = [(row, seed, 0) for seed in spec.seeds for row in head["rows"]]
     # The explanations of the last model are reused with random scores.
     last = [*shared, head["rows"][-1]]
-    drawn = [(RANDOM, seed, draw) for seed in spec.seeds for draw in range(spec.draws)]
+    drawn = [key for seed in spec.seeds for key in _drawn(spec, seed)]
     digests = {key: digest_of([shared, key]) for key in keys} | {key: digest_of([last, key]) for key in drawn}
     return Origins(("row", "seed", "draw"), digests)
 
 
 def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job]:
     """All models and draws of one seed."""
-    records, spec, listed = read(folder).found, examined.study.spec, []
-    size = len(records) - 1 + spec.draws
+    written, spec, listed = _written(folder), examined.study.spec, []
     for seed in spec.seeds:
-        done = all(any(of_seed == seed for of_seed, _ in row) for row in records.values())
+        keys = [*((row, seed, 0) for row in examined.header["rows"]), *_drawn(spec, seed)]
+        size, done = len(keys), written.issuperset(keys)
         run = partial(_look, examined, folder, shard, seed)
         listed.append(Job(f"seed {seed}", "shortcuts", run, partial(bool, done), size, size))
     return listed
+
+
+def _drawn(spec: Shortcuts, seed: int) -> list[tuple[str, int, int]]:
+    """The random rows of a seed, by row, seed and draw."""
+    return [(RANDOM, seed, draw) for draw in range(spec.draws)]
+
+
+def _written(folder: Path) -> set[tuple[str, int, int]]:
+    """What has been written, by row, seed and draw."""
+    return {(row, *key) for row, records in read(folder).found.items() for key in records}
 
 
 def _look(examined: Examined, folder: Path, shard: int | None, seed: int, advance: Told) -> None:
@@ -190,7 +201,10 @@ def _look(examined: Examined, folder: Path, shard: int | None, seed: int, advanc
         words = len(decisive(drawn))
         records.append(Found(RANDOM, seed, draw, found=words > 0, words=words))
         advance(1)
-    store_of(folder, shard).append(map(_origins(examined).stamped, map(asdict, records)))
+    # Some may be taken over from another folder.
+    written = _written(folder)
+    new = [asdict(one) for one in records if (one.row, one.seed, one.draw) not in written]
+    store_of(folder, shard).append(map(_origins(examined).stamped, new))
 
 
 def planted(rows: LabelledTexts, word: str, classes: Sequence[int], count: int, seed: int) -> LabelledTexts:

@@ -192,3 +192,14 @@ def test_each_slot_of_llama_cpp_reads_a_long_beginning_by_itself() -> None:
     assert server.lanes([str(n) for n in range(10)]) == 4
     with running(Fake(features=LLAMA)) as fake:
         assert raison.load(fake.base, concurrency=8).server.lanes([begun, begun]) == 8
+
+
+@every_way
+def test_stored_answers_are_not_counted_beforehand(fake: Fake) -> None:
+    with running(fake):
+        for served in (None, raison.Served(max_requests=4)):
+            model = raison.load(fake.base, served=served)
+            loaded = len(fake.requests)
+            raison.explain(model, PROMPT, output=" great!", method="occlusion", progress=False)
+            sent = len(fake.requests) - loaded
+            assert sent > 4 if served is None else sent == 0
