@@ -70,9 +70,9 @@ class _Task:
         """ "training 120/600 (loss 0.412), 0:01:00 so far, 0:04:00 left"."""
         spent = time.monotonic() - self.began
         share = (self.done - self.first) / max(1, self.total - self.first)
-        left = f", {_duration(spent / share - spent)} left" if share else ""
+        left = f", {duration(spent / share - spent)} left" if share else ""
         note = f" ({self.said})" if self.said else ""
-        return f"{self.title} {self.done:,}/{self.total:,}{note}, {_duration(spent)} so far{left}"
+        return f"{self.title} {self.done:,}/{self.total:,}{note}, {duration(spent)} so far{left}"
 
 
 class _Screen:
@@ -228,5 +228,6 @@ def _bars() -> Progress:
     )
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Hours, minutes and seconds, such as 0:01:30."""
     return str(timedelta(seconds=round(seconds)))

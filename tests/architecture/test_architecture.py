@@ -6,11 +6,13 @@ import re
 import runpy
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 import jaxtyping
 import pytest
 
+from raison.core import dims
 from raison.core.registry import class_name, name_of
 from raison.methods import CATALOGUE as METHODS
 from raison.metrics import CATALOGUE as METRICS
@@ -134,3 +136,14 @@ def test_public_names_and_what_a_function_needs() -> None:
         "raison.methods.KernelShap(samples=8).samples, raison.metrics.LogOdds.__name__)"
     )
     assert run_python(code).split() == ["[]", "True", "8", "LogOdds"]
+
+
+def test_axes_that_modules_share_are_defined_once() -> None:
+    known = {word for line in (dims.__doc__ or "").splitlines() for word in line.partition("  ")[0].split(", ")}
+    used: dict[str, set[str]] = defaultdict(set)
+    for source in (ROOT / "src").rglob("*.py"):
+        for axes in re.findall(r'\b(?:Float|Int|Bool|Integer)\[[\w.]+,\s*"([^"]*)"\]', source.read_text()):
+            for axis in re.findall(r"[a-z]{2,}", axes):
+                used[axis].add(source.name)
+    assert len(used) > 20
+    assert {axis for axis, sources in used.items() if len(sources) > 2} - known == set()

@@ -125,7 +125,8 @@ class Metric(ABC):
 
     @property
     def pool(self) -> str:
-        """How the means over texts of the results of `measure` become one value: a key of numerics.bootstrap.POOLS."""
+        """How the means over texts of the results of `measure` become one value: a key of POOLS in
+        numerics.statistics.bootstrap."""
         return "mean"
 
     def keeps(self, explanation: Explanation) -> dict[str, KeepRows]:

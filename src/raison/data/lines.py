@@ -154,7 +154,7 @@ def _jsonl(file: TextIO) -> Iterator[LineRecord]:
         if not line.strip():
             continue
         try:
-            value = json_value(line, object_pairs_hook=_unrepeated)
+            value = json_value(line, _unrepeated)
         except json.JSONDecodeError as error:
             yield LineRecord(number, [], f"not JSON ({error.msg}, column {error.colno})")
             continue

@@ -163,7 +163,7 @@ def compute_shifted(evidence: Sequence[TextEvidence], shift: Shift) -> None:
     for text_evidence in evidence:
         groups.setdefault(_kind(text_evidence.explanation), []).append(text_evidence)
     for those in groups.values():
-        scores = shifted_scores(_batch_like(those), _method_of(those[0].explanation), shift)
+        scores = shifted_scores(_batch_like(those), recreated(those[0].explanation), shift)
         for text_evidence, row in zip(those, scores, strict=True):
             text_evidence.shifted[text_evidence.number, shift] = row
 
@@ -256,7 +256,7 @@ def _wordings_like(wordings: Sequence[Wording], batch: Batch, rows: Sequence[int
 
 def _explain_wordings(wordings: Sequence[Wording], batch: Batch) -> None:
     """Fill in the method's scores of each row of the batch."""
-    scores = scores_of(batch, _method_of(wordings[0].evidence.explanation))
+    scores = scores_of(batch, recreated(wordings[0].evidence.explanation))
     for wording, units, row in zip(wordings, batch.encoding.units, scores, strict=True):
         text_evidence = wording.evidence
         text_evidence.wordings[text_evidence.number, wording.rewording] = Reworded(units, row)
@@ -291,7 +291,9 @@ def _kind(explanation: Explanation) -> str:
     return repr((e.method, e.config, e.seed, e.of, e.against is None, e.removal))
 
 
-def _method_of(explanation: Explanation) -> Method:
+def recreated(explanation: Explanation) -> Method:
+    """The method of an explanation with its settings. UnsupportedError for one that is not of the catalogue, DataError
+    for other settings."""
     if explanation.method not in CATALOGUE.names:
         raise UnsupportedError(
             f"the explanations of {explanation.method} cannot be made again, as a metric asks",
@@ -301,7 +303,7 @@ def _method_of(explanation: Explanation) -> Method:
     config = {name: tuple(value) if isinstance(value, list) else value for name, value in explanation.config.items()}
     try:
         return CATALOGUE.get(explanation.method)(**config)
-    except TypeError as error:
+    except (TypeError, ValueError, AttributeError) as error:
         raise DataError(f"the explanation's config is not that of {explanation.method}: {error}.") from None
 
 

@@ -114,7 +114,10 @@ def _handed_out(request: bytes, keys: Sequence[str], sharing: Sharing) -> "Datas
 
 @contextmanager
 def _ray(sharing: Sharing) -> Iterator[None]:
-    """Ray, started here or connected to; Ray and the environment are restored afterwards. Raises DataError."""
+    """Ray, started here or connected to; Ray and the environment are restored afterwards. Raises DataError.
+
+    Ray Data's own progress bars and messages stay off in this process.
+    """
     before = dict(os.environ)
     # A shared folder that no longer exists must not be passed on.
     settings = {**_QUIET, **before, **shared_folder.for_started()}

@@ -2,8 +2,10 @@
 
 import hashlib
 import json
+import platform
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,15 @@ DATA, SETTINGS = "data", "settings"
 FILES = "files of "
 """Prefix of a method's or metric's label, for the trained explainer or other files that it reads."""
 
+_LIBRARIES = ("torch", "transformers", "numpy")
+
 Identity = Mapping[str, str]
 """Digests of everything that determines the numbers, by the names that errors use."""
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that determine the numbers."""
+    return {"python": platform.python_version(), **{name: version(name) for name in _LIBRARIES}}
 
 
 def digest_of(value: object) -> str:

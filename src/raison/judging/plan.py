@@ -2,10 +2,8 @@
 
 import hashlib
 import json
-import platform
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from importlib.metadata import version
 
 from raison._version import __version__
 from raison.core.errors import InputError
@@ -18,7 +16,7 @@ from raison.core.results.notes import EACH_FROM
 from raison.explaining.attribution import Settings
 from raison.explaining.measuring import Annotations, AnyMetric
 from raison.explaining.selection import CONTROL, check_selection
-from raison.jobs.identity import DATA, IDENTITY, SETTINGS, digest_of
+from raison.jobs.identity import DATA, IDENTITY, SETTINGS, digest_of, versions
 from raison.judging.evaluate import info_of
 from raison.methods import CATALOGUE
 from raison.models.derived.backbone import backbone_of
@@ -26,7 +24,6 @@ from raison.models.derived.identity import files_identity, identity_of
 from raison.runs.headers import MOST_TOGETHER, RunHead
 from raison.runs.run import CAUTIONS, OUTPUTS, SCHEMA, TOGETHER, head_of
 
-_LIBRARIES = ("torch", "transformers", "numpy")
 _WORK = 3e12
 """Multiplications between two writes, about a minute of one core: what a kill may lose."""
 _PROBED = 4
@@ -108,7 +105,7 @@ def header_of(plan: Plan, cautions: Sequence[str] | None = None) -> RunHead:
         TOGETHER: texts_together(plan),
         "settings": _stated(plan.settings) | ({} if plan.threshold is None else {EACH_FROM: plan.threshold}),
         IDENTITY: _identity(plan),
-        "versions": {"python": platform.python_version(), **{name: version(name) for name in _LIBRARIES}},
+        "versions": versions(),
     }
     if plan.model.outputs != "classes":
         header[OUTPUTS] = plan.model.outputs

@@ -11,7 +11,7 @@ from raison.core.errors import InputError
 from raison.core.inputs.unit import Unit
 from raison.core.metric import Evidence, Metric, Need, Reworded, Rewording
 from raison.core.results.explanation import Explanation
-from raison.numerics.measures.agreement import spearman
+from raison.numerics.measures.agreement import relative, spearman
 from raison.text.edits import EDITS, Edited, check_edits, edit
 
 DECIMALS = 5
@@ -108,8 +108,8 @@ class HarmlessChange(Metric):
 
 def _similarity(explanation: Explanation, edited: Edited, reworded: Reworded) -> float:
     """Spearman's correlation over the groups of units that correspond."""
-    before = _without_noise(np.array(explanation.scores, dtype=np.float64))
-    after = _without_noise(reworded.scores)
+    before = relative(np.array(explanation.scores, dtype=np.float64), DECIMALS)
+    after = relative(reworded.scores, DECIMALS)
     groups = edited.groups(explanation.units, reworded.units)
     was = np.array([before[list(old)].sum() for old, _ in groups])
     now = np.array([after[list(new)].sum() for _, new in groups])
@@ -127,11 +127,5 @@ def _by_name(units: Sequence[Unit], scores: Float[np.ndarray, " units"]) -> dict
 
 def _steps(scores: Float[np.ndarray, " units"], step: float) -> Float[np.ndarray, " units"]:
     """Shares of the largest magnitude, as whole numbers of steps; without steps only rounding errors tie."""
-    shares = _without_noise(scores)
+    shares = relative(scores, DECIMALS)
     return np.round(shares / step) if step > 0 else shares
-
-
-def _without_noise(scores: Float[np.ndarray, " units"]) -> Float[np.ndarray, " units"]:
-    """Shares of the largest magnitude, rounded, so that units without effect, which differ by rounding errors, tie."""
-    largest = np.abs(scores).max(initial=0.0)
-    return np.round(scores / largest, DECIMALS) if largest > 0 else scores

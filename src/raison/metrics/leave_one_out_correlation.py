@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from jaxtyping import Float
 from scipy.stats import kendalltau
 
 from raison.core.metric import IN_PLACE, Evidence, KeepRows, Metric
 from raison.core.results.explanation import Explanation
+from raison.numerics.measures.agreement import relative
 
 DECIMALS = 6
 """Values that agree to this many decimals of the largest one tie; smaller differences are rounding errors."""
@@ -37,14 +37,9 @@ class LeaveOneOutCorrelation(Metric):
 
     def measure(self, explanation: Explanation, evidence: Evidence) -> float:
         full, *without = evidence.probabilities(self.keeps(explanation)[self.removal], self.removal)
-        scores, falls = _rounded(np.array(explanation.scores, dtype=float)), _rounded(full - np.array(without))
+        scores = relative(np.array(explanation.scores, dtype=float), DECIMALS)
+        falls = relative(full - np.array(without), DECIMALS)
         # Tau-b is 0/0 where one side has a single value.
         if np.ptp(scores) == 0 or np.ptp(falls) == 0:
             return 0.0
         return float(kendalltau(scores, falls, variant="b").statistic)
-
-
-def _rounded(values: Float[np.ndarray, " units"]) -> Float[np.ndarray, " units"]:
-    """Relative to the largest magnitude, so that ties do not depend on the scale."""
-    largest = np.abs(values).max()
-    return np.round(values / largest, DECIMALS) if largest > 0 else values

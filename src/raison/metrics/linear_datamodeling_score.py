@@ -10,7 +10,7 @@ from raison.core.draws import generator_for
 from raison.core.errors import InputError
 from raison.core.metric import Evidence, KeepRows, Metric, Need
 from raison.core.results.explanation import Explanation
-from raison.numerics.measures.agreement import spearman
+from raison.numerics.measures.agreement import relative, spearman
 
 DECIMALS = 6
 """Values that agree to this many decimals of the largest one tie; smaller differences are rounding errors."""
@@ -54,10 +54,5 @@ class LinearDatamodelingScore(Metric):
         measured = evidence.log_probabilities(keeps, removal)
         if not np.isfinite(measured).all():
             return math.nan
-        return spearman(_rounded(keeps @ np.array(explanation.scores, dtype=np.float64)), _rounded(measured))
-
-
-def _rounded(values: np.ndarray) -> np.ndarray:
-    """Relative to the largest magnitude, so that ties do not depend on the scale."""
-    largest = np.abs(values).max()
-    return np.round(values / largest, DECIMALS) if largest > 0 else values
+        predicted = keeps @ np.array(explanation.scores, dtype=np.float64)
+        return spearman(relative(predicted, DECIMALS), relative(measured, DECIMALS))

@@ -19,7 +19,7 @@ from raison.runs.run import Run
 
 FILE = "agreement.json"
 MEASURES = ("spearman", "top_k_overlap", "cosine")
-"""Measures of numerics.agreement with default settings: the overlap is of the top 20 % of the units."""
+"""Measures of numerics.measures.agreement with default settings: the overlap is of the top 20 % of the units."""
 
 DECIMALS = 6
 

@@ -9,12 +9,10 @@ The rest is the kind's own, in its results.py.
 
 import hashlib
 import json
-import platform
 import tomllib
 from abc import ABC
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -22,6 +20,7 @@ from raison._version import __version__
 from raison.core.errors import DataError
 from raison.core.settings.fields import Setting
 from raison.core.settings.tables import read_written
+from raison.jobs import identity
 from raison.jobs.disk import write_whole
 from raison.jobs.folder import FILE, WorkKind, read_marker, refuse_others, write_marker
 from raison.jobs.identity import IDENTITY, SETTINGS, check, refuse
@@ -33,7 +32,6 @@ from raison.runs.run import HEADER, SCHEMA, check_same
 
 UNCOMPARED = ("versions", IDENTITY, "estimate", "spent")
 """Parts of a header that may differ when work is resumed."""
-_LIBRARIES = ("torch", "transformers", "numpy")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,8 +190,7 @@ def header_of(study: Any, limit: int | None) -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """Versions of this library, Python and the packages that determine the numbers."""
-    of_libraries = {name: version(name) for name in _LIBRARIES}
-    return {"raison": __version__, "python": platform.python_version(), **of_libraries}
+    return {"raison": __version__, **identity.versions()}
 
 
 def check_folder(folder: Path, study: Any, limit: int | None, resume: bool) -> None:

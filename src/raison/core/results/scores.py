@@ -29,7 +29,7 @@ class MetricScores:
     """One metric's value on every text (of a group metric: on every group), NaN where it is undefined.
 
     `parts` holds, where the value of many texts is more than a mean of values, the numbers per text that `pool`
-    (a key of numerics.bootstrap.POOLS) makes it from. With several seeds, everything is averaged over them, and
+    (a key of POOLS in numerics.statistics.bootstrap) makes it from. With several seeds, everything is averaged, and
     `seed_means` has the value of each. `higher_is_better` is None where neither is better.
     """
 

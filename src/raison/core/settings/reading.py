@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -162,10 +162,10 @@ class Fields:
         return tuple(read)
 
 
-def json_value(text: str | bytes, **how: Any) -> Any:
-    """`json.loads`. Raises ValueError, also for values that nest too deeply."""
+def json_value(text: str | bytes, pairs: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
+    """`json.loads`; `pairs` makes an object of its pairs. Raises ValueError, also for values that nest too deeply."""
     try:
-        return json.loads(text, **how)
+        return json.loads(text, object_pairs_hook=pairs)
     except RecursionError:
         raise ValueError("its values nest too deeply") from None
 

@@ -1,7 +1,7 @@
 """Types of the names that calls accept, without torch."""
 
 from numbers import Integral
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, runtime_checkable
 
 Of = Literal["probability", "logit", "log_odds", "margin", "log_probability"]
 Named = str | int | tuple[str | int, str | int]
@@ -23,6 +23,11 @@ Explained = Literal["input", "prompt"]
 Dtype = Literal["float32", "bfloat16", "float16", "auto"]
 
 
+@runtime_checkable
+class _Array(Protocol):
+    def tolist(self) -> list[Any]: ...
+
+
 def plain_number(value: Any) -> Any:
     """A whole number of another library, such as numpy's, as Python's own; other values as they are."""
     return int(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
@@ -30,4 +35,4 @@ def plain_number(value: Any) -> Any:
 
 def listed(target: Any) -> TargetSpec:
     """A caller's target: an array, a tensor or a column of a table as a list; others as they are."""
-    return target.tolist() if hasattr(target, "tolist") else target
+    return target.tolist() if isinstance(target, _Array) else target

@@ -10,9 +10,8 @@ from raison.models.served.forced import Continuation
 from raison.models.served.probing import Powers, Tier, next_body
 from raison.models.served.responses import Token, TokenStep, choices_of, steps_of, text_of
 from raison.models.served.server import Server, ServerResponse
+from raison.numerics.statistics.successes import share_interval
 
-NORMAL = 1.959964
-"""The 97.5th percentile, for intervals of 95 %."""
 IMPOSSIBLE = -9999.0
 """What servers write in place of the log-probability minus infinity, which JSON does not have."""
 _SHORT = 3
@@ -188,8 +187,9 @@ class LabelReader:
                 f"none of {wanted} answers begins with a label word; the first is {texts[0]!r:.60}. Use label words "
                 "that the model answers with, or state in the prompt what to answer."
             )
-        shares = tuple(named.count(number) / len(named) for number in range(len(self.labels)))
-        return LabelReading(shares, max(_half_width(share, len(named)) for share in shares))
+        counts = [named.count(number) for number in range(len(self.labels))]
+        shares = tuple(count / len(named) for count in counts)
+        return LabelReading(shares, max(_half_width(count, len(named)) for count in counts))
 
     def _named(self, text: str) -> int | None:
         """The label whose word an answer begins with, ignoring white space; the longest if several match."""
@@ -221,9 +221,7 @@ def _below(top: Sequence[Token]) -> float:
     return min(last, math.log(rest)) if rest > 0 else last
 
 
-def _half_width(share: float, count: int) -> float:
-    """The distance from a share of `count` samples to the farther end of its 95 % Wilson interval."""
-    square = NORMAL**2
-    middle = (share + square / (2 * count)) / (1 + square / count)
-    spread = NORMAL * math.sqrt(share * (1 - share) / count + square / (4 * count**2)) / (1 + square / count)
-    return max(abs(middle + spread - share), abs(middle - spread - share))
+def _half_width(named: int, count: int) -> float:
+    """The distance from a share, `named` of `count` samples, to the farther end of its 95 % interval."""
+    low, high = share_interval(named, count)
+    return max(high - named / count, named / count - low)

@@ -25,8 +25,10 @@ Read = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class MultiInputEncoder:
-    """Rows of several reads: see raison.models.passes.outputs.reads. A string that is in several reads has its units
-    only once."""
+    """Rows of several reads: see raison.models.passes.outputs.multi_input_outputs.
+
+    A string that is in several reads has its units only once.
+    """
 
     inner: Encoder
     reads: tuple[Read, ...]

@@ -15,6 +15,12 @@ from raison.numerics.measures.ranking import PROFILES, check_share
 Units = Float[np.ndarray, " units"]
 
 
+def relative(scores: Units, decimals: int) -> Units:
+    """Scores as shares of the largest magnitude, rounded, so that ties do not depend on the scale."""
+    largest = np.abs(scores).max(initial=0.0)
+    return np.round(scores / largest, decimals) if largest > 0 else scores
+
+
 def spearman(a: Units, b: Units) -> float:
     """Spearman's rank correlation, -1..1: Pearson's correlation of the ranks; ties share their mean rank.
 

@@ -289,10 +289,11 @@ def _check(settings: TrainSettings, batches: Batches, evaluation: Evaluation | N
 
 
 def _improves(value: float, best: checkpoint.Best | None) -> bool:
-    return best is None or _rank(value) > _rank(best.value)
+    return best is None or comparable(value) > comparable(best.value)
 
 
-def _rank(value: float) -> float:
+def comparable(value: float) -> float:
+    """A score that can be compared: NaN, of a model that failed, is below all others."""
     return -math.inf if math.isnan(value) else value
 
 

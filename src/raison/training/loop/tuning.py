@@ -13,6 +13,7 @@ from typing import Any, Literal
 from raison.core.errors import InputError, NonFiniteError, UnknownNameError
 from raison.jobs.store import RecordStore
 from raison.progress import progress_bar
+from raison.training.loop.trainer import comparable
 
 TrialScores = Mapping[str, float]
 """Values by the scores' names; higher is better, NaN counts as worst."""
@@ -126,7 +127,8 @@ class _Judge:
         count = len(self.reports)
         others = [trial for trial in self.earlier if trial.state == "complete"]
         return bool(others) and all(
-            _rank(_best_of(self.reports, goal)) < median(_rank(_best_of(o.reports[:count], goal)) for o in others)
+            comparable(_best_of(self.reports, goal))
+            < median(comparable(_best_of(o.reports[:count], goal)) for o in others)
             for goal in self.goals
         )
 
@@ -178,16 +180,12 @@ def _suggested(
 
 
 def _best_of(reports: Sequence[TrialScores], name: str) -> float:
-    return max((report[name] for report in reports if name in report), key=_rank)
-
-
-def _rank(value: float) -> float:
-    return -math.inf if math.isnan(value) else value
+    return max((report[name] for report in reports if name in report), key=comparable)
 
 
 def _note(trials: Sequence[TuningTrial], goals: Sequence[str]) -> str:
     usable = [trial for trial in trials if trial.state != "failed"]
-    values = {goal: max((_rank(trial.scores[goal]) for trial in usable), default=-math.inf) for goal in goals}
+    values = {goal: max((comparable(trial.scores[goal]) for trial in usable), default=-math.inf) for goal in goals}
     return ", ".join(f"{goal} {value:.4f}" for goal, value in values.items() if math.isfinite(value))
 
 

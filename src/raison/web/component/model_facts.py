@@ -3,10 +3,9 @@
 from dataclasses import asdict, dataclass
 
 from raison.combining.advice import advised
-from raison.core.errors import RaisonError
 from raison.core.inputs.unit import PART, SPLITS
-from raison.core.method import Method
 from raison.core.model import LanguageModel
+from raison.explaining.attribution import unfit
 from raison.explaining.diagnosis import doctor
 from raison.methods import CATALOGUE
 from raison.models.adapters.writing.writer import Writer
@@ -73,15 +72,5 @@ def _unable(model: LanguageModel | Writer) -> dict[str, str]:
     """Why methods do not work on the model with their default settings."""
     if isinstance(model, Writer):
         return {name: "; ".join(reasons) for name, reasons in doctor(model).methods.items() if reasons}
-    reasons_of = {name: _reason(CATALOGUE.create(name), model) for name in CATALOGUE.names}
-    return {name: reason for name, reason in reasons_of.items() if reason}
-
-
-def _reason(method: Method, model: LanguageModel) -> str:
-    if reasons := method.lacking(model):
-        return "; ".join(reasons)
-    try:
-        method.check(model)
-    except RaisonError as error:
-        return str(error)
-    return ""
+    reasons_of = {name: unfit(model, CATALOGUE.create(name)) for name in CATALOGUE.names}
+    return {name: "; ".join(reasons) for name, reasons in reasons_of.items() if reasons}

@@ -7,7 +7,7 @@ from raison.core.errors import RaisonError
 from raison.core.method import Method, Property
 from raison.core.registry import label_of, summary_of
 from raison.core.results.explanation import Explanation
-from raison.methods import CATALOGUE
+from raison.explaining.evidence import recreated
 from raison.report.style import gaps, phrases
 from raison.report.style.markup import minus
 from raison.studies.kinds.audit.results import Audit, MethodAudit
@@ -62,12 +62,9 @@ def trusted(e: Explanation, audited: ModelAudit | None, advised: str | None) -> 
 
 def method_of(e: Explanation) -> Method | None:
     """The method of an explanation with its settings; None for one that this version does not have."""
-    if e.method not in CATALOGUE.names:
-        return None
-    settings = {name: tuple(value) if isinstance(value, list) else value for name, value in e.config.items()}
     try:
-        return CATALOGUE.get(e.method)(**settings)
-    except (TypeError, ValueError, AttributeError, RaisonError):
+        return recreated(e)
+    except RaisonError:
         return None
 
 

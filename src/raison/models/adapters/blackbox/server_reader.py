@@ -24,6 +24,7 @@ from raison.models.served.forced import Continuation, Forced
 from raison.models.served.probing import frame_of
 from raison.models.served.server import Server, ServerResponse
 from raison.models.tokens.continuation import ContinuationEncoder
+from raison.numerics.measures.log_probabilities import log_complement
 
 NOTHING = "\n"
 """What replaces an empty prompt: a model reads at least one token before it writes."""
@@ -170,8 +171,7 @@ class ServedReader(LanguageModel):
         place = -1 if self._rows.earlier else number
         written = torch.tensor([answers[self._own(text, number)][place] for text in texts], dtype=torch.float64)
         logits[:, self._asked.tokens.index(self._rows.output.ids[number])] = written
-        # log(1 - p), exact for small and for large p.
-        rest = torch.where(written > -0.7, (-torch.expm1(written)).log(), torch.log1p(-written.exp()))
+        rest = log_complement(written)
         if self._rows.against is not None:
             others = [answers[request][-1] for text in texts for request in self._against(text, number)]
             other = torch.tensor(others, dtype=torch.float64)

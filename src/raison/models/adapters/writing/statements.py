@@ -33,6 +33,7 @@ from raison.models.adapters.writing.statement_attention import StatementAttentio
 from raison.models.adapters.writing.writer import Writer
 from raison.models.tokens.continuation import ContinuationEncoder
 from raison.models.tokens.written_answer import WrittenAnswer
+from raison.numerics.measures.log_probabilities import log_complement
 from raison.text.segment import CharacterSpan
 
 STATEMENT: Final = "statement"
@@ -313,6 +314,4 @@ def _spans(encoding: Encoding) -> list[tuple[int, int]]:
 def _logits(odds: Float[Tensor, "masks tokens"]) -> Float[Tensor, "masks 2"]:
     """Logits whose softmax is the probability of all tokens and that of anything else."""
     whole = joint(odds)
-    # log(1 - p), exact for small and for large p.
-    rest = torch.where(whole > -0.7, (-torch.expm1(whole)).log(), torch.log1p(-whole.exp()))
-    return torch.stack([whole, rest], 1)
+    return torch.stack([whole, log_complement(whole)], 1)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from raison.judging.compare import noted_header
 from raison.judging.estimate import estimate_plan
 from raison.judging.plan import Plan
 from raison.judging.work import jobs_of
-from raison.progress import Told
+from raison.progress import Told, duration
 from raison.report.tables.records import Cell, Table
 from raison.runs import agreement
 from raison.runs.headers import RunHead
@@ -153,13 +152,13 @@ def estimate(examined: Examined) -> EstimateTable:
                     f"{one.texts:,}",
                     f"{one.total_forwards:,}",
                     f"{one.total_backwards:,}",
-                    _duration(one.seconds),
+                    duration(one.seconds),
                 )
             ),
         )
         for name, one in costs.items()
     ]
-    total = _duration(sum(one.seconds for one in costs.values()))
+    total = duration(sum(one.seconds for one in costs.values()))
     return EstimateTable(
         Table("", ("run", "texts", "forward", "backward", "about"), tuple(rows)),
         (f"about {total} here, at most: equal perturbations are evaluated once", *_reused(examined)),
@@ -172,7 +171,3 @@ def _reused(examined: Examined) -> Iterator[str]:
     for name, rows in examined.known.items() if examined.reusing else ():
         taken = f"{name}: {len(rows)} of {len(examined.parts[name].rows)} rows are taken over"
         yield taken if rows else f"{taken}, because no folder has one for the same model, texts, settings and versions"
-
-
-def _duration(seconds: float) -> str:
-    return str(timedelta(seconds=round(seconds)))
