@@ -30,7 +30,7 @@ Advance = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class CallbackProgress:
     """A function that is called in place of a progress bar, with the latest numbers as a note."""
 
     hear: Callable[[int, str], None]
@@ -40,7 +40,7 @@ class Report:
         self.hear(count, note)
 
 
-class Told(Protocol):
+class ProgressCallback(Protocol):
     """A function that is called with the number of newly finished items, and with the latest numbers in words."""
 
     def __call__(self, count: int, note: str = "") -> None:
@@ -143,7 +143,9 @@ _heard: ContextVar[Advance | None] = ContextVar("heard", default=None)
 
 
 @contextmanager
-def progress_bar(title: str, total: int, show: bool | Advance, done: int = 0, unit: str = "") -> Iterator[Told]:
+def progress_bar(
+    title: str, total: int, show: bool | Advance, done: int = 0, unit: str = ""
+) -> Iterator[ProgressCallback]:
     """Yields a function to call with the number of newly finished items; `done` of `total` were finished before.
 
     A bar appears on stderr after a second of work; if stderr is no terminal, a line every 15 seconds. A single item is
@@ -183,7 +185,7 @@ def say(line: str) -> None:
 
 
 @contextmanager
-def steps_of(title: str, total: int) -> Iterator[Told]:
+def steps_of(title: str, total: int) -> Iterator[ProgressCallback]:
     """As `progress_bar`, for steps inside other work: shown if that work is shown."""
     if not _shown.get() or total < 2:
         yield _listener(_heard.get())
@@ -193,7 +195,7 @@ def steps_of(title: str, total: int) -> Iterator[Told]:
 
 
 @contextmanager
-def _task(task: _Task) -> Iterator[Told]:
+def _task(task: _Task) -> Iterator[ProgressCallback]:
     def told(count: int, note: str = "") -> None:
         _SCREEN.advance(task, count, note)
 
@@ -204,8 +206,8 @@ def _task(task: _Task) -> Iterator[Told]:
         _SCREEN.remove(task)
 
 
-def _listener(function: Advance | None) -> Told:
-    if isinstance(function, Report):
+def _listener(function: Advance | None) -> ProgressCallback:
+    if isinstance(function, CallbackProgress):
         return function
 
     def told(count: int, note: str = "") -> None:

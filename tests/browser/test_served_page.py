@@ -123,7 +123,7 @@ def test_an_edit_takes_back_what_is_being_explained(browser: "Browser") -> None:
         page.wait_for_function(SETTLED)
         assert page.locator("article .unit").all_inner_texts() == ["quick", "now"]
         assert page.locator(".warning").count() == 0
-        assert re.search(r'raison_withdrawn_total\{model="m"\} [1-9]', served.counts.told().decode())
+        assert re.search(r'raison_withdrawn_total\{model="m"\} [1-9]', served.counts.exposition())
 
 
 @pytest.mark.parametrize("path", ["/", "/assets/component.js"])

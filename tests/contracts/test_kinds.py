@@ -15,7 +15,7 @@ import pytest
 from raison.core.errors import DataError, InputError
 from raison.jobs.engine import Job, Shard, Sharing
 from raison.jobs.store import RecordStore
-from raison.progress import Told
+from raison.progress import ProgressCallback
 from raison.report.pages.writing import shown
 from raison.studies import kinds
 from raison.studies.claims import verdicts
@@ -95,7 +95,7 @@ def counted(module: ModuleType, stop: int) -> tuple[Callable[..., list[Job]], li
     """The kind's jobs, of which the one of this number is cut before anything of it is done; and those that ran."""
     jobs, ran = module.jobs, []
 
-    def run(job: Job, told: Told) -> None:
+    def run(job: Job, told: ProgressCallback) -> None:
         ran.append(job.key)
         if len(ran) == stop:
             raise Cut

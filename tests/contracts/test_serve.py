@@ -327,9 +327,9 @@ def test_a_batch_gives_what_each_text_gives_alone() -> None:
     texts = ["a dull plot", "dull", "the end is good", "a quiet end", "the the the plot is a dull end"]
     served = ServedModels({BERT: MODELS[BERT]})
     asked = [{"model": BERT, "text": text, "method": "deep_lift"} for text in texts]
-    from raison.web.server.calls import AskedExplanation
+    from raison.web.server.calls import ExplanationRequest
 
-    read = [AskedExplanation.read(ExplainBody(**body), served.limits) for body in asked]
+    read = [ExplanationRequest.read(ExplainBody(**body), served.limits) for body in asked]
     assert all(one.joins(read[0]) for one in read)
     answers = [json.loads(answer) for answer in read[0].run(MODELS[BERT], read)]
     for text, answer in zip(texts, answers, strict=True):
@@ -351,13 +351,13 @@ def test_the_limit_of_passes_is_that_of_rankings_too() -> None:
 
 
 def test_requests_of_other_settings_do_not_join() -> None:
-    from raison.web.server.calls import AskedExplanation, AskedPrediction
+    from raison.web.server.calls import ExplanationRequest, PredictionRequest
 
     limits = Limits()
-    one = AskedExplanation.read(ExplainBody(**ONE), limits)
+    one = ExplanationRequest.read(ExplainBody(**ONE), limits)
     for other in ({"seed": 1}, {"unit": "token"}, {"method": "occlusion"}, {"target": 1}, {"units": [[0, 1]]}):
-        assert not one.joins(AskedExplanation.read(ExplainBody(**ONE, **other), limits))
-    prediction = AskedPrediction.read(ExplainBody(**ONE), limits)
+        assert not one.joins(ExplanationRequest.read(ExplainBody(**ONE, **other), limits))
+    prediction = PredictionRequest.read(ExplainBody(**ONE), limits)
     assert not one.joins(prediction)
     assert one.key != prediction.key
-    assert one.joins(AskedExplanation.read(ExplainBody(model=WORDS, text="another"), limits))
+    assert one.joins(ExplanationRequest.read(ExplainBody(model=WORDS, text="another"), limits))

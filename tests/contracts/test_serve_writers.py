@@ -14,7 +14,7 @@ from raison.core.results.generation import GenerationExplanation
 from raison.core.settings.reading import dump
 from raison.web.component.views import agreement, from_to, seen
 from raison.web.server.bodies import CiteBody
-from raison.web.server.citing import AskedCitations
+from raison.web.server.citing import CitationsRequest
 from raison.web.server.served import ServedModels
 from raison.web.server.settings import Limits
 from tests.serving import WORDS, serving, without_time, words
@@ -124,10 +124,10 @@ def test_citations_are_the_librarys(client: TestClient, options: dict[str, objec
 
 def test_an_answer_of_the_models_own_is_as_long_as_the_server_allows() -> None:
     served = ServedModels(MODELS, limits=Limits(new_tokens=20))
-    asked = AskedCitations.read(CiteBody(**QUESTION), served.limits)
+    asked = CitationsRequest.read(CiteBody(**QUESTION), served.limits)
     assert asked.max_new_tokens == 20
-    assert AskedCitations.read(CiteBody(**GIVEN), served.limits).max_new_tokens is None
-    assert asked.key != AskedCitations.read(CiteBody(**GIVEN), served.limits).key
+    assert CitationsRequest.read(CiteBody(**GIVEN), served.limits).max_new_tokens is None
+    assert asked.key != CitationsRequest.read(CiteBody(**GIVEN), served.limits).key
 
 
 @pytest.mark.parametrize(

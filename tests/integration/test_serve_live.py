@@ -28,7 +28,7 @@ from raison.cli import app, main
 from raison.cli.served_models import served_models
 from raison.studies.entries import StudyModel
 from raison.web.server import guard, running
-from raison.web.server.calls import AskedExplanation
+from raison.web.server.calls import ExplanationRequest
 from raison.web.server.served import ServedModels
 from raison.web.server.settings import Access, Limits
 from tests.apart import started
@@ -138,7 +138,7 @@ def gated(gate: Gate, limits: Limits | None = None) -> ServedModels:
 
 
 def waits(served: ServedModels, count: int) -> None:
-    until(lambda: f'raison_waiting{{model="{WORDS}"}} {float(count)}' in served.counts.told().decode())
+    until(lambda: f'raison_waiting{{model="{WORDS}"}} {float(count)}' in served.counts.exposition())
 
 
 def test_requests_that_come_together_are_one_call_and_each_gets_its_own_answer(gate: Gate) -> None:
@@ -160,8 +160,8 @@ def test_requests_that_come_together_are_one_call_and_each_gets_its_own_answer(g
             alone = json.loads(expected[TEXTS[number % 3]].to_json())
             assert (status, without_time(answer)) == (200, without_time(alone))
         assert blank.answer[0] == 422
-        until(lambda: 'raison_together_count{model="words"} 2.0' in served.counts.told().decode())
-    sizes = re.findall(r'raison_together_bucket\{le="(\d+)\.0",model="words"\} (\d)', served.counts.told().decode())
+        until(lambda: 'raison_together_count{model="words"} 2.0' in served.counts.exposition())
+    sizes = re.findall(r'raison_together_bucket\{le="(\d+)\.0",model="words"\} (\d)', served.counts.exposition())
     assert sizes == [("1", "1"), ("2", "1"), ("4", "1"), ("8", "1"), ("16", "2"), ("32", "2")]
 
 
@@ -189,7 +189,7 @@ def test_work_for_nobody_ends_between_two_passes(gate: Gate, caplog: pytest.LogC
         leaving.request("POST", "/api/explain", json.dumps(body), KIND)
         assert gate.begun.wait(PATIENCE)
         leaving.close()
-        until(lambda: 'raison_withdrawn_total{model="words"} 1.0' in served.counts.told().decode())
+        until(lambda: 'raison_withdrawn_total{model="words"} 1.0' in served.counts.exposition())
         gate.open.set()
         assert ask(port, text="good")[0] == 200
     assert len([text for call in gate.calls for text in call if "film" in text]) <= 3
@@ -231,14 +231,14 @@ def test_work_has_an_end(gate: Gate) -> None:
 def test_a_mistake_of_the_server_shows_nothing_and_spoils_nothing(
     gate: Gate, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    original = AskedExplanation.run
+    original = ExplanationRequest.run
 
-    def run(self: AskedExplanation, model: Any, asked: Any) -> list[bytes]:
+    def run(self: ExplanationRequest, model: Any, asked: Any) -> list[bytes]:
         if any("poison" in one.body.text for one in asked):
             raise ZeroDivisionError("poison and a secret text")
         return original(self, model, asked)
 
-    monkeypatch.setattr(AskedExplanation, "run", run)
+    monkeypatch.setattr(ExplanationRequest, "run", run)
     served = gated(gate)
     with listening(served) as port, caplog.at_level(logging.INFO, "raison.serve"):
         first = Asking(port, {"text": "first"})

@@ -140,7 +140,7 @@ def test_counts_what_it_asks(units, objective):
         method, problem = Solvex(beam=beam, objective=objective), game_problem(values)
         method.attribute(problem, generators(1))
         asked, bound = problem.ledger.evaluations[0], method.cost(units).forwards
-        assert asked == len(problem.asked) == len(problem.evaluations.logits)
+        assert asked == len(problem.counted) == len(problem.evaluations.logits)
         assert asked <= bound <= 2**units
         # A single beginning meets the same number of sets whatever the values, and so does one that misses no set.
         if beam in (1, 50) and units < 8:

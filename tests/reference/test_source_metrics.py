@@ -18,7 +18,7 @@ from raison.metrics.recall_at_top import RecallAtTop
 from tests.reference.test_known_feature_metrics import Marked, explain
 
 
-class Told(Marked):
+class ProgressCallback(Marked):
     """Evidence of a model whose log-probability is a function of what is kept."""
 
     def __init__(self, function) -> None:
@@ -40,20 +40,20 @@ def weights(units: int, seed: int = 0) -> np.ndarray:
 def test_log_probability_drop(top, seed):
     units = 6
     scores, effects = weights(units, seed), weights(units, seed + 100)
-    found = LogProbabilityDrop(top).measure(explain(scores), Told(lambda keep: float(effects @ keep) - 3.0))
+    found = LogProbabilityDrop(top).measure(explain(scores), ProgressCallback(lambda keep: float(effects @ keep) - 3.0))
     gone = sorted(range(units), key=lambda unit: -scores[unit])[:top]
     assert found == pytest.approx(sum(effects[unit] for unit in gone))
 
 
 def test_a_probability_of_zero_has_no_drop():
-    evidence = Told(lambda keep: 0.0 if keep.all() else -math.inf)
+    evidence = ProgressCallback(lambda keep: 0.0 if keep.all() else -math.inf)
     assert math.isnan(LogProbabilityDrop().measure(explain([1.0, 0.0]), evidence))
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_linear_datamodeling_score(seed):
     scores, effects = weights(8, seed), weights(8, seed + 100)
-    evidence = Told(lambda keep: -math.exp(-float(effects @ keep)))
+    evidence = ProgressCallback(lambda keep: -math.exp(-float(effects @ keep)))
     found = LinearDatamodelingScore(samples=40).measure(explain(scores), evidence)
     [(removal, keeps)] = evidence.asked
     assert removal == explain(scores).removal
@@ -64,7 +64,7 @@ def test_linear_datamodeling_score(seed):
 
 def test_what_a_linear_model_says_of_itself_is_right_and_its_reverse_is_wrong():
     effects = weights(8)
-    evidence = Told(lambda keep: float(effects @ keep))
+    evidence = ProgressCallback(lambda keep: float(effects @ keep))
     assert LinearDatamodelingScore().measure(explain(effects), evidence) == pytest.approx(1.0)
     assert LinearDatamodelingScore().measure(explain(-2 * effects), evidence) == pytest.approx(-1.0)
     assert math.isnan(LinearDatamodelingScore().measure(explain(np.zeros(8)), evidence))

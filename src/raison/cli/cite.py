@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from raison.judging.citing import CiteEstimate
     from raison.runs.files.folder import WrittenShards
 
-Told = TypeVar("Told")
+Result = TypeVar("Result")
 Question = Annotated[str | None, typer.Argument(help="The question; leave it out with --data.")]
 Sources = Annotated[
     list[Path] | None,
@@ -162,7 +162,7 @@ def _rows(question: str | None, sources: list[Path], data: Path | None, answer: 
     return [QuestionRow(1, question, texts, answer)]
 
 
-def _of_row(run: Callable[..., Told], writer: Any, row: "QuestionRow", citing: Citing, data: Path | None) -> Told:
+def _of_row(run: Callable[..., Result], writer: Any, row: "QuestionRow", citing: Citing, data: Path | None) -> Result:
     try:
         settings = citing.options() | ({"max_new_tokens": None} if row.answer is not None and data is not None else {})
         return run(writer, row.question, row.sources, answer=row.answer, **settings)

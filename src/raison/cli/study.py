@@ -37,7 +37,7 @@ def run(
     """Check the whole study, estimate its cost, and run it. A kill loses at most a few texts' work."""
     from raison.studies.runner import run as run_study
 
-    folder = run_study(file, out, limit, resume, reuse=reuse or (), sharing=sharing, told=_show_estimate)
+    folder = run_study(file, out, limit, resume, reuse=reuse or (), sharing=sharing, on_start=_show_estimate)
     report(folder, json)
 
 

@@ -16,14 +16,14 @@ def run_alone(problem: Problem, member: Method) -> Attributed:
     """The member's result when run alone; reused if it was computed before."""
     key = (label_of(member), problem.seed)
     if key not in problem.attributed:
-        alone = replace(problem, ledger=Ledger.empty(len(problem.encoding)), asked=set())
+        alone = replace(problem, ledger=Ledger.empty(len(problem.encoding)), counted=set())
         if len(member.parts) == 1:
             scores = member.attribute(alone, alone.generators(name_of(member)))
         else:
             # As in raison.explaining.attribution, each part draws as if alone.
             maps = [part.candidates(alone, alone.generators(name_of(part))) for part in member.parts]
             scores = member.unselected(torch.cat(maps))
-        problem.attributed[key] = Attributed(scores.detach().cpu(), alone.ledger, frozenset(alone.asked))
+        problem.attributed[key] = Attributed(scores.detach().cpu(), alone.ledger, frozenset(alone.counted))
     return problem.attributed[key]
 
 
@@ -47,7 +47,7 @@ def some_texts(problem: Problem, texts: Sequence[int]) -> Problem:
         target=problem.target.rows(torch.as_tensor(texts)),
         ledger=Ledger.empty(len(texts)),
         evaluations=Evaluations(_moved(known.logits, place), _moved(known.reduced, place)),
-        asked=set(),
+        counted=set(),
         attributed={},
     )
 
@@ -57,7 +57,7 @@ def give_back(problem: Problem, texts: Sequence[int], part: Problem, attributed:
     place = dict(enumerate(texts))
     problem.evaluations.logits.update(_moved(part.evaluations.logits, place))
     problem.evaluations.reduced.update(_moved(part.evaluations.reduced, place))
-    problem.asked.update(key._replace(text=place[key.text]) for key in attributed.asked)
+    problem.counted.update(key._replace(text=place[key.text]) for key in attributed.counted)
     for row, text in enumerate(texts):
         problem.ledger.evaluations[text] += attributed.ledger.evaluations[row]
         problem.ledger.gradients[text] += attributed.ledger.gradients[row]

@@ -78,7 +78,7 @@ class Attributed:
     scores: Tensor
     """(batch, scored), as the method returned them."""
     ledger: Ledger
-    asked: frozenset[KeepKey]
+    counted: frozenset[KeepKey]
     """The keeps whose evaluations are counted in the ledger."""
 
 
@@ -95,7 +95,7 @@ class Problem:
     removal: str
     ledger: Ledger
     evaluations: Evaluations
-    asked: set[KeepKey] = field(default_factory=set)
+    counted: set[KeepKey] = field(default_factory=set)
     seed: int = 0
     """The seed of the run; a method draws from the generators that `generators` returns for its name."""
     reduced: Callable[[], LanguageModel] | None = None
@@ -213,7 +213,7 @@ class Problem:
     def reduced_keeps(self, text: int) -> list[bytes]:
         """The bits of a text's keeps that were evaluated in a lower precision than the model's own."""
         known = self.evaluations.reduced
-        return [key.bits for key in self.asked if key.text == text and self._store(key) is known]
+        return [key.bits for key in self.counted if key.text == text and self._store(key) is known]
 
     def _store(self, key: KeepKey) -> dict[KeepKey, Tensor]:
         """Where the logits of a keep are: those of a text's two ends always in the model's own precision."""
@@ -242,9 +242,9 @@ class Problem:
 
     def _count(self, keys: list[list[KeepKey]]) -> None:
         for text, rows in enumerate(keys):
-            new = set(rows) - self.asked
+            new = set(rows) - self.counted
             self.ledger.evaluations[text] += len(new)
-            self.asked.update(new)
+            self.counted.update(new)
 
     def _compute(self, keeps: Sequence[Tensor], keys: list[list[KeepKey]]) -> None:
         """Evaluate all keeps that were not evaluated before, in the precision that each is stored in."""

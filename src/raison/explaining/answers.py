@@ -19,8 +19,8 @@ from raison.explaining.attribution import check_model
 from raison.explaining.given_texts import InputOptions
 from raison.explaining.measuring import Annotations
 from raison.explaining.ranking import fitting
-from raison.explaining.sources.answer_statements import Telling, told
-from raison.explaining.sources.sourced_prompt import SourcedPrompt, asked
+from raison.explaining.sources.answer_statements import AnswerRequest, stated_answer
+from raison.explaining.sources.sourced_prompt import SourcedPrompt, sourced_prompt
 from raison.models.adapters.writing.statements import Statements
 from raison.models.adapters.writing.writer import Writer
 from raison.models.tokens.sourced import Sourced
@@ -116,7 +116,7 @@ def answers_of(writer: Writer, rows: Any, template: SourceTemplate | str | Path 
         try:
             one = _asked(writer, row, chosen)
             answer = row.answer if isinstance(row, QuestionRow) else None
-            answers.append(told(writer, one, Telling(answer)).answered)
+            answers.append(stated_answer(writer, one, AnswerRequest(answer)).answered)
             gold.append(_marked(one.source, row.gold) if isinstance(row, QuestionRow) else ())
         except InputError as error:
             raise type(error)(f"texts[{number}]: {error}") from None
@@ -180,7 +180,7 @@ def _asked(writer: Writer, row: QuestionRow | str, template: SourceTemplate | No
     if isinstance(row, str):
         return SourcedPrompt(row, Sourced(writer.prompt(row), (), (), (), ()), "")
     question = row.question if isinstance(row.question, str) else Chat(row.question)
-    return asked(writer, question, row.sources, template)
+    return sourced_prompt(writer, question, row.sources, template)
 
 
 def _marked(source: Sourced, gold: Sequence[Gold]) -> Rationale:

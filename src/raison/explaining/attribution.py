@@ -245,7 +245,7 @@ def _kept(problem: Problem, rngs: Rngs, method: Method) -> Tensor:
     scores = checked(method.attribute(problem, rngs), problem, method, maps=False)
     key = (label_of(method), problem.seed)
     # A copy: what is counted from here on, such as the check of a lower precision, is not part of the method's cost.
-    problem.attributed[key] = Attributed(scores, copy.deepcopy(problem.ledger), frozenset(problem.asked))
+    problem.attributed[key] = Attributed(scores, copy.deepcopy(problem.ledger), frozenset(problem.counted))
     return scores
 
 

@@ -18,10 +18,10 @@ from raison.core.results.explanation import Explanation
 from raison.core.results.notes import BASELINE, NOISE, SERVED, noise_in
 from raison.core.targets.choices import Of, One
 from raison.explaining.attribution import Settings, prepare_stated, run
-from raison.explaining.sources.answer_statements import StatedAnswer, StatementSpans, Telling, told
+from raison.explaining.sources.answer_statements import AnswerRequest, StatedAnswer, StatementSpans, stated_answer
 from raison.explaining.sources.entailment import Judge, supported
 from raison.explaining.sources.source_necessity import Lit, RandomRemovals, lit
-from raison.explaining.sources.sourced_prompt import Question, SourcedPrompt, Sources, asked
+from raison.explaining.sources.sourced_prompt import Question, SourcedPrompt, Sources, sourced_prompt
 from raison.explaining.token_by_token import looks_inside
 from raison.methods import CATALOGUE
 from raison.models.adapters.writing.statements import Statements
@@ -97,9 +97,9 @@ def cite(
     started = time.perf_counter()
     check_generative(writer)
     how = ScoringOptions(method_of(method, within, draws), within, removal, seed, draws)
-    telling = Telling(answer, statements, max_new_tokens)
-    prompt = asked(writer, question, sources, template)
-    result = _cited(writer, prompt, told(writer, prompt, telling), how)
+    wanted = AnswerRequest(answer, statements, max_new_tokens)
+    prompt = sourced_prompt(writer, question, sources, template)
+    result = _cited(writer, prompt, stated_answer(writer, prompt, wanted), how)
     values: dict[str, Any] = {"seconds": time.perf_counter() - started}
     if judge is not None:
         values["supported"] = supported(judge, [s.text for s in result.sources], [s.text for s in result.statements])

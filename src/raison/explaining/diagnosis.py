@@ -136,7 +136,7 @@ def _diagnosis(model: LanguageModel, facts: dict[str, object], findings: Sequenc
 
 
 def _facts(model: LanguageModel) -> dict[str, object]:
-    served = {"server": model.ask(AskedAgain).told} if model.offers(AskedAgain) else {}
+    served = {"server": model.ask(AskedAgain).description} if model.offers(AskedAgain) else {}
     return served | {
         "model": model.name,
         "class": type(model).__name__,

@@ -33,7 +33,7 @@ from raison.explaining.attribution import (
 )
 from raison.explaining.each_prediction import batch_of_each, threshold_of, without_threshold
 from raison.explaining.generation import OutputContrast, Writing, explain_generation
-from raison.explaining.given_texts import Asks, InputOptions, Texts
+from raison.explaining.given_texts import InputOptions, PromptInput, Texts
 from raison.explaining.measuring import create_metrics, lacking_of, missing_needs
 from raison.explaining.ranking import fitting, named, pairs_of, read_ranked
 from raison.explaining.selection import best_maps, check_selection
@@ -52,7 +52,7 @@ Ranking = tuple[str, list[str]]
 OneInput = str | tuple[str, str] | PartedText | Ranking
 """One text; a tuple of three strings counts as three texts."""
 
-Asked = OneInput | Sequence[Ranking] | Chat | Texts | Iterable[Message] | Iterable[Sequence[Message]] | Iterable[Chat]
+Inputs = OneInput | Sequence[Ranking] | Chat | Texts | Iterable[Message] | Iterable[Sequence[Message]] | Iterable[Chat]
 """A text, a prompt or a chat, or several texts, prompts or chats."""
 
 
@@ -143,7 +143,7 @@ def explain(
 ) -> list[GenerationExplanation]: ...
 def explain(
     model: LanguageModel | Writer,
-    texts: Asked,
+    texts: Inputs,
     method: str | Method = "auto",
     *,
     unit: Granularity | None = None,
@@ -214,7 +214,7 @@ def within_budget(method: str | Method, budget: int) -> Method:
 
 
 def _explain(
-    model: LanguageModel | Writer, texts: Asked, reading: InputOptions, how: _ExplainOptions, writing: Writing
+    model: LanguageModel | Writer, texts: Inputs, reading: InputOptions, how: _ExplainOptions, writing: Writing
 ) -> _Result:
     if isinstance(model, Writer):
         without_threshold(how.threshold)
@@ -376,7 +376,7 @@ def _placed(explanations: list[Explanation]) -> list[Explanation]:
 
 
 def _explain_writing(
-    model: Writer, prompts: Sequence[Asks], how: _ExplainOptions, writing: Writing
+    model: Writer, prompts: Sequence[PromptInput], how: _ExplainOptions, writing: Writing
 ) -> list[GenerationExplanation]:
     """One prompt or chat at a time: its output tokens fill the batches."""
     explanations = []

@@ -19,10 +19,10 @@ from raison.text.surrogates import joined
 Texts = Iterable[Given] | Iterable[Mapping[str, Any]] | Dataset
 """Several texts: a list, a tuple, an array, a pandas Series, a column of a data set, or rows with one named column."""
 
-Asks = Given | Chat
+PromptInput = Given | Chat
 """The input of a language model."""
 
-Q = TypeVar("Q", bound=Asks)
+Q = TypeVar("Q", bound=PromptInput)
 
 _CODE = re.compile("([A-Za-z]{2,3})([-_][A-Za-z0-9]+)*")
 """A code of ISO 639, perhaps with a region or script, which has no separate rules."""
@@ -61,7 +61,7 @@ class InputOptions:
         parted_text = text if self._spans is None else with_parts(text, self._spans)
         return GivenTexts(*self._settled([parted_text]), single=True)
 
-    def prompts(self, given: Any) -> GivenTexts[Asks]:
+    def prompts(self, given: Any) -> GivenTexts[PromptInput]:
         """The same for a language model's prompts."""
         if isinstance(self.units, str) and self.units in SIDES:
             raise InputError(
@@ -112,7 +112,7 @@ def _code(language: object) -> str:
     return code[1].lower()
 
 
-def in_sentences(text: Asks, language: str) -> PartedText:
+def in_sentences(text: PromptInput, language: str) -> PartedText:
     """The text with its sentences as parts, by the rules of a language. Raises InputError."""
     if isinstance(text, Chat):
         raise InputError(
@@ -148,7 +148,7 @@ def _all_parted(texts: Sequence[Given], units: Any) -> Iterable[PartedText]:
     return (with_parts(text, parts) for text, parts in zip(texts, spans, strict=True))
 
 
-def read_prompts(given: Any, column: str | None = None, units: Any = None) -> tuple[list[Asks], bool]:
+def read_prompts(given: Any, column: str | None = None, units: Any = None) -> tuple[list[PromptInput], bool]:
     """One prompt, chat or parted text, or any sequence of these, as a list; and whether a single one was given.
 
     A list of messages (mappings) is one chat. Raises InputError.
@@ -168,7 +168,7 @@ def read_prompts(given: Any, column: str | None = None, units: Any = None) -> tu
     return [with_parts(texts[0], units)] if one else list(_all_parted(texts, units)), one
 
 
-def _prompt_of(item: Any, place: str) -> Asks:
+def _prompt_of(item: Any, place: str) -> PromptInput:
     if isinstance(item, PartedText | Chat):
         return item
     if isinstance(item, str):
@@ -216,7 +216,7 @@ def is_one(given: object) -> bool:
     return isinstance(given, str | bytes | PartedText) or not isinstance(given, Iterable | Dataset)
 
 
-def unit_of(unit: Granularity | None, texts: Sequence[Asks], units: object = None) -> Granularity:
+def unit_of(unit: Granularity | None, texts: Sequence[PromptInput], units: object = None) -> Granularity:
     """What receives a score: by default the parts of texts that have them, otherwise words.
 
     Raises InputError if only some of the texts have parts, and for `units` together with `unit`.

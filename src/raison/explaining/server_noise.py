@@ -54,7 +54,7 @@ def noise_notes(problem: Problem) -> list[dict[str, object]]:
         moved = (once[text] - twice).abs()
         least = bounds[text] if problem.target.of == "probability" else 0.0
         noise = Noise(max(least, float(moved.max())), float(moved.mean()), len(moved), bounds[text])
-        noted.append({SERVED: server.told, NOISE: noise.to_note()})
+        noted.append({SERVED: server.description, NOISE: noise.to_note()})
     return noted
 
 

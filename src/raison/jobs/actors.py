@@ -18,7 +18,7 @@ from raison.jobs import shared_folder
 from raison.jobs.engine import Job, Shard, Sharing, Work
 from raison.jobs.folder import WorkInterrupted
 from raison.jobs.workers import packed
-from raison.progress import Advance, Report, progress_bar
+from raison.progress import Advance, CallbackProgress, progress_bar
 
 if TYPE_CHECKING:
     from ray.data import Dataset
@@ -86,7 +86,7 @@ class Actor:
         job = self._jobs[key]
         try:
             if not job.is_done():
-                job.run(Report(lambda _, note: notes.append(note)))
+                job.run(CallbackProgress(lambda _, note: notes.append(note)))
         except RaisonError as error:
             return 0, "", _line(error)
         return job.size, notes[-1], ""

@@ -18,7 +18,7 @@ from typing import Annotated, Literal, Protocol
 
 from raison.core.errors import InputError
 from raison.core.settings.fields import Setting, check
-from raison.progress import Advance, Told, progress_bar
+from raison.progress import Advance, ProgressCallback, progress_bar
 
 Engine = Literal["local", "ray"]
 _SHARD = re.compile(r"([1-9]\d*)/([1-9]\d*)")
@@ -33,7 +33,7 @@ class Job:
 
     key: str
     title: str
-    run: Callable[[Told], None]
+    run: Callable[[ProgressCallback], None]
     is_done: Callable[[], bool]
     cost: float = 1.0
     size: int = 1

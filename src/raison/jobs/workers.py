@@ -14,7 +14,7 @@ from raison.core.errors import DataError, InputError, RaisonError
 from raison.jobs import shared_folder
 from raison.jobs.engine import Job, Shard, Work, do_share
 from raison.jobs.folder import WorkInterrupted
-from raison.progress import Advance, Report, progress_bar
+from raison.progress import Advance, CallbackProgress, progress_bar
 
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
 _CODE = "from raison.jobs.workers import main; main()"
@@ -89,7 +89,7 @@ def main() -> None:
     try:
         work: Work = pickle.loads(whole)
         with work.opened(shard) as listed:
-            do_share(listed(), shard, Report(hear))
+            do_share(listed(), shard, CallbackProgress(hear))
     except RaisonError as error:
         out.write(_FAILED + " ".join(str(error).split()).encode() + b"\n")
         sys.exit(2)

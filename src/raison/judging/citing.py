@@ -11,9 +11,9 @@ from raison.core.method import Cost, Method
 from raison.core.registry import name_of
 from raison.explaining.attribution import Settings, check
 from raison.explaining.cite import DRAWS, ScoringOptions, Within, check_generative, method_of
-from raison.explaining.sources.answer_statements import StatementSpans, Telling, told
+from raison.explaining.sources.answer_statements import AnswerRequest, StatementSpans, stated_answer
 from raison.explaining.sources.source_necessity import RandomRemovals, passes_of
-from raison.explaining.sources.sourced_prompt import Question, Sources, asked
+from raison.explaining.sources.sourced_prompt import Question, Sources, sourced_prompt
 from raison.explaining.token_by_token import looks_inside
 from raison.judging.estimate import speed_of
 from raison.judging.plan import Plan, plan_rows
@@ -86,10 +86,10 @@ def estimate_cite(
     if isinstance(writer, ServedWriter) and answer is None:
         raise InputError(f"an estimate sends no request to {writer.name}, so its answer is unknown: pass answer=.")
     how = ScoringOptions(method_of(method, within, draws), within, removal, seed, draws)
-    telling = Telling(answer, statements, max_new_tokens)
-    prompt = asked(writer, question, sources, template)
+    wanted = AnswerRequest(answer, statements, max_new_tokens)
+    prompt = sourced_prompt(writer, question, sources, template)
     started = time.perf_counter()
-    answered = told(writer, prompt, telling).answered
+    answered = stated_answer(writer, prompt, wanted).answered
     writing = time.perf_counter() - started
     model = Statements(writer, [answered])
     check(model, how.method)

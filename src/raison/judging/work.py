@@ -14,7 +14,7 @@ from raison.explaining.selection import best_maps
 from raison.jobs.engine import WHOLE, Job, Shard, do
 from raison.judging.evaluate import costs_of, measure_groups
 from raison.judging.plan import Plan
-from raison.progress import Advance, Told
+from raison.progress import Advance, ProgressCallback
 from raison.runs.run import Record, Run
 
 
@@ -63,13 +63,17 @@ def jobs_of(plan: Callable[[], Plan], comparison: Run, name: str = "") -> list[J
     return jobs
 
 
-def _do_chunk(plan: Callable[[], Plan], comparison: Run, labels: Sequence[str], numbers: range, advance: Told) -> None:
+def _do_chunk(
+    plan: Callable[[], Plan], comparison: Run, labels: Sequence[str], numbers: range, advance: ProgressCallback
+) -> None:
     whole = plan()
     comparison.add(_chunk(replace(whole, rows=tuple(row for row in whole.rows if row.label in labels)), numbers))
     advance(len(numbers))
 
 
-def _do_groups(plan: Callable[[], Plan], comparison: Run, row: str, seed: int, metric: str, advance: Told) -> None:
+def _do_groups(
+    plan: Callable[[], Plan], comparison: Run, row: str, seed: int, metric: str, advance: ProgressCallback
+) -> None:
     whole = plan()
     judge = next(one for one in whole.metrics if label_of(one) == metric)
     assert isinstance(judge, GroupMetric)

@@ -137,9 +137,9 @@ class Ensemble(Method):
 
 def _count(problem: Problem, members: Sequence[Attributed]) -> None:
     """Record the members' passes in the ledger; keeps that several of them requested count once."""
-    keys = frozenset().union(*(member.asked for member in members))
-    problem.asked.update(keys)
-    repeated = Counter(key.text for member in members for key in member.asked)
+    keys = frozenset().union(*(member.counted for member in members))
+    problem.counted.update(keys)
+    repeated = Counter(key.text for member in members for key in member.counted)
     once = Counter(key.text for key in keys)
     for text in range(len(problem.encoding)):
         problem.ledger.evaluations[text] += sum(member.ledger.evaluations[text] for member in members)

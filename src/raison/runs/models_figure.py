@@ -24,7 +24,7 @@ def axis_of(file: Mapping[str, Any]) -> Axis | None:
     return x if x in AXES else None
 
 
-def told(parameters: int) -> str:
+def parameter_count(parameters: int) -> str:
     """An abbreviated number of parameters: "110M"."""
     for size, letter in ((10**9, "B"), (10**6, "M"), (10**3, "k")):
         if parameters >= size:

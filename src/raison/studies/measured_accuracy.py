@@ -12,7 +12,7 @@ from raison.core.inputs.unit import Text
 from raison.core.model import LanguageModel
 from raison.data import Dataset
 from raison.explaining.attribution import BATCH, Settings, prepare
-from raison.progress import Told
+from raison.progress import ProgressCallback
 
 ROWS = 1000
 """Maximum number of texts that are predicted."""
@@ -47,7 +47,7 @@ def labelled_sample(model: LanguageModel, data: Dataset, names: Sequence[str], m
     return LabelledSample(tuple(data.rows[row].text for row in drawn), tuple(right[row] for row in drawn))
 
 
-def accuracy_on(model: LanguageModel, sample: LabelledSample, advance: Told) -> float:
+def accuracy_on(model: LanguageModel, sample: LabelledSample, advance: ProgressCallback) -> float:
     """The share of the texts whose class is predicted: one pass for each."""
     hits = 0
     for start in range(0, len(sample.texts), BATCH):

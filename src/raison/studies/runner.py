@@ -30,7 +30,7 @@ def run(
     *,
     reuse: Sequence[Path] = (),
     sharing: Sharing = ALONE,
-    told: Callable[[Examined], None] = lambda _examined: None,
+    on_start: Callable[[Examined], None] = lambda _examined: None,
 ) -> Path:
     """Run a study file of any kind, and return the folder with its records.
 
@@ -43,7 +43,7 @@ def run(
         reuse: folders of runs or studies. Their results for this study's work are taken over: whole rows of comparisons
             (raison.runs.reuse), otherwise single records of the same origin (raison.jobs.origins).
         sharing: this process's share of the work, or how many processes to start.
-        told: is called with the checked study before it begins.
+        on_start: is called with the checked study before it begins.
 
     Raises:
         StudyError: with every mistake of the file, or of what its models and data allow, before anything runs.
@@ -55,7 +55,7 @@ def run(
     check_folder(folder, study, limit, resume or sharing.shard.count > 1)
     sources = sources_of(study, reuse)
     examined = examine(study, limit, sources)
-    told(examined)
+    on_start(examined)
     return execute(examined, folder, progress, sources=sources, sharing=sharing)
 
 

@@ -137,7 +137,7 @@ def kept_tries(model: LanguageModel, texts: Sequence[Given], settings: Settings,
     search = _Search(model, prepare(model, texts, settings), Neighbours.of(model), plan)
     return [
         len(search.tries(number, search.start(number), _Changed(text), search.rng(number)))
-        for number, text in enumerate(search.batch.encoding.asked)
+        for number, text in enumerate(search.batch.encoding.given)
     ]
 
 
@@ -231,7 +231,7 @@ class _Search:
 
     def start(self, text: int) -> Batch:
         """The original text alone."""
-        return self._prepare(text, [self.batch.encoding.asked[text]])
+        return self._prepare(text, [self.batch.encoding.given[text]])
 
     def _prepare(self, text: int, changed: Sequence[Given]) -> Batch:
         """Versions of a text, with the target of the original."""

@@ -11,7 +11,7 @@ from raison.core.model import LanguageModel
 from raison.jobs.engine import Job
 from raison.jobs.identity import Identity
 from raison.jobs.origins import Origins
-from raison.progress import Told
+from raison.progress import ProgressCallback
 from raison.trust.operations import Operation, TrustOperations, TrustRequest
 from raison.trust.origins import origins_of
 from raison.trust.records import Attacked, BlockSimilarity, Substituted
@@ -75,7 +75,9 @@ class TrialJobs:
             run = partial(self._exchange, known, keys, set(wanted).difference(keys))
             yield self._job("substitution", keys, known.attacks, run)
 
-    def _job(self, title: str, keys: Sequence[Any], known: Collection[Any], run: Callable[[Told], None]) -> Job:
+    def _job(
+        self, title: str, keys: Sequence[Any], known: Collection[Any], run: Callable[[ProgressCallback], None]
+    ) -> Job:
         name = self.entry.name
         left = sum(key not in known for key in keys)
         # The cost of everything, done or not: all processes that share the work must choose the same shares.
@@ -83,19 +85,23 @@ class TrialJobs:
         key = f"{title} {name} {tuple(keys[0])}"
         return Job(key, f"{title}, {name}", run, lambda: not left, cost=cost, size=max(left, 1))
 
-    def _randomise(self, known: TrustRun, keys: Sequence[Any], others: Collection[Any], advance: Told) -> None:
+    def _randomise(
+        self, known: TrustRun, keys: Sequence[Any], others: Collection[Any], advance: ProgressCallback
+    ) -> None:
         assert self.trial.randomisation is not None, "no randomisation without its table"
         request = replace(self._request("randomisation"), methods=known.randomised)
         done = {*others, *(key for key in keys if key in known.similarities)}
         similarities = self.operations.similarities(request, self.trial.randomisation.plan, done)
         self._write(similarities, SIMILARITIES, advance)
 
-    def _attack(self, known: TrustRun, method: str, advance: Told) -> None:
+    def _attack(self, known: TrustRun, method: str, advance: ProgressCallback) -> None:
         assert self.trial.attacks is not None, "no attack without its table"
         request = replace(self._request("embedding"), methods=(method,))
         self._write(self.operations.attacked(request, self.trial.attacks.plans, known.attacks), ATTACKS, advance)
 
-    def _exchange(self, known: TrustRun, keys: Sequence[Any], others: Collection[Any], advance: Told) -> None:
+    def _exchange(
+        self, known: TrustRun, keys: Sequence[Any], others: Collection[Any], advance: ProgressCallback
+    ) -> None:
         assert self.trial.attacks is not None, "no attack without its table"
         methods = tuple(dict.fromkeys(key.method for key in keys))
         request = replace(self._request("substitution"), methods=methods)
@@ -107,7 +113,7 @@ class TrialJobs:
         return self.trial.request(self.model(), self.texts, operation)
 
     def _write(
-        self, parts: Iterable[list[BlockSimilarity]] | Iterable[list[Attacked]], name: str, advance: Told
+        self, parts: Iterable[list[BlockSimilarity]] | Iterable[list[Attacked]], name: str, advance: ProgressCallback
     ) -> None:
         store, origins = store_of(self.folder, self.entry.name, name, self.shard), self.origins[name]
         for records in parts:

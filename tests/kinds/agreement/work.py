@@ -17,7 +17,7 @@ from raison.jobs.origins import Origins
 from raison.methods import CATALOGUE
 from raison.models.derived.identity import identity_of
 from raison.numerics.measures.agreement import spearman
-from raison.progress import Told
+from raison.progress import ProgressCallback
 from raison.report.tables.records import Cell, Table
 from raison.studies import kind
 from raison.studies.data_loading import load_rows
@@ -75,7 +75,9 @@ def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job
     return found
 
 
-def _compare(examined: Examined, models: Models, folder: Path, shard: int | None, texts: range, told: Told) -> None:
+def _compare(
+    examined: Examined, models: Models, folder: Path, shard: int | None, texts: range, told: ProgressCallback
+) -> None:
     spec = examined.study.spec
     chosen = [examined.data.texts[text] for text in texts]
     model = models.of(spec.model)

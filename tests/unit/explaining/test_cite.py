@@ -11,7 +11,7 @@ import torch
 import raison
 from raison import Citations
 from raison.core.errors import DataError, InputError, UnknownNameError
-from raison.explaining.sources.sourced_prompt import asked
+from raison.explaining.sources.sourced_prompt import sourced_prompt
 from raison.models.adapters.writing.generator import Generator
 from tests.copying import copying_writer, log_probability
 from tests.tiny import build_language_model, build_writer
@@ -191,7 +191,9 @@ def test_names_of_special_tokens_in_sources_are_plain_text():
     name = writer.tokenizer.eos_token
     special = writer.tokenizer.convert_tokens_to_ids(name)
     for template, count in (("plain", 0), (f"{{sources}} {name} {{question}}", 1)):
-        sourced = asked(writer, f"who {name} is it?", {"a": f"the sea {name} is wet.", "b": "a dull plot."}, template)
+        sourced = sourced_prompt(
+            writer, f"who {name} is it?", {"a": f"the sea {name} is wet.", "b": "a dull plot."}, template
+        )
         prompt = sourced.source.prompt
         assert prompt.ids.count(special) == count
         assert name in sourced.source.sources[0].text
@@ -205,7 +207,9 @@ def test_names_of_special_tokens_do_not_end_what_an_encoder_reads(name):
     end = writer.tokenizer.eos_token
     special = writer.tokenizer.convert_tokens_to_ids(end)
     hostile, plain = (
-        asked(writer, "who is it?", {"a": f"the sea {text}is wet.", "b": "a dull plot."}, "plain").source.prompt
+        sourced_prompt(
+            writer, "who is it?", {"a": f"the sea {text}is wet.", "b": "a dull plot."}, "plain"
+        ).source.prompt
         for text in (f"{end} ", "")
     )
     assert hostile.ids.count(special) == plain.ids.count(special)

@@ -10,7 +10,7 @@ from time import sleep
 from raison.jobs.engine import Job, Shard, Sharing
 from raison.jobs.folder import CLASSIFIER, working_in, write_marker
 from raison.jobs.runner import perform
-from raison.progress import Told
+from raison.progress import ProgressCallback
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,12 @@ class Shared:
     def jobs(self) -> list[Job]:
         first, second, all_of_it = (self.folder / name for name in ("first", "second", "all"))
 
-        def part(path: Path, told: Told) -> None:
+        def part(path: Path, told: ProgressCallback) -> None:
             path.write_text("done")
             self.together.wait(10)
             told(1)
 
-        def last(told: Told) -> None:
+        def last(told: ProgressCallback) -> None:
             sleep(0.02)
             with all_of_it.open("a") as file:
                 file.write("done\n")

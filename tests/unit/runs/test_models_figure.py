@@ -9,7 +9,7 @@ import pytest
 from raison.core.results.scores import Summary
 from raison.report.figures.data import OverModels, Series
 from raison.report.figures.plots import drawn
-from raison.runs.models_figure import Axis, FiguredModel, axis_of, told
+from raison.runs.models_figure import Axis, FiguredModel, axis_of, parameter_count
 from raison.studies.reports import write
 from tests.study_folder import Made, make
 
@@ -56,7 +56,7 @@ def test_small_numbers_on_an_axis_are_written_out() -> None:
 
 @pytest.mark.parametrize(("size", "text"), [(950, "950"), (22_713_216, "22.7M"), (110_000_000, "110M"), (4_000, "4k")])
 def test_sizes_are_told_shortly(size: int, text: str) -> None:
-    assert told(size) == text
+    assert parameter_count(size) == text
 
 
 def test_only_known_axes_are_asked_for() -> None:

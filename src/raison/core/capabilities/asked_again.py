@@ -33,7 +33,7 @@ class AskedAgain(Capability):
 
     @property
     @abstractmethod
-    def told(self) -> str:
+    def description(self) -> str:
         """The origin and the basis of the answers, in one line."""
 
     @property

@@ -74,7 +74,7 @@ class Encoding:
         return len(self.texts)
 
     @property
-    def asked(self) -> tuple[Given, ...]:
+    def given(self) -> tuple[Given, ...]:
         """The texts in a form that gives the same units again."""
         return tuple(again(text, units, self.unit) for text, units in zip(self.texts, self.units, strict=True))
 

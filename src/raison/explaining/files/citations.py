@@ -15,8 +15,8 @@ from raison.data.streams import Item
 from raison.explaining.answers import standing_for
 from raison.explaining.cite import DRAWS, Within, cite
 from raison.explaining.files.explained_rows import RowExplainer, row_of
-from raison.explaining.sources.answer_statements import Telling
-from raison.explaining.sources.sourced_prompt import asked
+from raison.explaining.sources.answer_statements import AnswerRequest
+from raison.explaining.sources.sourced_prompt import sourced_prompt
 from raison.models.adapters.writing.writer import Writer
 from raison.runs.files.flat_records import FlatRecord, records_of_citations
 from raison.text.sourced import SourceTemplate
@@ -44,11 +44,11 @@ class CitationRows(RowExplainer[Writer]):
     def check(self, model: Writer, row: Row) -> None:
         question = _asked(row)
         try:
-            asked(model, _question(question), question.sources, self.template)
+            sourced_prompt(model, _question(question), question.sources, self.template)
         except DataError as error:
             # The template was read before: this is about the names of sources.
             raise InputError(str(error)) from None
-        self._telling(question)
+        self._wanted(question)
 
     def try_one(self, model: Writer, row: Row) -> None:
         """Without lights: they cost the most, and none of their settings can be invalid."""
@@ -57,8 +57,8 @@ class CitationRows(RowExplainer[Writer]):
     def records(self, model: Writer, items: Sequence[Item]) -> list[FlatRecord]:
         return [record for item in items for record in records_of_citations(item, self._cited(model, row_of(item)))]
 
-    def _telling(self, question: QuestionRow) -> Telling:
-        return Telling(question.answer, None, self.max_new_tokens if question.answer is None else None)
+    def _wanted(self, question: QuestionRow) -> AnswerRequest:
+        return AnswerRequest(question.answer, None, self.max_new_tokens if question.answer is None else None)
 
     def _cited(self, model: Writer, row: Row) -> Citations:
         question = _asked(row)
@@ -72,7 +72,7 @@ class CitationRows(RowExplainer[Writer]):
             within=self.within,
             removal=self.removal,
             seed=self.seed,
-            max_new_tokens=self._telling(question).max_new_tokens,
+            max_new_tokens=self._wanted(question).max_new_tokens,
             draws=self.draws,
         )
 

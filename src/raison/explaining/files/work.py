@@ -21,7 +21,7 @@ from raison.jobs.folder import EXPLANATIONS, beginning, read_marker, working_in,
 from raison.jobs.identity import DATA, IDENTITY, SETTINGS, check, digest_of
 from raison.jobs.store import RecordStore, write_record
 from raison.models.derived.identity import files_identity, identity_of
-from raison.progress import Told
+from raison.progress import ProgressCallback
 from raison.runs.files import shards as written
 from raison.runs.files import summary
 from raison.runs.files.flat_records import COLUMNS, FlatRecord
@@ -118,7 +118,7 @@ class FileWork(Generic[M]):
         finish = partial(self._finish, len(jobs))
         return [*jobs, Job("summary", "summary", finish, (self.folder / SUMMARY).exists, last=True)]
 
-    def _do(self, desk: "_ProcessState[M]", number: int, advance: Told) -> None:
+    def _do(self, desk: "_ProcessState[M]", number: int, advance: ProgressCallback) -> None:
         """The missing parts of a shard, one after the other; then its file, its receipt, and the parts go."""
         if self.shards.receipt(number).exists():
             disk.remove(self.shards.work(number))
@@ -155,7 +155,7 @@ class FileWork(Generic[M]):
         """The format of the shards."""
         return "parquet" if self.shards.format == "parquet" else "jsonl"
 
-    def _finish(self, count: int, advance: Told) -> None:
+    def _finish(self, count: int, advance: ProgressCallback) -> None:
         if all(self.shards.receipt(number).exists() for number in range(count)):
             summary.write(self.folder)
         advance(1)

@@ -16,7 +16,7 @@ NEW_TOKENS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class AnswerRequest:
     """Which answer is explained: a given one or the model's own, and spans of it (None: its sentences)."""
 
     answer: str | None = None
@@ -60,11 +60,11 @@ class StatedAnswer:
     notes: dict[str, Any] = field(default_factory=dict)
 
 
-def told(writer: Writer, sourced: SourcedPrompt, telling: Telling) -> StatedAnswer:
+def stated_answer(writer: Writer, sourced: SourcedPrompt, wanted: AnswerRequest) -> StatedAnswer:
     """The answer to the prompt. Raises InputError, TextTooLongError."""
-    prompt, notes, answer = sourced.source.prompt, {}, telling.answer
+    prompt, notes, answer = sourced.source.prompt, {}, wanted.answer
     if answer is None:
-        count = NEW_TOKENS if telling.max_new_tokens is None else telling.max_new_tokens
+        count = NEW_TOKENS if wanted.max_new_tokens is None else wanted.max_new_tokens
         output = writer.continuation(prompt, count)
         if len(output.ids) == count:
             notes["cut"] = f"the answer reached max_new_tokens={count}: it may be cut off"
@@ -77,6 +77,6 @@ def told(writer: Writer, sourced: SourcedPrompt, telling: Telling) -> StatedAnsw
         if warning is not None and sourced.before:
             notes["border"] = warning
     shift = 0 if answer is None else len(answer) - len(answer.lstrip())
-    spans = telling.statements
-    wanted = sentence_spans(output.text.strip()) if spans is None else [(a - shift, b - shift) for a, b in spans]
-    return StatedAnswer(WrittenAnswer(sourced.source, output, tuple(wanted)), notes)
+    spans = wanted.statements
+    statements = sentence_spans(output.text.strip()) if spans is None else [(a - shift, b - shift) for a, b in spans]
+    return StatedAnswer(WrittenAnswer(sourced.source, output, tuple(statements)), notes)

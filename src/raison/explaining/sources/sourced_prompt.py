@@ -31,7 +31,7 @@ class SourcedPrompt:
     stop: str = ""
 
 
-def asked(
+def sourced_prompt(
     writer: Writer, question: Question, sources: Sources | None, template: SourceTemplate | str | Path | None
 ) -> SourcedPrompt:
     """The prompt of a question with sources. Raises InputError, UnknownNameError or DataError."""

@@ -137,7 +137,7 @@ def rank_agreement(problem: Problem) -> list[dict[str, object]] | None:
         )
         for rng, keeps, count, n in draws
     ]
-    full = replace(problem, reduced=None, evaluations=Evaluations(), asked=set())
+    full = replace(problem, reduced=None, evaluations=Evaluations(), counted=set())
     pairs = zip(problem.values(sample), full.values(sample), counts, strict=True)
     return [_finding(reduced.numpy(), single.numpy(), count) for reduced, single, count in pairs]
 

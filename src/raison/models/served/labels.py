@@ -58,7 +58,7 @@ class LabelReader:
         return "top-k" if self.powers.top else "text"
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The tier in words."""
         way = self.powers.forced
         if self.tier == "scored":

@@ -21,7 +21,7 @@ class Halving:
     """The effects of the current parts."""
     pending: list[tuple[float, int, UnitRange]] = field(default_factory=list)
     """The parts of more than one unit."""
-    asked: list[UnitRange] = field(default_factory=list)
+    proposed: list[UnitRange] = field(default_factory=list)
     found: int = 0
 
     @classmethod
@@ -39,18 +39,18 @@ class Halving:
         """The halves of up to `most` parts, each as the units in it; `tell` then takes their effects."""
         count = min(most, self.splits_left, len(self.pending))
         self.splits_left -= count
-        self.asked = []
+        self.proposed = []
         for first, last in (heapq.heappop(self.pending)[2] for _ in range(count)):
             del self.effects[first, last]
             middle = (first + last) // 2
-            self.asked += [(first, middle), (middle, last)]
-        inside = np.zeros((len(self.asked), self.units), dtype=bool)
-        for row, (first, last) in zip(inside, self.asked, strict=True):
+            self.proposed += [(first, middle), (middle, last)]
+        inside = np.zeros((len(self.proposed), self.units), dtype=bool)
+        for row, (first, last) in zip(inside, self.proposed, strict=True):
             row[first:last] = True
         return inside
 
     def tell(self, effects: Float[np.ndarray, " parts"]) -> None:
-        for part, effect in zip(self.asked, effects.tolist(), strict=True):
+        for part, effect in zip(self.proposed, effects.tolist(), strict=True):
             self._add(part, effect)
 
     def scores(self) -> Float[np.ndarray, " units"]:

@@ -60,7 +60,7 @@ class OwenTree:
     splits_left: int
     scores: Float[np.ndarray, " units"]
     pending: list[tuple[float, int, Cluster]] = field(default_factory=list)
-    asked: list[Cluster] = field(default_factory=list)
+    proposed: list[Cluster] = field(default_factory=list)
     pushed: int = 0
 
     @classmethod
@@ -76,16 +76,16 @@ class OwenTree:
     def ask(self, most: int) -> Bool[np.ndarray, "masks units"]:
         """The two halves of up to `most` clusters, which are then split by `tell`; no row if nothing is left."""
         count = min(most, self.splits_left, len(self.pending))
-        self.asked = [heapq.heappop(self.pending)[2] for _ in range(count)]
+        self.proposed = [heapq.heappop(self.pending)[2] for _ in range(count)]
         self.splits_left -= count
-        rows = [cluster.half(left) for cluster in self.asked for left in (True, False)]
+        rows = [cluster.half(left) for cluster in self.proposed for left in (True, False)]
         return np.array(rows, dtype=bool).reshape(-1, self.units)
 
     def tell(self, values: Float[np.ndarray, " masks"]) -> None:
-        for cluster, (left, right) in zip(self.asked, values.reshape(-1, 2).tolist(), strict=True):
+        for cluster, (left, right) in zip(self.proposed, values.reshape(-1, 2).tolist(), strict=True):
             for part in cluster.split(left, right):
                 self._add(part)
-        self.asked = []
+        self.proposed = []
 
     def owen(self) -> Float[np.ndarray, " units"]:
         """The scores; clusters that are still pending share their credit equally."""

@@ -33,7 +33,7 @@ from raison.report.figures.labels import LabelBox, place, shorten_apart
 from raison.report.style.colours import SERIES
 from raison.report.style.markup import Markup
 from raison.report.style.phrases import shorten
-from raison.runs.models_figure import told
+from raison.runs.models_figure import parameter_count
 from raison.runs.statistics import Point
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def _over_sizes(plot: OverModels) -> Lines:
         f"{plot.title} over parameters",
         tuple(curve for curve in curves if curve.spots),
         "parameters",
-        ticks={size: told(size) for size in ticks},
+        ticks={size: parameter_count(size) for size in ticks},
         log_x=True,
         limits=plot.limits,
     )

@@ -37,7 +37,7 @@ def sections(written: WrittenShards, target: Path | None = None) -> Document:
                 "rejected",
             ),
             Section("Rows that took longest", (_slowest(counts),), "slowest"),
-            Section("Some rows", tuple(_examples(written)), "rows", told=False),
+            Section("Some rows", tuple(_examples(written)), "rows", in_terminal=False),
             Section("About these explanations", (Facts(_facts(written, counts)),), "about"),
         ),
         warnings=tuple(_warnings(counts, left_out)),

@@ -39,7 +39,7 @@ def write(make: Callable[[Path], Document], target: Path, draw: bool = True) -> 
 def shown(document: Document) -> Iterator[RenderableType]:
     """The terminal version: the main tables, and advice."""
     yield from (RichText(f"{safe(warning)}\n") for warning in document.warnings)
-    for part in (part for section in document.shown if section.told for part in section.parts):
+    for part in (part for section in document.shown if section.in_terminal for part in section.parts):
         if isinstance(part, Table) and not part.aside and part.rows:
             yield TerminalTable(part)
         elif isinstance(part, ScoresTable) and part.table is not None and not part.folded:

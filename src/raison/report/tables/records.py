@@ -190,7 +190,7 @@ class Section:
     title: str
     parts: tuple[Part, ...]
     anchor: str = ""
-    told: bool = True
+    in_terminal: bool = True
 
     @property
     def inside(self) -> tuple[Part, ...]:

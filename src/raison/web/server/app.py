@@ -22,13 +22,13 @@ from raison.web.component.messages import truncatable
 from raison.web.rows.lines import AbsentError
 from raison.web.server import facts, pages
 from raison.web.server.bodies import CiteBody, ExplainBody, PredictBody, described
-from raison.web.server.calls import AskedExplanation, AskedPrediction
-from raison.web.server.citing import AskedCitations
+from raison.web.server.calls import ExplanationRequest, PredictionRequest
+from raison.web.server.citing import CitationsRequest
 from raison.web.server.guard import GONE, MISTAKEN, Guard
 from raison.web.server.runs.folders import RunFolders
 from raison.web.server.runs.paths import runs_paths
 from raison.web.server.served import LeftError, ServedModels
-from raison.web.server.trust import AskedCheck
+from raison.web.server.trust import CheckRequest
 from raison.web.server.worker import FullError
 
 
@@ -81,19 +81,19 @@ def _explaining(app: FastAPI, served: ServedModels) -> None:
     async def explain(request: Request, body: ExplainBody) -> Response:
         """Explain a text: the JSON of an Explanation (of several, or of an output, where these are asked for)."""
         served.worker(body.model)
-        return await served.answer(request, AskedExplanation.read(body, served.limits))
+        return await served.answer(request, ExplanationRequest.read(body, served.limits))
 
     @app.post("/api/cite", responses={200: {"model": Citations}})
     async def cite(request: Request, body: CiteBody) -> Response:
         """Which sources a language model's answer rests on: the JSON of Citations."""
         served.worker(body.model)
-        return await served.answer(request, AskedCitations.read(body, served.limits))
+        return await served.answer(request, CitationsRequest.read(body, served.limits))
 
     @app.post("/api/predict")
     async def predict(request: Request, body: PredictBody) -> Response:
         """Predict, or write, without an explanation."""
         served.worker(body.model)
-        return await served.answer(request, AskedPrediction.read(body, served.limits))
+        return await served.answer(request, PredictionRequest.read(body, served.limits))
 
 
 def _trusting(app: FastAPI, served: ServedModels, trusts: Trusts) -> None:
@@ -107,7 +107,7 @@ def _trusting(app: FastAPI, served: ServedModels, trusts: Trusts) -> None:
     async def check(request: Request, body: ExplainBody) -> Response:
         """Explain a text, and test that map: shuffled scores, harmless changes, its strongest units removed."""
         served.worker(body.model)
-        return await served.answer(request, AskedCheck.read(body, served.limits))
+        return await served.answer(request, CheckRequest.read(body, served.limits))
 
 
 def _listing(app: FastAPI, served: ServedModels) -> None:
@@ -132,7 +132,7 @@ def _listing(app: FastAPI, served: ServedModels) -> None:
     @app.get("/metrics")
     async def metrics() -> Response:
         """Counts and times for Prometheus."""
-        return Response(served.counts.told(), media_type="text/plain; version=0.0.4")
+        return Response(served.counts.exposition(), media_type="text/plain; version=0.0.4")
 
 
 def _errors(app: FastAPI) -> None:

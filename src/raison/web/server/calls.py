@@ -71,7 +71,7 @@ class ModelRequest(ABC):
 
 
 @dataclass(frozen=True)
-class AskedExplanation(ModelRequest):
+class ExplanationRequest(ModelRequest):
     """POST /api/explain."""
 
     body: ExplainBody
@@ -80,7 +80,7 @@ class AskedExplanation(ModelRequest):
     together: int
 
     @classmethod
-    def read(cls, body: ExplainBody, limits: Limits) -> "AskedExplanation":
+    def read(cls, body: ExplainBody, limits: Limits) -> "ExplanationRequest":
         """Raises a RaisonError for settings that are invalid for any text."""
         check_size(body, limits)
         method = METHODS.create(body.method) if body.budget is None else within_budget(body.method, body.budget)
@@ -153,14 +153,14 @@ class AskedExplanation(ModelRequest):
 
 
 @dataclass(frozen=True)
-class AskedPrediction(ModelRequest):
+class PredictionRequest(ModelRequest):
     """POST /api/predict."""
 
     body: PredictBody
     together: int = TOGETHER
 
     @classmethod
-    def read(cls, body: PredictBody, limits: Limits) -> "AskedPrediction":
+    def read(cls, body: PredictBody, limits: Limits) -> "PredictionRequest":
         """Raises InputError for a text that is too long."""
         check_size(body, limits)
         return cls(body)

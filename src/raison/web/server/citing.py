@@ -11,7 +11,7 @@ from raison.core.registry import label_of
 from raison.core.settings.reading import dump
 from raison.explaining.cite import cite, method_of
 from raison.explaining.sources.answer_statements import NEW_TOKENS
-from raison.explaining.sources.sourced_prompt import asked as sourced
+from raison.explaining.sources.sourced_prompt import sourced_prompt
 from raison.models.adapters.writing.writer import Writer
 from raison.text.sourced import names
 from raison.web.server.bodies import CiteBody, given
@@ -20,7 +20,7 @@ from raison.web.server.settings import Limits
 
 
 @dataclass(frozen=True)
-class AskedCitations(ModelRequest):
+class CitationsRequest(ModelRequest):
     """One question with its sources; questions are answered one by one."""
 
     body: CiteBody
@@ -29,7 +29,7 @@ class AskedCitations(ModelRequest):
     together: int = 1
 
     @classmethod
-    def read(cls, body: CiteBody, limits: Limits) -> "AskedCitations":
+    def read(cls, body: CiteBody, limits: Limits) -> "CitationsRequest":
         """Raises a RaisonError for settings that are invalid for any question."""
         check_size(body, limits, "question, sources and answer have")
         # A template of another name would be a file.
@@ -53,7 +53,7 @@ class AskedCitations(ModelRequest):
         if not isinstance(model, Writer):
             return
         body = self.body
-        source = sourced(model, _question(body), body.sources, body.template).source
+        source = sourced_prompt(model, _question(body), body.sources, body.template).source
         count = len(source.sources if body.within == "source" else source.sentences)
         most = passes(self.method, count) + (1 + body.draws) * len(source.sources)
         if most > limits.passes:

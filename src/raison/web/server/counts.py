@@ -47,6 +47,6 @@ class Counts:
         self._sizes.labels(model).observe(count)
         self._seconds.labels(model).observe(seconds)
 
-    def told(self) -> bytes:
+    def exposition(self) -> str:
         """All numbers in Prometheus' text format."""
-        return generate_latest(self._registry)
+        return generate_latest(self._registry).decode()

@@ -21,7 +21,7 @@ class Waiting:
     """A waiting request. Its future has the answer; a cancelled one is not answered."""
 
     client: Client
-    asked: ModelRequest
+    request: ModelRequest
     future: "Future[bytes]" = field(default_factory=Future)
     since: float = 0.0
     """When it began to wait."""
@@ -66,14 +66,14 @@ class Turns:
         Only the next request of each client can join, and joining uses up that client's turn.
         """
         batch: list[Waiting] = []
-        while first := next((w for w in self._next() if not batch or w.asked.joins(batch[0].asked)), None):
+        while first := next((w for w in self._next() if not batch or w.request.joins(batch[0].request)), None):
             queues = self._addresses[first.client.address]
             queues[first.client.name].popleft()
             queues.move_to_end(first.client.name)
             self._addresses.move_to_end(first.client.address)
             self._dropped(first.client)
             batch.append(first)
-            if len(batch) >= batch[0].asked.together:
+            if len(batch) >= batch[0].request.together:
                 break
         return batch
 

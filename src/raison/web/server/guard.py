@@ -124,7 +124,7 @@ class Guard:
                 await _forget(receive)
             await answered.refuse(refused.status, str(refused))
         except Exception as error:  # noqa: BLE001 - nothing may end the server, and no answer shows where it happened
-            LOG.error("a mistake: %s", told(error))
+            LOG.error("a mistake: %s", place_of(error))
             await answered.refuse(500, MISTAKEN)
         route = getattr(asked.get("route"), "path", "elsewhere")
         self._counts.requested(route, answered.status)
@@ -195,7 +195,7 @@ class _HeaderSender:
             self.status = GONE
 
 
-def told(error: BaseException) -> str:
+def place_of(error: BaseException) -> str:
     """The kind of an error and where it was raised, without its message, which may quote a text."""
     places, step = [], error.__traceback__
     while step is not None:

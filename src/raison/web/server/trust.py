@@ -11,24 +11,24 @@ from raison.core.settings.reading import parse
 from raison.models.adapters.writing.writer import Writer
 from raison.web.component.explanation_checks import checked
 from raison.web.server.bodies import ExplainBody
-from raison.web.server.calls import AskedExplanation, ModelRequest, json_of
+from raison.web.server.calls import ExplanationRequest, ModelRequest, json_of
 from raison.web.server.settings import Limits
 
 
 @dataclass(frozen=True)
-class AskedCheck(ModelRequest):
+class CheckRequest(ModelRequest):
     """POST /api/check: an explanation, and the tests of its text."""
 
-    own: AskedExplanation
+    own: ExplanationRequest
     body: ExplainBody
     together: int = 1
 
     @classmethod
-    def read(cls, body: ExplainBody, limits: Limits) -> "AskedCheck":
+    def read(cls, body: ExplainBody, limits: Limits) -> "CheckRequest":
         """Raises a RaisonError for settings that are invalid for any text."""
         if body.target == "each" or body.select is not None:
             raise InputError("a check tests a single map: leave target='each' and select out.")
-        return cls(AskedExplanation.read(body, limits), body)
+        return cls(ExplanationRequest.read(body, limits), body)
 
     @property
     def about(self) -> object:

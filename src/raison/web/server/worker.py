@@ -127,7 +127,7 @@ class Worker:
     def _fits(self, waiting: Waiting) -> bool:
         """Whether a request can be answered at all; otherwise it gets its error now."""
         try:
-            waiting.asked.check(self.model, self._limits)
+            waiting.request.check(self.model, self._limits)
         except Exception as error:  # noqa: BLE001 - whatever it is belongs to this request
             _fail(waiting.future, error)
             return False
@@ -145,7 +145,7 @@ class Worker:
 
         try:
             with hearing(go_on):
-                answers = batch[0].asked.run(self.model, [waiting.asked for waiting in batch])
+                answers = batch[0].request.run(self.model, [waiting.request for waiting in batch])
         except Exception as error:  # noqa: BLE001 - the thread outlives whatever a request did to it
             if len(batch) > 1 and not isinstance(error, _EndedError):
                 return False

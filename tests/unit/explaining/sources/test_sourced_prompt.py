@@ -6,7 +6,7 @@ import pytest
 
 from raison.core.errors import InputError
 from raison.core.inputs.chat import Chat
-from raison.explaining.sources.sourced_prompt import SourcedPrompt, asked
+from raison.explaining.sources.sourced_prompt import SourcedPrompt, sourced_prompt
 from raison.models.adapters.writing.generator import Generator
 from tests.tiny import build_language_model
 
@@ -34,7 +34,7 @@ def found(prompt: SourcedPrompt) -> list[tuple[str | None, str, int]]:
 
 
 def test_a_result_is_not_looked_for_in_the_question(writer: Generator) -> None:
-    prompt = asked(writer, [USER, tool("the sea"), tool("calm")], None, None)
+    prompt = sourced_prompt(writer, [USER, tool("the sea"), tool("calm")], None, None)
     text = prompt.source.prompt.text
     assert found(prompt) == [
         ("tool look (1)", "the sea", text.rindex("the sea")),
@@ -43,31 +43,31 @@ def test_a_result_is_not_looked_for_in_the_question(writer: Generator) -> None:
 
 
 def test_a_message_of_the_user_with_the_same_text_is_no_source(writer: Generator) -> None:
-    prompt = asked(writer, [{"role": "user", "content": "the sea"}, tool("the sea")], None, None)
+    prompt = sourced_prompt(writer, [{"role": "user", "content": "the sea"}, tool("the sea")], None, None)
     text = prompt.source.prompt.text
     assert text.count("the sea") == 2
     assert found(prompt) == [("tool look", "the sea", text.rindex("the sea"))]
 
 
 def test_equal_results_are_two_sources(writer: Generator) -> None:
-    prompt = asked(writer, [USER, tool("calm"), tool("calm")], None, None)
+    prompt = sourced_prompt(writer, [USER, tool("calm"), tool("calm")], None, None)
     assert [(name, text) for name, text, _ in found(prompt)] == [("tool look (1)", "calm"), ("tool look (2)", "calm")]
     assert len({start for *_, start in found(prompt)}) == 2
 
 
 def test_documents_without_their_titles(writer: Generator) -> None:
     documents = ({"title": "it", "text": "calm"}, {"title": "sea", "text": "the sea is calm"})
-    prompt = asked(writer, Chat((USER,), documents), None, None)
+    prompt = sourced_prompt(writer, Chat((USER,), documents), None, None)
     assert [(name, text) for name, text, _ in found(prompt)] == [("it", "calm"), ("sea", "the sea is calm")]
     assert found(prompt)[0][2] == prompt.source.prompt.text.index(": calm") + 2
 
 
 def test_numbered_names_are_unique(writer: Generator) -> None:
-    prompt = asked(writer, [USER, tool("calm", "x (1)"), tool("sea", "x"), tool("it", "x")], None, None)
+    prompt = sourced_prompt(writer, [USER, tool("calm", "x (1)"), tool("sea", "x"), tool("it", "x")], None, None)
     assert [name for name, *_ in found(prompt)] == ["tool x (1)", "tool x (2)", "tool x (3)"]
 
 
 @pytest.mark.parametrize(("text", "how"), [("storm", "does not occur"), ("is", "occurs 3 times")])
 def test_texts_that_the_caller_names_occur_once(writer: Generator, text: str, how: str) -> None:
     with pytest.raises(InputError, match=how):
-        asked(writer, [USER, {"role": "user", "content": "is it calm"}], {"a": text}, None)
+        sourced_prompt(writer, [USER, {"role": "user", "content": "is it calm"}], {"a": text}, None)

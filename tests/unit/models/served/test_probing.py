@@ -94,7 +94,7 @@ def test_label_words_of_several_tokens_take_more_than_the_next_one() -> None:
     prompt = replace(find("sentiment"), labels={"negative": " not great", "positive": " great"})
     with running(Fake(features=LLAMA)) as fake:
         model = raison.load(fake.base, prompt=prompt)
-        assert model.reader.told.endswith("by grammar)")
+        assert model.reader.description.endswith("by grammar)")
         assert model.reader.requests == 2
     with running(Fake(features=LLAMA - {"grammar", "bias"})) as fake, pytest.raises(LoadError, match="several tokens"):
         raison.load(fake.base, prompt=prompt)

@@ -40,7 +40,7 @@ def test_a_word_is_cut_where_a_part_begins_or_ends() -> None:
     tokens = [given.text[start:end] for start, end in encoding.offsets[0].tolist()]
     assert tokens == ["so", "un", "happy", ",", "a", "gain"]
     assert encoding.unit_ids[0].tolist() == [-1, 0, 1, 1, 1, -1]
-    assert encoding.asked == (given,)
+    assert encoding.given == (given,)
 
 
 def test_parts_of_pairs_are_those_of_their_own_text() -> None:

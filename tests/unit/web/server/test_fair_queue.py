@@ -6,7 +6,7 @@ import pytest
 
 from raison.web.server.answer_cache import OVERHEAD, AnswerCache
 from raison.web.server.bodies import ExplainBody
-from raison.web.server.calls import AskedExplanation
+from raison.web.server.calls import ExplanationRequest
 from raison.web.server.fair_queue import Client, Turns, Waiting
 from raison.web.server.settings import Limits
 
@@ -23,7 +23,7 @@ class Ask:
 
 def waiting(ask: Ask, method: str = "occlusion") -> Waiting:
     body = ExplainBody(model="m", text=ask.text, method=method, seed=ask.seed)
-    return Waiting(Client(ask.address, ask.client), AskedExplanation.read(body, Limits()))
+    return Waiting(Client(ask.address, ask.client), ExplanationRequest.read(body, Limits()))
 
 
 def taken(turns: Turns) -> list[list[str]]:

@@ -14,7 +14,7 @@ from raison.core.errors import AnswerError, NonFiniteError
 from raison.core.inputs.unit import Text, segments
 from raison.core.targets.outputs import Outputs, outputs_of
 from raison.models.adapters.blackbox.background import run_in_background
-from raison.progress import Told, steps_of
+from raison.progress import ProgressCallback, steps_of
 
 Function = Callable[[list[Any]], Any]
 """Maps texts, or pairs of texts, to one row of numbers each; may be a coroutine function."""
@@ -68,7 +68,9 @@ class Asking:
             error.add_note(self._asked(batch))
             raise
 
-    async def _all(self, first: Awaitable[Any], batches: Sequence[list[Text]], progress: Told) -> list[Answers]:
+    async def _all(
+        self, first: Awaitable[Any], batches: Sequence[list[Text]], progress: ProgressCallback
+    ) -> list[Answers]:
         """All batches concurrently; `first` was already started, to find out that the function is asynchronous."""
         gate = asyncio.Semaphore(self.concurrency)
 

@@ -61,9 +61,9 @@ class ServedClassifier(LanguageModel):
         return self._encoder.encode(texts, unit)
 
     def masked_logits(self, encoding: Encoding, keeps: Keeps, removal: str) -> list[Float[Tensor, "_masks classes"]]:
-        return self.asked(masked_texts(encoding, keeps, removal), repeat=0)
+        return self.request_logits(masked_texts(encoding, keeps, removal), repeat=0)
 
-    def asked(self, texts: Sequence[Sequence[str]], repeat: int) -> list[Float[Tensor, "_masks classes"]]:
+    def request_logits(self, texts: Sequence[Sequence[str]], repeat: int) -> list[Float[Tensor, "_masks classes"]]:
         """Logits of lists of texts; equal texts are requested once. Raises SpentError before anything is sent."""
         different = sorted({text for row in texts for text in row}, reverse=repeat > 0)
         if not different:
@@ -100,14 +100,14 @@ class _RepeatedLabels(AskedAgain):
         self._model = model
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         reader = self._model.reader
-        return f"{reader.server.name}: {reader.told}"
+        return f"{reader.server.name}: {reader.description}"
 
     @property
     def identity(self) -> list[str]:
         reader = self._model.reader
-        return [reader.server.address.base, reader.server.model, reader.told, reader.frame("{text}")[1]]
+        return [reader.server.address.base, reader.server.model, reader.description, reader.frame("{text}")[1]]
 
     def prices(self, encoding: Encoding) -> list[Price]:
         reader = self._model.reader
@@ -118,7 +118,7 @@ class _RepeatedLabels(AskedAgain):
         return [Price(count, *reader.server.meter.price(length, count, new)) for length in lengths]
 
     def again(self, encoding: Encoding, keeps: Keeps, removal: str) -> list[Float[Tensor, "_masks classes"]]:
-        return self._model.asked(masked_texts(encoding, keeps, removal), repeat=1)
+        return self._model.request_logits(masked_texts(encoding, keeps, removal), repeat=1)
 
     def bounds(self, encoding: Encoding, keeps: Keeps, removal: str) -> list[float]:
         rows = masked_texts(encoding, keeps, removal)

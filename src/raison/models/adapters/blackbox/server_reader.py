@@ -98,9 +98,9 @@ class ServedReader(LanguageModel):
         return self._rows.encode(texts, unit, truncate)
 
     def masked_logits(self, encoding: Encoding, keeps: Keeps, removal: str) -> list[Float[Tensor, "_masks classes"]]:
-        return self.asked(encoding, keeps, removal, repeat=0)
+        return self.request_logits(encoding, keeps, removal, repeat=0)
 
-    def asked(
+    def request_logits(
         self, encoding: Encoding, keeps: Keeps, removal: str, repeat: int
     ) -> list[Float[Tensor, "_masks classes"]]:
         """The same; another `repeat` sends the requests again, in the opposite order."""
@@ -188,7 +188,7 @@ class _RepeatedTokens(AskedAgain):
         self._reader = reader
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         return f"{self._reader.name}: scored (log-probabilities of the output's tokens, by {self._reader.way.name})"
 
     @property
@@ -199,7 +199,7 @@ class _RepeatedTokens(AskedAgain):
         return [self._reader.price] * len(encoding)
 
     def again(self, encoding: Encoding, keeps: Keeps, removal: str) -> list[Float[Tensor, "_masks classes"]]:
-        return self._reader.asked(encoding, keeps, removal, repeat=1)
+        return self._reader.request_logits(encoding, keeps, removal, repeat=1)
 
     def bounds(self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str) -> list[float]:
         return [0.0] * len(encoding)

@@ -257,8 +257,8 @@ class _RepeatedStatements(AskedAgain):
         self._statements = statements
 
     @property
-    def told(self) -> str:
-        return self._statements.reader.ask(AskedAgain).told
+    def description(self) -> str:
+        return self._statements.reader.ask(AskedAgain).description
 
     @property
     def identity(self) -> list[str]:

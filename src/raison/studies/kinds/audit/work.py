@@ -29,7 +29,7 @@ from raison.methods import CATALOGUE
 from raison.models.adapters.writing.writer import Writer
 from raison.models.derived.identity import files_identity, identity_of
 from raison.models.loading.load import as_classifier
-from raison.progress import Told
+from raison.progress import ProgressCallback
 from raison.report.tables.records import Cell, Table
 from raison.runs.reuse import runs_in, take_over
 from raison.runs.run import HEADER, open_run
@@ -293,7 +293,7 @@ def _plan(examined: Examined, name: str) -> Any:
 def _timed(job: Job, part: str, folder: Path, shard: int | None) -> Job:
     """The job, which records its seconds, also if it is interrupted."""
 
-    def run(advance: Told) -> None:
+    def run(advance: ProgressCallback) -> None:
         started = time.perf_counter()
         try:
             job.run(advance)

@@ -46,7 +46,7 @@ class ComparisonSpec:
     examples: ExamplesAsked | None = None
     claims: tuple[MetricClaim, ...] = ()
 
-    def asked(self, run: GridRun) -> RunRequest:
+    def request(self, run: GridRun) -> RunRequest:
         """The request of one run."""
         data = self.grid.data[run.data]
         return RunRequest(

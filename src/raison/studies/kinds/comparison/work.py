@@ -13,7 +13,7 @@ from raison.judging.compare import noted_header
 from raison.judging.estimate import estimate_plan
 from raison.judging.plan import Plan
 from raison.judging.work import jobs_of
-from raison.progress import Told, duration
+from raison.progress import ProgressCallback, duration
 from raison.report.tables.records import Cell, Table
 from raison.runs import agreement
 from raison.runs.headers import RunHead
@@ -47,7 +47,7 @@ class Examined(kind.Examined):
     def plan(self, models: Models, run: GridRun) -> Plan:
         """A run's plan; its model is loaded now if it is not the last one."""
         spec = self.study.spec
-        return plan_of(spec.asked(run), models.of(spec.grid.models[run.model]), self.labels[run.data])
+        return plan_of(spec.request(run), models.of(spec.grid.models[run.model]), self.labels[run.data])
 
     def work(self) -> Iterator[tuple[str, Plan]]:
         """Every run's name and plan, without reused rows; one model in memory at a time."""
@@ -77,7 +77,7 @@ def examine(study: Study, limit: int | None = None, sources: Sequence[Path] = ()
         computed = []
         able = model if isinstance(model, LanguageModel) else None
         for run in spec.grid.of_model(key):
-            request, rows = spec.asked(run), data.get(run.data)
+            request, rows = spec.request(run), data.get(run.data)
             if rows is not None:
                 against = reasons_against(request, model, rows)
                 try:
@@ -128,7 +128,7 @@ def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job
     return listed
 
 
-def _close(examined: Examined, run: GridRun, finished: Run, advance: Told) -> None:
+def _close(examined: Examined, run: GridRun, finished: Run, advance: ProgressCallback) -> None:
     """Agreement and accuracy of a finished run."""
     assert finished.folder is not None, "a run of a study has its folder"
     names = examined.study.spec.grid.models[run.model].labels

@@ -19,7 +19,7 @@ from raison.jobs.engine import Job
 from raison.jobs.identity import DATA, IDENTITY, SETTINGS, digest_of
 from raison.jobs.origins import Origins
 from raison.models.loading.load import load
-from raison.progress import Told
+from raison.progress import ProgressCallback
 from raison.report.tables.records import Cell, Table
 from raison.runs.words import Decisive, decisive
 from raison.studies import kind
@@ -182,7 +182,7 @@ def _written(folder: Path) -> set[tuple[str, int, int]]:
     return {(row, *key) for row, records in read(folder).found.items() for key in records}
 
 
-def _look(examined: Examined, folder: Path, shard: int | None, seed: int, advance: Told) -> None:
+def _look(examined: Examined, folder: Path, shard: int | None, seed: int, advance: ProgressCallback) -> None:
     spec, every = examined.study.spec, examined.rows
     order = Random(f"shortcuts {seed}").sample(range(len(every.texts)), len(every.texts))
     rows, held_out = every.of(order[: spec.rows]), every.of(order[spec.rows :][:HELD_OUT])

@@ -110,13 +110,13 @@ def ways(study: TrainingRuns, *varied: str) -> dict[str, list[TrainingHead]]:
         groups.setdefault(json.dumps(_way(row, varied), sort_keys=True), []).append(row)
     pairs = [(_way(group[0], varied), group) for group in groups.values()]
     telling = [key for key in (pairs[0][0] if pairs else {}) if len({json.dumps(way.get(key)) for way, _ in pairs}) > 1]
-    return {", ".join(f"{_word(key)}{said(way.get(key))}" for key in telling): group for way, group in pairs}
+    return {", ".join(f"{_word(key)}{value_text(way.get(key))}" for key in telling): group for way, group in pairs}
 
 
-def said(value: Any) -> str:
+def value_text(value: Any) -> str:
     """A setting's value in a few words."""
     if isinstance(value, list):
-        return "+".join(map(said, value)) or "none"
+        return "+".join(map(value_text, value)) or "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "all" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

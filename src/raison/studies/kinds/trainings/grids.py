@@ -10,7 +10,7 @@ from raison.core.errors import InputError, UnknownNameError
 from raison.core.registry import label_of
 from raison.core.settings.tables import REST
 from raison.methods import CATALOGUE
-from raison.studies.kinds.trainings.gains import said
+from raison.studies.kinds.trainings.gains import value_text
 from raison.studies.kinds.trainings.records import slug
 
 CONTROL = "random"
@@ -108,7 +108,7 @@ def _name(template: str, choice: Mapping[str, Any]) -> str:
         if place not in choice:
             raise InputError(f"in the name '{template}': {UnknownNameError('key of the grid', place, choice)}")
     parts = [template] if template else []
-    parts += [f"{key} {said(value)}" for key, value in choice.items() if key not in places]
+    parts += [f"{key} {value_text(value)}" for key, value in choice.items() if key not in places]
     if not parts:
         raise InputError("name is missing; give the row's name in the tables.")
-    return _PLACEHOLDER.sub(lambda match: said(choice[match.group(1)]), ", ".join(parts))
+    return _PLACEHOLDER.sub(lambda match: value_text(choice[match.group(1)]), ", ".join(parts))

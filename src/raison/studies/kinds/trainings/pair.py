@@ -22,7 +22,7 @@ from raison.judging.work import execute
 from raison.methods import CATALOGUE
 from raison.models.adapters.places.spans import answer_tokens, inside_window
 from raison.models.loading.load import as_classifier, load
-from raison.progress import Told, is_shown, say
+from raison.progress import ProgressCallback, is_shown, say
 from raison.runs.judging import Learned
 from raison.runs.run import Run, head_of, open_run
 from raison.studies.file import Study
@@ -124,7 +124,7 @@ def is_through(shop: Workshop, task: Task, seed: int) -> bool:
     return not _missing(shop, task, seed) and not any(left)
 
 
-def do_pair(shop: Workshop, task: Task, seed: int, advance: Told) -> None:
+def do_pair(shop: Workshop, task: Task, seed: int, advance: ProgressCallback) -> None:
     """Do the missing work of a task and a seed. If stopped anywhere, it resumes when called again."""
     missing = _missing(shop, task, seed)
     posthoc = tuple(row.name for row in shop.spec.posthoc if task.name in row.tasks)
@@ -226,7 +226,7 @@ def _judge_plain(shop: Workshop, task: Task, made: _TrainedModel, methods: tuple
 def _judge(shop: Workshop, judging: _Judging, model: LanguageModel, made: _TrainedModel) -> Run:
     where = "" if judging.test == judging.task.name else f" on {judging.test}"
     say(f"{made.name}: explaining{where}")
-    wanted = shop.spec.asked(judging.task, judging.test, judging.methods, judging.seed)
+    wanted = shop.spec.request(judging.task, judging.test, judging.methods, judging.seed)
     plan = plan_of(wanted, model, shop.data[judging.test].test)
     plan = replace(plan, rows=tuple(row for row in plan.rows if row.label in judging.methods))
     # The model is named by its place in the study, wherever its folder is. Records of texts survive a kill, and stay

@@ -27,7 +27,7 @@ from raison.runs.summary import MetricInfo
 from raison.studies.claims import claims_section
 from raison.studies.kinds.trainings.coefficients import coefficients
 from raison.studies.kinds.trainings.examples import examples_in
-from raison.studies.kinds.trainings.gains import GainTable, mixed, said, transferred, ways
+from raison.studies.kinds.trainings.gains import GainTable, mixed, transferred, value_text, ways
 from raison.studies.kinds.trainings.records import MODELS, PLAIN, TaskHead, TrainingHead, TrainingRecord, TrainingRuns
 from raison.studies.kinds.trainings.tables import (
     ACCURACY,
@@ -73,11 +73,11 @@ def sections(results: TrainingRuns, target: Path | None = None) -> Document:
             Section("Criteria", tuple(metric_tables(results))),
             Section("Accuracy", (accuracy_table(results),)),
             Section("Gains", tuple(gain_tables(results))),
-            Section("Learning rates", tuple(rate_tables(results)), told=False),
-            Section("On data of other tasks", tuple(metric_tables(results, transfers=True)), told=False),
-            Section("Costs", tuple(cost_tables(results)), told=False),
+            Section("Learning rates", tuple(rate_tables(results)), in_terminal=False),
+            Section("On data of other tasks", tuple(metric_tables(results, transfers=True)), in_terminal=False),
+            Section("Costs", tuple(cost_tables(results)), in_terminal=False),
             claims_section(results),
-            Section("Coefficients", tuple(coefficients(results)), told=False),
+            Section("Coefficients", tuple(coefficients(results)), in_terminal=False),
             Section("Losses", (Plots(tuple(loss_figures(results)), _LOSSES),)),
             Section("Time and texts", (Plots(tuple(seconds_figures(results)), _SECONDS),)),
         ),
@@ -173,7 +173,7 @@ def rate_tables(study: TrainingRuns) -> list[Table]:
                 Table(
                     ", ".join(part for part in ("Learning rate and decay", name, place.title) if part),
                     ("learning rate, decay", *head),
-                    tuple((", ".join(map(said, rate)), cells) for rate, cells in zip(rates, grid, strict=True)),
+                    tuple((", ".join(map(value_text, rate)), cells) for rate, cells in zip(rates, grid, strict=True)),
                     "Each column shows the models trained for that criterion alone. " + _READING,
                 )
             )

@@ -148,7 +148,7 @@ class Trainings:
     claims: tuple[MeasureClaim, ...]
     gains: Mapping[str, str]
 
-    def asked(self, task: Task, test: str, methods: Sequence[str], seed: int) -> RunRequest:
+    def request(self, task: Task, test: str, methods: Sequence[str], seed: int) -> RunRequest:
         """The request for one model of a task on the data of `test`."""
         unit = self.tasks[test].test.unit or self.settings.unit
         settings = replace(self.settings, unit=unit, seeds=(seed,))

@@ -69,7 +69,7 @@ class Examined(kind.Examined):
         for task in spec.tasks.values():
             learned = [task.kind, task.labels, of_one(head[IDENTITY], task.name), head["rows"][0]["settings"]]
             for test in task.tests:
-                judged = [self.data[test].to_dict()["test"], asdict(spec.asked(task, test, (), 0).settings)]
+                judged = [self.data[test].to_dict()["test"], asdict(spec.request(task, test, (), 0).settings)]
                 for row in (row for row in head["rows"] if task.name in row["tasks"]):
                     made = [*(row[part] for part in ("kind", "method", "settings")), students.get(_student(row))]
                     digest = digest_of([shared, learned, judged, made])
@@ -117,7 +117,7 @@ def _reasons(spec: Trainings, task: Task, data: Mapping[str, TaskData], model: L
     wrong = unable(model, [CATALOGUE.create(method) for method in methods])
     reasons = [f"[tasks.{task.name}]: {reason}" for reason in wrong]
     for test in (test for test in task.tests if test in data):
-        request = spec.asked(task, test, methods or ("random",), spec.seeds[0])
+        request = spec.request(task, test, methods or ("random",), spec.seeds[0])
         against = reasons_against(request, model, data[test].test)
         same = shared(data[task.name].train.name, data[test].test.name) if task.name in data else None
         against += [] if same is None else [same]

@@ -15,7 +15,7 @@ from raison.report.style import phrases
 from raison.report.style.colours import peak
 from raison.report.style.phrases import interval
 from raison.report.tables.records import NOTHING_THERE, Cell, Document, Part, Plots, Reasons, Section, Table
-from raison.runs.models_figure import axis_of, told
+from raison.runs.models_figure import axis_of, parameter_count
 from raison.studies.claims import claims_section
 from raison.studies.kinds.trust.results import TrustRuns
 from raison.trust.records import Order
@@ -81,7 +81,7 @@ def sections(results: TrustRuns, _target: Path | None = None) -> Document:
             claims_section(results),
             Section("Randomised blocks", (*_curves(tried), *area_tables(results))),
             Section("Attacks", (*_attacked(tried), *attack_tables(results))),
-            Section("Models", (model_table(results),), told=False),
+            Section("Models", (model_table(results),), in_terminal=False),
             Section("Left out", (Reasons(tuple(left_out(results))),)),
         ),
         facts={"Texts": "; ".join(dict.fromkeys(_texts(run.header) for run in results.runs.values()))},
@@ -143,7 +143,7 @@ def model_table(results: TrustRuns) -> Table:
         accuracy = known.get("held_out", next(iter(known.values()), None))
         cells = (
             Cell(about.name),
-            Cell(told(size) if size else "–"),
+            Cell(parameter_count(size) if size else "–"),
             Cell(str(about.blocks or "–")),
             Cell("–" if accuracy is None else phrases.percent(accuracy)),
         )

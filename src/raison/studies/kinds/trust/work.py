@@ -14,7 +14,7 @@ from raison.jobs.engine import Job
 from raison.jobs.identity import DATA, IDENTITY, SETTINGS, Identity, digest_of, of_one, of_several
 from raison.methods import CATALOGUE
 from raison.models.derived.identity import files_identity, identity_of
-from raison.progress import Told
+from raison.progress import ProgressCallback
 from raison.report.tables.records import Cell, Table
 from raison.runs.task_accuracy import read_labels
 from raison.studies import kind
@@ -142,7 +142,7 @@ def _is_known(folder: Path, run: GridRun) -> bool:
 
 
 def _measure(
-    examined: Examined, run: GridRun, sample: LabelledSample, folder: Path, models: Models, advance: Told
+    examined: Examined, run: GridRun, sample: LabelledSample, folder: Path, models: Models, advance: ProgressCallback
 ) -> None:
     model = models.predicting(examined.study.spec.grid.models[run.model])
     write_labels(folder, examined.labels, {run.name: accuracy_on(model, sample, advance)})

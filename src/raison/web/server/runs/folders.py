@@ -18,18 +18,18 @@ from raison.web.rows.lines import OVERVIEW, AbsentError, RowKey, RunFacts, RunLi
 from raison.web.server.runs.run_contents import MARKERS, RunContents, belonging, contents_of
 
 LOG = logging.getLogger("raison.serve")
-Asked = ParamSpec("Asked")
+Arguments = ParamSpec("Arguments")
 Answer = TypeVar("Answer")
 
 
 def _found(
-    method: Callable[Concatenate["RunFolders", Asked], Answer],
-) -> Callable[Concatenate["RunFolders", Asked], Answer]:
+    method: Callable[Concatenate["RunFolders", Arguments], Answer],
+) -> Callable[Concatenate["RunFolders", Arguments], Answer]:
     """A method that raises AbsentError for a run that is deleted while it is read, and names files by their place below
     the folder of runs: clients need not learn where it lies."""
 
     @wraps(method)
-    def answer(folders: "RunFolders", /, *args: Asked.args, **named: Asked.kwargs) -> Answer:
+    def answer(folders: "RunFolders", /, *args: Arguments.args, **named: Arguments.kwargs) -> Answer:
         try:
             return method(folders, *args, **named)
         except FileNotFoundError as error:
