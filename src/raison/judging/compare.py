@@ -146,7 +146,7 @@ def _created(model: LanguageModel, methods: str | Method | Iterable[str | Method
 def _seeds(seed: int | Sequence[int]) -> tuple[int, ...]:
     seeds = tuple(seed) if isinstance(seed, Iterable) else (seed,)
     if not seeds or len(set(seeds)) < len(seeds) or not all(isinstance(one, Integral) for one in seeds):
-        raise InputError(f"seed is {seed!r:.40}: give a whole number, or a list of distinct ones.")
+        raise InputError(f"seed is {seed!r:.40}: give a whole number, or a list of distinct numbers.")
     return tuple(map(int, seeds))
 
 

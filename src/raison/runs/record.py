@@ -25,21 +25,16 @@ R = TypeVar("R", bound=Keyed)
 
 
 def read_keyed(store: RecordStore, make: Callable[[dict[str, Any]], R]) -> tuple[dict[Any, R], int]:
-    """The records of all processes by key, and the number of broken lines, which are left out.
-
-    Raises DataError for a whole line that is no such record.
-    """
-    records, dropped = {}, 0
-    for line in store.lines():
-        content = line.parsed()
-        if content is None:
+    """The records of all processes by key, and the number of lines left out: broken ones, and those that are no
+    record."""
+    stored = store.read()
+    records, dropped = {}, stored.dropped
+    for line in stored.records:
+        try:
+            record = make(line)
+        except (DataError, KeyError, TypeError, ValueError, AttributeError):
             dropped += 1
             continue
-        with store.telling(line):
-            try:
-                record = make(content)
-            except (KeyError, TypeError, ValueError, AttributeError) as error:
-                raise DataError(f"not a record of this kind of work ({type(error).__name__}: {error}).") from None
         records[record.key] = record
     return records, dropped
 

@@ -32,7 +32,7 @@ def test_rows_of_another_run_are_taken_over_whole(whole: Path, place: Path, tmp_
     fresh = run(file, tmp_path / "fresh", progress=False)
     told: list[str] = []
     drawn = run(file, tmp_path / "drawn", progress=False, reuse=[whole],
-                told=lambda examined: told.extend(estimate(examined).lines))  # fmt: skip
+                on_start=lambda examined: told.extend(estimate(examined).lines))  # fmt: skip
     assert sum(" rows are taken over" in line and "because" not in line for line in told) == 2
     for name, found in read_study(drawn).runs.items():
         expected = {(row.method, row.selected_by): row for row in comparison(read_study(fresh).runs[name]).rows}
@@ -56,7 +56,7 @@ def test_what_is_not_the_same_is_not_taken_over(whole: Path, place: Path, tmp_pa
     for number, change in enumerate([longer, ('metrics = ["auroc", ', 'metrics = ["auprc", "auroc", ')]):
         told: list[str] = []
         out = run(changed(place, MORE, change), tmp_path / str(number), limit=4, progress=False, reuse=[whole],
-                  told=lambda examined, lines=told: lines.extend(estimate(examined).lines))  # fmt: skip
+                  on_start=lambda examined, lines=told: lines.extend(estimate(examined).lines))  # fmt: skip
         assert sum("0 of" in line and "because no folder has one for the same model" in line for line in told) == 2
         assert not list(out.glob("*/reused.json"))
     with pytest.raises(DataError, match=r"contains no run\.json, so"):

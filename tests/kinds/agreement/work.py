@@ -14,6 +14,7 @@ from raison.explaining.explain import explain
 from raison.jobs.engine import Job
 from raison.jobs.identity import DATA, IDENTITY, SETTINGS, digest_of
 from raison.jobs.origins import Origins
+from raison.jobs.store import RecordStore
 from raison.methods import CATALOGUE
 from raison.models.derived.identity import identity_of
 from raison.numerics.measures.agreement import spearman
@@ -70,14 +71,12 @@ def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job
     for start in range(0, len(examined.data), FEW):
         texts = range(start, min(start + FEW, len(examined.data)))
         done = all(text in known[one, other] for one, other in spec.pairs for text in texts)
-        run = partial(_compare, examined, models, folder, shard, texts)
+        run = partial(_compare, examined, models, store_of(folder, shard), texts)
         found.append(Job(f"texts {start}", "agreement", run, partial(bool, done), len(texts), len(texts)))
     return found
 
 
-def _compare(
-    examined: Examined, models: Models, folder: Path, shard: int | None, texts: range, told: ProgressCallback
-) -> None:
+def _compare(examined: Examined, models: Models, store: RecordStore, texts: range, told: ProgressCallback) -> None:
     spec = examined.study.spec
     chosen = [examined.data.texts[text] for text in texts]
     model = models.of(spec.model)
@@ -87,7 +86,7 @@ def _compare(
         for one, other in spec.pairs
         for text, a, b in zip(texts, scores[one], scores[other], strict=True)
     ]
-    store_of(folder, shard).append(map(_origins(examined).stamped, lines))
+    store.append(map(_origins(examined).stamped, lines))
     told(len(texts))
 
 
