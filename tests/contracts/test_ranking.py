@@ -203,7 +203,15 @@ def test_views_name_the_documents() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [(QUERY, ["one"]), (QUERY, []), (QUERY, ["one", 2]), (QUERY, ["one", " "]), [(QUERY, ["a", "b"]), "c"]]
+    "text",
+    [
+        (QUERY, ["one"]),
+        (QUERY, []),
+        (QUERY, ["one", 2]),
+        (QUERY, ["one", " "]),
+        (QUERY, ("one", "two")),
+        [(QUERY, ["a", "b"]), "c"],
+    ],
 )
 def test_what_is_no_ranking_is_refused(text: object) -> None:
     with pytest.raises(InputError):

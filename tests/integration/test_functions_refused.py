@@ -88,3 +88,16 @@ def test_what_is_no_model_is_refused(thing: object) -> None:
 def test_a_class_is_no_function() -> None:
     with pytest.raises(InputError, match="Counted is a class"):
         raison.load(Counted, classes=CLASSES)
+
+
+def test_names_of_an_object_in_another_order_than_its_columns_are_refused() -> None:
+    class Fitted:
+        classes_ = ("bad", "good")
+
+        def predict_proba(self, texts: list[str]) -> np.ndarray:
+            return shares(texts)
+
+    with pytest.raises(InputError, match=r"in another order than the columns of predict_proba \(bad, good\)"):
+        raison.load(Fitted(), classes=["good", "bad"])
+    assert raison.load(Fitted(), classes=["bad", "good"]).classes == ("bad", "good")
+    assert raison.load(Fitted(), classes=["dull", "fine"]).classes == ("dull", "fine")

@@ -26,8 +26,8 @@ def test_intervals_hold_the_shapley_values_as_often_as_they_say(samples, least):
             if "intervals" not in notes:
                 continue
             low, high = np.array(notes["intervals"]).T
-            assert (low < scores).all()
-            assert (scores < high).all()
+            assert (low <= scores).all()
+            assert (scores <= high).all()
             held += ((low <= known) & (known <= high)).tolist()
             # Units without names are by themselves.
             np.testing.assert_array_equal(notes["group_intervals"], notes["intervals"])
@@ -64,3 +64,21 @@ def test_too_few_coalitions_have_no_interval():
     problem = game_problem(smooth_game(0))
     KernelShap(samples=20).attribute(problem, generators(1))
     assert "intervals" not in problem.ledger.notes[0]
+
+
+@pytest.mark.parametrize("samples", [40, 60])
+def test_damping_moves_no_score_out_of_its_interval(samples):
+    """On a linear game least squares is exact, and damping is all of the error."""
+    effects = np.array([2.0, -3.0, 0.5, -0.25, 1.5, -2.5, 0.0, 0.0, 0.1, -0.4])
+    problem = game_problem((np.arange(2**10)[:, None] >> np.arange(10) & 1) @ effects)
+    scores = KernelShap(samples=samples).attribute(problem, generators(1))[0].numpy()
+    low, high = np.array(problem.ledger.notes[0]["intervals"]).T
+    for inside in (effects, scores):
+        assert (low - 1e-9 <= inside).all()
+        assert (inside <= high + 1e-9).all()
+
+
+def test_a_text_of_many_units_has_more_coalitions_than_a_float_holds():
+    plan = plan_coalitions(1200, 60, np.random.default_rng(0))
+    assert np.isfinite(plan.unseen).all()
+    assert (plan.unseen > 0).any()

@@ -57,6 +57,9 @@ class LanguageModel(ABC):
     special_names: frozenset[str] = frozenset()
     """Names of special tokens, which a text may contain as plain text."""
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
     @property
     def pairs(self) -> bool:
         """Whether every text has to be a pair."""

@@ -49,7 +49,7 @@ class BrokenLine:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Dataset:
     """Rows in the order of their source.
 
@@ -67,6 +67,9 @@ class Dataset:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def __repr__(self) -> str:
+        return f"<Dataset {self.name}, {len(self.rows):,} rows>"
 
     @property
     def texts(self) -> tuple[Text, ...]:

@@ -77,7 +77,7 @@ class EachOptions(TypedDict, total=False):
 
     unit: Granularity | None
     units: Spans | Sequence[Spans] | Side | None
-    text: str | None
+    text: str | list[str] | None
     language: str | None
     of: str | None
     removal: str | None
@@ -148,7 +148,7 @@ def explain(
     *,
     unit: Granularity | None = None,
     units: Spans | Sequence[Spans] | Side | None = None,
-    text: str | None = None,
+    text: str | list[str] | None = None,
     language: str | None = None,
     target: TargetSpec = None,
     of: str | None = None,
@@ -178,7 +178,7 @@ def explain(
         unit: "token", "word", "sentence", or "part": parts of a text, messages of a chat. None: parts if any, or words.
         units: in place of `unit`, spans [(start, end), ...] or {"title": (start, end), ...}; in a list, one entry per
             text. The rest is context, never removed. For a pair also "first" or "second": only that text's words.
-        text: the column of texts in rows. language: that of the sentences, such as "de"; they become parts.
+        text: the column of texts in rows, or [first, second] for pairs. language: that of the sentences, such as "de".
         target: None for the predicted class, a label's name or index, a pair (this, not that), or a list or column of
             these. For answers, None or a part of the context; for entities, masks see docs/models.md. "each" gives a
             list per text: labels from `threshold` (0.5) on, entities, masks. For a ranking, two documents (0, 1).

@@ -43,7 +43,7 @@ class InputOptions:
 
     unit: Granularity | None = None
     units: Any = None
-    column: str | None = None
+    column: str | list[str] | None = None
     language: str | None = None
 
     def several(self, given: Any) -> tuple[list[Given], Granularity]:
@@ -130,8 +130,8 @@ def in_sentences(text: PromptInput, language: str) -> PartedText:
     return parted(whole, spans)
 
 
-def read_texts(given: Any, column: str | None = None, units: Any = None) -> list[Given]:
-    """Any sequence of texts (see Texts) as a list; of rows, `column` is read.
+def read_texts(given: Any, column: str | list[str] | None = None, units: Any = None) -> list[Given]:
+    """Any sequence of texts (see Texts) as a list; of rows, `column` is read, or two of them as pairs.
 
     With `units`, one entry of spans for each text, they become parted ones. Raises InputError, with the place of an
     entry that is no text, counted from 0.
@@ -148,7 +148,9 @@ def _all_parted(texts: Sequence[Given], units: Any) -> Iterable[PartedText]:
     return (with_parts(text, parts) for text, parts in zip(texts, spans, strict=True))
 
 
-def read_prompts(given: Any, column: str | None = None, units: Any = None) -> tuple[list[PromptInput], bool]:
+def read_prompts(
+    given: Any, column: str | list[str] | None = None, units: Any = None
+) -> tuple[list[PromptInput], bool]:
     """One prompt, chat or parted text, or any sequence of these, as a list; and whether a single one was given.
 
     A list of messages (mappings) is one chat. Raises InputError.
@@ -241,11 +243,16 @@ def read_names(given: Any) -> list[Any]:
     return [str(one) if isinstance(one, str) else one for one in given]
 
 
-def _items(given: Any, column: str | None, rows: bool = False) -> Iterable[Any]:
+def _items(given: Any, column: str | list[str] | None, rows: bool = False) -> Iterable[Any]:
     """The items of a sequence, or a column of it. InputError for rows without a named column, unless `rows` allows
     them."""
     if isinstance(given, str | bytes | Set) or not isinstance(given, Iterable | Dataset):
         raise InputError(f"texts are {given!r:.60}, of type {type(given).__name__}: give a list of at least one text.")
+    if isinstance(column, list):
+        if len(column) != 2:
+            raise InputError(f"text= is {column!r:.60}: name one column, or two, [first, second], for pairs of texts.")
+        first, second = (list(_column(given, one)) for one in column)
+        return zip(first, second, strict=True)
     if column is not None:
         return _column(given, column)
     if _is_table(given):
@@ -280,6 +287,8 @@ def _entries(given: Iterable[Any]) -> Iterable[Any]:
 
 def _column(given: Any, column: str) -> Iterable[Any]:
     """A column of a table, or of rows."""
+    if not isinstance(column, str | int):
+        raise InputError(f"text= is {column!r:.60}: give the name of a column, or a list of two names for pairs.")
     if isinstance(given, Dataset):
         raise InputError("text= names a column of rows, and this data set already knows its texts: leave text out.")
     if _is_table(given):
@@ -291,6 +300,8 @@ def _column(given: Any, column: str) -> Iterable[Any]:
             raise InputError(f"texts[{wrong}] is {rows[wrong]!r:.60}: text= names a column, and this is not a row.")
         names = [] if not rows else list(map(str, rows[0]))
         values = None if rows and any(column not in row for row in rows) else [row[column] for row in rows]
+    if _is_table(values):
+        raise InputError(f"several columns are named '{column}': rename all but one.")
     if values is None:
         raise InputError(f"there is no column '{column}' in all rows; the first has {', '.join(names) or 'none'}.")
     return cast("Iterable[Any]", values)

@@ -32,6 +32,11 @@ def read_ranked(given: Any) -> tuple[list[Ranked], bool] | None:
     """Queries, each with several documents, and whether a single one was given; None for other texts."""
     if _is_one(given):
         return [_ranked(*given)], True
+    if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str) and isinstance(given[1], tuple):
+        raise InputError(
+            "a string and a tuple are neither a pair nor a ranking: give a query with a list of documents, (query, "
+            "[document, ...]), or a list of texts."
+        )
     if isinstance(given, str | Dataset) or not isinstance(given, Sequence) or not any(map(_is_one, given)):
         return None
     for place, one in enumerate(given):

@@ -29,8 +29,8 @@ def packed(work: Work) -> bytes:
         return pickle.dumps(work)
     except (pickle.PicklingError, TypeError, AttributeError) as error:
         raise InputError(
-            f"this work cannot be divided among processes here ({error}): start one process for each share, with "
-            "--shard."
+            f"this work cannot be divided among processes here ({error}): pass load=, a function of an importable "
+            "module that loads the model in each process, or start one process for each share, with --shard."
         ) from None
 
 

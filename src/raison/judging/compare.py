@@ -50,7 +50,7 @@ def compare(
     *,
     unit: Granularity | None = None,
     units: Sequence[Spans] | Side | None = None,
-    text: str | None = None,
+    text: str | list[str] | None = None,
     language: str | None = None,
     target: TargetSpec = None,
     of: str | None = None,

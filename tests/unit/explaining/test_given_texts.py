@@ -164,3 +164,25 @@ def test_no_text_at_all_is_refused_where_some_are_needed() -> None:
             InputOptions().several(given)
     with pytest.raises(InputError, match="give a list of at least one text"):
         InputOptions().several("good film")
+
+
+TABLE = {"q": ["the old man", "a boat"], "d": ["the sea", "old"]}
+RECORDS = [dict(zip(TABLE, values, strict=True)) for values in zip(*TABLE.values(), strict=True)]
+PAIRS = [("the old man", "the sea"), ("a boat", "old")]
+
+
+@pytest.mark.parametrize("given", [TABLE, RECORDS, pd.DataFrame(TABLE)], ids=["table", "rows", "frame"])
+def test_two_columns_are_pairs(given):
+    assert read_texts(given, ["q", "d"]) == PAIRS
+
+
+@pytest.mark.parametrize("column", [["q"], ["q", "d", "q"], slice(0, 1), ("q", "d"), ["q", ["d"]]])
+def test_other_columns_are_refused(column):
+    with pytest.raises(InputError, match="text= is"):
+        read_texts(TABLE, column)
+
+
+def test_columns_of_one_name_are_refused():
+    table = pd.DataFrame([["a b", "c d"]], columns=["t", "t"])
+    with pytest.raises(InputError, match="several columns are named 't'"):
+        read_texts(table, "t")

@@ -1,5 +1,6 @@
 """Which sources a language model's answer depends on. Plain numbers: this file never needs torch."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast, get_args
 
@@ -307,7 +308,7 @@ def _checks(row: Fields, count: int) -> tuple[Check, ...]:
     return tuple(checks)
 
 
-def check_ids(ids: list[object]) -> None:
+def check_ids(ids: Sequence[object]) -> None:
     """DataError for invalid ids of sources."""
     for one in ids:
         if not isinstance(one, str) or not one.strip() or len(one) > NAME:

@@ -66,4 +66,5 @@ def _try_one(model: M, given: Input, how: RowExplainer[M]) -> None:
     if failed:
         raise failed[0]
     if unreadable:
-        raise InputError(f"none of the first {READ} rows can be explained; the first: {unreadable[0]}")
+        tried = "row" if len(unreadable) == 1 else f"{len(unreadable):,} rows"
+        raise InputError(f"none of the first {tried} that can be read can be explained; the first: {unreadable[0]}")

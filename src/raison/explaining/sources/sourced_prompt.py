@@ -16,8 +16,9 @@ from raison.text.segment import trim
 from raison.text.sourced import SourcePlace, SourceTemplate, find
 
 Question = str | Chat | Sequence[Message]
-Sources = Mapping[str, str] | Sequence[str]
-"""Texts by id, in the order of the prompt; the texts of a list are numbered from 1."""
+Sources = Mapping[str, str] | Sequence[str] | Sequence[Mapping[str, str]]
+"""Texts by id, in the order of the prompt: a mapping, or a list of {"id": ..., "text": ...}; strings in a list are
+numbered from 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +64,27 @@ def _named(sources: Sources) -> dict[str, str]:
     """Texts by id. Raises InputError."""
     if isinstance(sources, str) or not isinstance(sources, Mapping | Sequence):
         raise InputError(f"sources are {sources!r:.60}: give {{'id': 'text', ...}}, or a list of texts.")
-    named = dict(sources) if isinstance(sources, Mapping) else {str(n): text for n, text in enumerate(sources, 1)}
-    if not named:
+    items = list(sources.items()) if isinstance(sources, Mapping) else list(map(_entry, itertools.count(1), sources))
+    if not items:
         raise InputError("no source given: pass at least one.")
-    check_ids(list(named))
+    ids = [name for name, _ in items]
+    if twice := next((name for name in ids if ids.count(name) > 1), None):
+        raise InputError(f"two sources have the id '{twice:.40}': give each its own.")
+    check_ids(ids)
+    named = dict(items)
     for name, text in named.items():
         if not isinstance(text, str):
             raise InputError(f"the source '{name}' is {text!r:.40}; it must be a string.")
         if not text.strip():
             raise InputError(f"the source '{name}' is empty or blank: leave it out.")
     return named
+
+
+def _entry(number: int, source: Any) -> tuple[str, Any]:
+    """The id and the text of a list's entry."""
+    if isinstance(source, Mapping) and isinstance(source.get("id"), str) and "text" in source:
+        return source["id"], source["text"]
+    return str(number), source
 
 
 def _shifted(place: SourcePlace, shift: int) -> SourcePlace:

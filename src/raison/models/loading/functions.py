@@ -66,6 +66,13 @@ def from_predictor(predictor: Predictor, agreed: Agreement) -> BlackBox:
     if getattr(_last_step(predictor), "multilabel_", False):
         agreed = replace(agreed, multi_label=True)
     classes = own if agreed.classes is None else agreed.classes
+    named = [] if classes is None else [*map(str, classes)]
+    columns = named if own is None else [*map(str, own)]
+    if named != columns and sorted(named) == sorted(columns):
+        raise InputError(
+            f"classes= has the names of {name}.classes_ in another order than the columns of predict_proba "
+            f"({', '.join(columns):.80}): leave classes= out, or give other names in that order."
+        )
     return black_box_of(AskedFunction(predictor.predict_proba, name, classes), agreed)
 
 

@@ -25,7 +25,8 @@ def inner_model(model: nn.Module) -> PreTrainedModel:
         raise UnsupportedError(
             f"cannot explain a {type(model).__name__}",
             ["it is not a transformers model"],
-            "Pass an AutoModelForSequenceClassification or another transformers model, or a PEFT model of one.",
+            "Pass an AutoModelForSequenceClassification or another transformers model, or a PEFT model of one; of a "
+            "compiled or parallel model the one inside (model._orig_mod, model.module).",
         )
     if model.active_peft_config.is_prompt_learning:
         raise UnsupportedError(

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import stdtrit
 
-from raison.numerics.shapley.regression import RegressionPlan
+from raison.numerics.shapley.regression import RegressionPlan, solve_shapley
 
 LEAST_FREE = 1e-6
 """If one minus a leverage is below this, it is a rounding error."""
@@ -19,17 +19,22 @@ Between = Callable[[Sequence[list[int]]], list[list[float]]]
 def intervals_of(
     plan: RegressionPlan, gains: Float[np.ndarray, " masks"], phi: Float[np.ndarray, " units"]
 ) -> Between | None:
-    """Student's t intervals around sums of the scores `phi`: of width 0 for exact scores, None for too few pairs."""
+    """Student's t intervals of sums of scores: of width 0 for exact scores, None for too few pairs.
+
+    They are around least squares and extend to the scores `phi`, from which damping may have moved them.
+    """
     covariance = np.zeros((len(phi), len(phi))) if plan.exact else shapley_covariance(plan, gains, float(phi.sum()))
     if covariance is None:
         return None
+    center = phi if plan.exact else solve_shapley(plan.keeps, plan.weights, gains, float(phi.sum()))[0]
     reach = 0.0 if plan.exact else float(stdtrit(len(plan.keeps) // 2 - (len(phi) - 1), UPPER))
 
     def between(sums: Sequence[list[int]]) -> list[list[float]]:
         bounds = []
         for numbers in sums:
             error = reach * np.sqrt(max(0.0, covariance[np.ix_(numbers, numbers)].sum()))
-            bounds.append([float(phi[numbers].sum() - error), float(phi[numbers].sum() + error)])
+            middle, score = float(center[numbers].sum()), float(phi[numbers].sum())
+            bounds.append([min(score, middle - error), max(score, middle + error)])
         return bounds
 
     return between

@@ -125,8 +125,9 @@ def _unseen(drawn: Rows) -> Float[np.ndarray, " pairs"]:
     units, sizes = drawn.shape[1], drawn.sum(axis=1)
     levels = np.minimum(sizes, units - sizes)
     counts = np.bincount(levels, minlength=units)
-    whole = np.array([_pairs(units, int(size)) for size in levels], dtype=np.float64)
-    return np.asarray(1 - counts[levels] / whole)
+    # Whole numbers: for many units no float holds them.
+    shares = [int(counts[size]) / _pairs(units, int(size)) for size in levels]
+    return 1 - np.array(shares)
 
 
 def _whole_level(units: int, size: int) -> Rows:

@@ -92,7 +92,10 @@ def _predictions(written: WrittenShards, counts: FileSummary) -> Table:
 def _words(written: WrittenShards, counts: FileSummary) -> Table:
     names = _names(written)
     rows = tuple(
-        (word.text, (Cell(word.target), Cell(f"{word.count:,}"), *_scores(word.total, word.total / word.count)))
+        (
+            phrases.shorten(word.text, 60),
+            (Cell(word.target), Cell(f"{word.count:,}"), *_scores(word.total, word.total / word.count)),
+        )
         for word in counts.words
     )
     exact = "" if counts.is_exact else " There were too many to count them all: sums are lower bounds."

@@ -46,7 +46,10 @@ def content_of(e: AnyExplanation | Citations | Sequence[Explanation], kind: str,
 
 def _several(explanations: list[Explanation], kind: str) -> str:
     if not explanations or not all(isinstance(e, Explanation) for e in explanations):
-        raise InputError("save needs an explanation, or a list of at least one explanation.")
+        raise InputError(
+            "a list that is saved has at least one explanation of a prediction, and nothing else: save outputs, "
+            "citations and the lists of target='each' one by one."
+        )
     if kind == ".html":
         return page(explanations)
     if kind == ".json":

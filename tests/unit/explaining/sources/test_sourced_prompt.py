@@ -71,3 +71,14 @@ def test_numbered_names_are_unique(writer: Generator) -> None:
 def test_texts_that_the_caller_names_occur_once(writer: Generator, text: str, how: str) -> None:
     with pytest.raises(InputError, match=how):
         sourced_prompt(writer, [USER, {"role": "user", "content": "is it calm"}], {"a": text}, None)
+
+
+def test_sources_may_be_a_list_with_ids(writer: Generator) -> None:
+    given = [{"id": "a", "text": "the sea is calm"}, {"id": "b", "text": "the sea"}]
+    template = "{sources} {question}"
+    listed = sourced_prompt(writer, "is it?", given, template)
+    assert listed == sourced_prompt(writer, "is it?", {one["id"]: one["text"] for one in given}, template)
+    with pytest.raises(InputError, match="two sources have the id 'a'"):
+        sourced_prompt(writer, "is it?", [given[0], given[0]], template)
+    with pytest.raises(InputError, match="the source '1' is"):
+        sourced_prompt(writer, "is it?", [{"text": 5}], template)  # type: ignore[list-item]

@@ -16,6 +16,9 @@ class Writer(ABC):
     name: str
     max_tokens: int | None
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
     @property
     @abstractmethod
     def chats(self) -> bool:

@@ -88,7 +88,7 @@ def audit(
     methods: str | Method | Iterable[str | Method] | None = None,
     *,
     out: str | Path,
-    text: str | None = None,
+    text: str | list[str] | None = None,
     units: Sequence[Spans] | Side | None = None,
     language: str | None = None,
     plan: AuditPlan | None = None,
