@@ -212,6 +212,8 @@ class Problem:
 
     def reduced_keeps(self, text: int) -> list[bytes]:
         """The bits of a text's keeps that were evaluated in a lower precision than the model's own."""
+        if self.reduced is None:
+            return []
         known = self.evaluations.reduced
         return [key.bits for key in self.counted if key.text == text and self._store(key) is known]
 

@@ -1,5 +1,8 @@
 """Texts without some of their units."""
 
+from dataclasses import replace
+from random import Random
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -92,3 +95,34 @@ def test_deleted_sentences_leave_the_others_as_they_are(sentences: list[str], da
     keep = data.draw(st.lists(st.booleans(), min_size=len(units), max_size=len(units)))
     kept = [unit.text for unit, stays in zip(units, keep, strict=True) if stays]
     assert without(text, units, keep) == " ".join(kept)
+
+
+def literal(string: str, units: list[Unit], keep: list[bool], substitute: str | None) -> str:
+    """Every unit walked in turn."""
+    pieces, place = "", 0
+    for unit, stays in zip(units, keep, strict=True):
+        gap = string[place : unit.start]
+        if stays:
+            pieces += gap + unit.text
+        else:
+            pieces += gap.rstrip() if substitute is None else gap + substitute
+        place = unit.end
+    left = pieces + string[place:]
+    if substitute is not None or all(keep):
+        return left
+    return string[: len(string) - len(string.lstrip())] + left.lstrip() if left.strip() else ""
+
+
+@pytest.mark.parametrize("substitute", [None, "...", ""])
+def test_as_by_walking_every_unit(substitute: str | None) -> None:
+    random = Random(0)
+    for _ in range(2000):
+        string, units, place = "".join(random.choices("ab  \n.", k=random.randint(1, 24))), [], 0
+        while (start := place + random.randint(0, 3)) < (place := start + random.randint(1, 4)) <= len(string):
+            units.append(Unit(start, place, string[start:place]))
+        keep = [random.random() < random.choice([0.0, 0.5, 0.9, 1.0]) for _ in units]
+        assert without(string, units, keep, substitute) == literal(string, units, keep, substitute)
+        both = (string, string)
+        second = [replace(unit, segment=1) for unit in units]
+        alone = literal(string, units, keep, substitute)
+        assert without(both, [*units, *second], [*keep, *keep], substitute) == (alone, alone)

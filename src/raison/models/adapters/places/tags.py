@@ -290,8 +290,9 @@ class Tagging(Choosing):
         once = bare.select(distinct)
         for rows, shares in self._passes.in_batches(once, run):
             probabilities.update((distinct[row], row_shares) for row, row_shares in zip(rows, shares, strict=True))
-        for text in range(len(encoding)):
-            yield text, self._finder.words(encoding, text, probabilities[first[text]])
+        words = {text: self._finder.words(encoding, text, probabilities[text]) for text in distinct}
+        for text, same in enumerate(first):
+            yield text, words[same]
 
     def _reading(self, encoding: Encoding, chosen: Sequence[Sequence[Word]]) -> Encoding:
         width = max(sum(len(word.places) for word in words) for words in chosen)
