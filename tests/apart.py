@@ -31,11 +31,11 @@ def started(work: Callable[[], object], said: Path = Path(os.devnull)) -> Proces
     return process
 
 
-def interrupted(process: Process) -> None:
-    """Ctrl-C, until it ends. Python drops an interrupt that falls into a destructor: then again."""
+def interrupted(process: Process, by: signal.Signals = signal.SIGINT) -> None:
+    """Ctrl-C, or another signal, until it ends. Python drops an interrupt that falls into a destructor: then again."""
     assert process.pid is not None
     for _ in range(5):
-        os.kill(process.pid, signal.SIGINT)
+        os.kill(process.pid, by)
         process.join(10)
         if process.exitcode is not None:
             return

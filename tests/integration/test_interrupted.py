@@ -1,8 +1,12 @@
-"""Ctrl-C in every command that takes long: one line that says what is kept and how to go on, and the exit code 130."""
+"""Ctrl-C in every command that takes long: one line that says what is kept and how to go on, and the exit code 130.
+
+SIGTERM, as schedulers send it, does the same with 143.
+"""
 
 import os
 import re
 import shlex
+import signal
 import sys
 import time
 from functools import partial
@@ -81,8 +85,8 @@ def many_texts(place: Path) -> None:
 
 
 @pytest.mark.in_turn(4)
-@pytest.mark.parametrize("name", COMMANDS)
-def test_an_interrupt_is_one_true_line(name: str, place: Path) -> None:
+@pytest.mark.parametrize(("name", "by"), [*((name, signal.SIGINT) for name in COMMANDS), ("compare", signal.SIGTERM)])
+def test_an_interrupt_is_one_true_line(name: str, by: signal.Signals, place: Path) -> None:
     typed, marker, said = COMMANDS[name]
     if name == "report":
         many_texts(place)
@@ -95,10 +99,10 @@ def test_an_interrupt_is_one_true_line(name: str, place: Path) -> None:
         assert process.is_alive(), said_to.read_text()
         time.sleep(0.01)
     time.sleep(0.1)
-    interrupted(process)
+    interrupted(process, by)
     errors = said_to.read_text()
     last = errors.splitlines()[-1]
-    assert process.exitcode == 130, errors
+    assert process.exitcode == {signal.SIGINT: 130, signal.SIGTERM: 143}[by], errors
     assert re.fullmatch(said.format(out="out", command=re.escape(shlex.join(words))), last), last
     # What Python says of an interrupt that it dropped is not ours.
     ours = re.sub(r"Exception ignored in.*?\nKeyboardInterrupt[^\n]*\n", "", errors, flags=re.DOTALL)

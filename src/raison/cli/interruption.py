@@ -1,9 +1,12 @@
-"""The message of an interrupted (Ctrl-C) long command: what is kept, and how to resume."""
+"""The message of an interrupted long command (Ctrl-C, SIGTERM): what is kept, and how to resume."""
 
 import functools
 import shlex
+import signal
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import typer
@@ -13,10 +16,12 @@ from raison.jobs.folder import WorkInterrupted
 Keeping = Literal["nothing", "pages", "folder", "out", "data"]
 CODE = 130
 """The exit code of an interrupted process."""
+ENDED = 128 + signal.SIGTERM
+"""That of one which was asked to end, as schedulers do."""
 
 
 def interruptible(keeping: Keeping, resume: str = "") -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """End an interrupted command with one line and exit code 130.
+    """End an interrupted command with one line and exit code 130, or 143 after SIGTERM.
 
     `keeping` is what it leaves: nothing, the pages of a report, or a folder from which the next start resumes, with the
     option `resume` if it needs one. Some commands leave such a folder only with --out, or only with --data.
@@ -25,16 +30,36 @@ def interruptible(keeping: Keeping, resume: str = "") -> Callable[[Callable[...,
     def decorated(command: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(command)
         def run(*args: Any, **options: Any) -> None:
+            received: list[int] = []
             try:
-                command(*args, **options)
+                with _ended_by_request(received):
+                    command(*args, **options)
             except KeyboardInterrupt as stop:
                 # A progress bar may not have ended its line.
                 sys.stderr.write(f"raison: interrupted; {_told(stop, keeping, resume, options)}\n")
-                raise typer.Exit(CODE) from None
+                raise typer.Exit(ENDED if received else CODE) from None
 
         return run
 
     return decorated
+
+
+@contextmanager
+def _ended_by_request(received: list[int]) -> Iterator[None]:
+    """Inside, SIGTERM interrupts as Ctrl-C does, and is noted. Only the main thread can take signals."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(number: int, _frame: object) -> None:
+        received.append(number)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _told(stop: KeyboardInterrupt, keeping: Keeping, resume: str, options: dict[str, Any]) -> str:

@@ -44,7 +44,11 @@ def bars(plot: OverModels) -> Markup:
         short = max(6, int(room / LETTER) - 1)
         axes.set_xticks(range(len(plot.models)), [shorten(model.name, short) for model in plot.models])
         axes.tick_params(axis="x", length=0)
-        axes.legend(loc="upper left", bbox_to_anchor=(1, 1.04), frameon=False, fontsize=FONT - 1.5, handlelength=0.8)
+        # Without a value there is no bar, and nothing to name.
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend(
+                loc="upper left", bbox_to_anchor=(1, 1.04), frameon=False, fontsize=FONT - 1.5, handlelength=0.8
+            )
         return as_svg(figure, plot.name, f"{plot.title} of each model")
 
 
