@@ -17,7 +17,7 @@ Keeping = Literal["nothing", "pages", "folder", "out", "data"]
 CODE = 130
 """The exit code of an interrupted process."""
 ENDED = 128 + signal.SIGTERM
-"""That of one which was asked to end, as schedulers do."""
+"""The exit code of a process that was asked to end, as schedulers ask."""
 
 
 def interruptible(keeping: Keeping, resume: str = "") -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -46,8 +46,12 @@ def interruptible(keeping: Keeping, resume: str = "") -> Callable[[Callable[...,
 
 @contextmanager
 def _ended_by_request(received: list[int]) -> Iterator[None]:
-    """Inside, SIGTERM interrupts as Ctrl-C does, and is noted. Only the main thread can take signals."""
-    if threading.current_thread() is not threading.main_thread():
+    """Inside, SIGTERM interrupts as Ctrl-C does, and is noted, unless it is ignored or handled by somebody else.
+
+    Only the main thread can take signals.
+    """
+    usual = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if not usual or threading.current_thread() is not threading.main_thread():
         yield
         return
 
@@ -55,11 +59,11 @@ def _ended_by_request(received: list[int]) -> Iterator[None]:
         received.append(number)
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    signal.signal(signal.SIGTERM, interrupt)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _told(stop: KeyboardInterrupt, keeping: Keeping, resume: str, options: dict[str, Any]) -> str:

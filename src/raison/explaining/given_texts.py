@@ -251,7 +251,12 @@ def _items(given: Any, column: str | list[str] | None, rows: bool = False) -> It
     if isinstance(column, list):
         if len(column) != 2:
             raise InputError(f"text= is {column!r:.60}: name one column, or two, [first, second], for pairs of texts.")
-        first, second = (list(_column(given, one)) for one in column)
+        table = given if isinstance(given, Dataset) or _is_table(given) else list(_entries(given))
+        first, second = (list(_column(table, one)) for one in column)
+        if len(first) != len(second):
+            raise InputError(
+                f"the columns {column!r:.60} have {len(first)} and {len(second)} texts: give as many of each."
+            )
         return zip(first, second, strict=True)
     if column is not None:
         return _column(given, column)
@@ -301,7 +306,9 @@ def _column(given: Any, column: str) -> Iterable[Any]:
         names = [] if not rows else list(map(str, rows[0]))
         values = None if rows and any(column not in row for row in rows) else [row[column] for row in rows]
     if _is_table(values):
-        raise InputError(f"several columns are named '{column}': rename all but one.")
+        raise InputError(
+            f"'{column}' is no column but a table, as where several columns have this name: give one column."
+        )
     if values is None:
         raise InputError(f"there is no column '{column}' in all rows; the first has {', '.join(names) or 'none'}.")
     return cast("Iterable[Any]", values)

@@ -23,6 +23,8 @@ from raison.numerics.shapley.regression import (
 )
 
 ESTIMATORS = ("damped_least_squares", "least_squares", "gaussian_process")
+DAMPED = "damped least squares"
+"""In the note `solution`."""
 SCARCE = 3
 """Number of coalition pairs per unit below which the regression is damped."""
 
@@ -108,7 +110,7 @@ class KernelShap(Method):
             solutions.append(solution)
             if solution != "gaussian process":
                 groups = runs_of(problem.encoding.units[text])
-                problem.ledger.notes[text] |= _noted(plan, phi, text_values.numpy(), groups)
+                problem.ledger.notes[text] |= _noted(plan, phi, solution, text_values.numpy(), groups)
         problem.note("solution", solutions)
         return pad_sequence(rows, batch_first=True)
 
@@ -125,7 +127,7 @@ class KernelShap(Method):
             if self.estimator == "gaussian_process":
                 return self._process(plan, evaluated), "gaussian process"
             if self.estimator == "damped_least_squares" and len(values) < 2 * SCARCE * plan.keeps.shape[1] - 2:
-                return damped_shapley(plan.keeps, plan.weights, gains, total), "damped least squares"
+                return damped_shapley(plan.keeps, plan.weights, gains, total), DAMPED
         phi, determined = solve_shapley(plan.keeps, plan.weights, gains, total)
         return phi, "exact" if plan.exact else "least squares" if determined else "minimum norm"
 
@@ -146,11 +148,12 @@ class KernelShap(Method):
 def _noted(
     plan: RegressionPlan,
     phi: Float[np.ndarray, " units"],
+    solution: str,
     evaluated: Float[np.ndarray, " values"],
     groups: list[list[int]],
 ) -> dict[str, object]:
     """The notes of intervals; none where too few coalitions were drawn."""
-    between = intervals_of(plan, evaluated[2:] - evaluated[1], phi)
+    between = intervals_of(plan, evaluated[2:] - evaluated[1], phi, damped=solution == DAMPED)
     if between is None:
         return {}
     alone = [[number] for number in range(len(phi))]

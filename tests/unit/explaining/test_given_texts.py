@@ -171,9 +171,18 @@ RECORDS = [dict(zip(TABLE, values, strict=True)) for values in zip(*TABLE.values
 PAIRS = [("the old man", "the sea"), ("a boat", "old")]
 
 
-@pytest.mark.parametrize("given", [TABLE, RECORDS, pd.DataFrame(TABLE)], ids=["table", "rows", "frame"])
+@pytest.mark.parametrize(
+    "given",
+    [lambda: TABLE, lambda: RECORDS, lambda: iter(RECORDS), lambda: pd.DataFrame(TABLE)],
+    ids=["table", "rows", "generator", "frame"],
+)
 def test_two_columns_are_pairs(given):
-    assert read_texts(given, ["q", "d"]) == PAIRS
+    assert read_texts(given(), ["q", "d"]) == PAIRS
+
+
+def test_columns_of_two_lengths_are_refused():
+    with pytest.raises(InputError, match="have 2 and 1 texts"):
+        read_texts(TABLE | {"d": ["the sea"]}, ["q", "d"])
 
 
 @pytest.mark.parametrize("column", [["q"], ["q", "d", "q"], slice(0, 1), ("q", "d"), ["q", ["d"]]])
@@ -184,5 +193,5 @@ def test_other_columns_are_refused(column):
 
 def test_columns_of_one_name_are_refused():
     table = pd.DataFrame([["a b", "c d"]], columns=["t", "t"])
-    with pytest.raises(InputError, match="several columns are named 't'"):
+    with pytest.raises(InputError, match="'t' is no column but a table"):
         read_texts(table, "t")

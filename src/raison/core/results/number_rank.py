@@ -37,11 +37,6 @@ class NumberRank:
         return (value - self.mean) / self.sd if self.sd else 0.0
 
 
-def without(notes: Mapping[str, Any]) -> dict[str, Any]:
-    """The notes without that of a rank."""
-    return {name: note for name, note in notes.items() if name != NOTE}
-
-
 def check(data: Any, what: str) -> None:
     """DataError for an invalid note."""
     notes = Fields({NOTE: data}, what)

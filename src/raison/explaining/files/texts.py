@@ -10,7 +10,7 @@ from raison.core.metric import Metric
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
 from raison.core.results.explanation import Explanation
-from raison.core.results.number_rank import without
+from raison.core.results.number_rank import NOTE
 from raison.core.targets.choices import TargetSpec
 from raison.data import Row
 from raison.data.streams import Item
@@ -84,6 +84,10 @@ class TextRows(RowExplainer[LanguageModel]):
             threshold=self.threshold,
             progress=is_shown(),
         )
-        several = [one if isinstance(one, list) else [one] for one in explained]
-        # A rank would be one among the rows that were explained together, a part of the file.
-        return [[replace(e, notes=without(e.notes)) for e in explanations] for explanations in several]
+        return [[*map(_unranked, one)] if isinstance(one, list) else [_unranked(one)] for one in explained]
+
+
+def _unranked(e: Explanation) -> Explanation:
+    """Without the rank among the rows that were explained together: they are only a part of the file."""
+    notes = {name: note for name, note in e.notes.items() if name != NOTE}
+    return e if len(notes) == len(e.notes) else replace(e, notes=notes)

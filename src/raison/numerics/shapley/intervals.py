@@ -17,16 +17,17 @@ Between = Callable[[Sequence[list[int]]], list[list[float]]]
 
 
 def intervals_of(
-    plan: RegressionPlan, gains: Float[np.ndarray, " masks"], phi: Float[np.ndarray, " units"]
+    plan: RegressionPlan, gains: Float[np.ndarray, " masks"], phi: Float[np.ndarray, " units"], damped: bool = False
 ) -> Between | None:
-    """Student's t intervals of sums of scores: of width 0 for exact scores, None for too few pairs.
+    """Student's t intervals of sums of the scores `phi`: of width 0 for exact scores, None for too few pairs.
 
-    They are around least squares and extend to the scores `phi`, from which damping may have moved them.
+    They are around the scores of least squares. `phi` are these scores, or `damped` ones, to which the intervals then
+    extend.
     """
     covariance = np.zeros((len(phi), len(phi))) if plan.exact else shapley_covariance(plan, gains, float(phi.sum()))
     if covariance is None:
         return None
-    center = phi if plan.exact else solve_shapley(plan.keeps, plan.weights, gains, float(phi.sum()))[0]
+    center = solve_shapley(plan.keeps, plan.weights, gains, float(phi.sum()))[0] if damped else phi
     reach = 0.0 if plan.exact else float(stdtrit(len(plan.keeps) // 2 - (len(phi) - 1), UPPER))
 
     def between(sums: Sequence[list[int]]) -> list[list[float]]:

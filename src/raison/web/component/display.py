@@ -89,8 +89,9 @@ def _as_classes(explanations: Sequence[Explanation], labels: Sequence[object] | 
 
 
 def _is_missing(label: object) -> bool:
-    # A frame's missing values are no numbers, and pandas' NA equals nothing: not even true or false is known of it.
-    return label is None or type(label).__name__ == "NAType" or label != label
+    # Missing values of a frame are NaN, or pandas' NA, whose comparisons are neither true nor false.
+    pandas = cast("Any", sys.modules.get("pandas"))
+    return label is None or (pandas is not None and label is pandas.NA) or label != label
 
 
 def _is_frame(result: object) -> bool:

@@ -103,10 +103,12 @@ class ExplanationRequest(ModelRequest):
         text, body = given(self.body.text), self.body
         more, ranked = 0, read_ranked(text)
         if ranked is not None and not isinstance(model, Writer):
-            # Every document is read once; then the two with the most units are compared at worst.
+            # Every document is read once; then, at worst, the two with the most words are compared.
             [one], _ = ranked
-            longest = sorted(range(len(one.documents)), key=lambda place: -len(one.documents[place]))
-            text, model, more = [one.pair(*longest[:2])], model.ranker, len(one.documents)
+            pairs = [(one.query, document) for document in one.documents]
+            counts = model.encode(pairs, "word", body.truncate).unit_counts
+            longest = sorted(range(len(pairs)), key=lambda place: -counts[place])[:2]
+            text, model, more = [one.pair(*longest)], model.ranker, len(pairs)
         reading = InputOptions(cast("Any", body.unit), tupled_spans(body.units), None, body.language)
         if isinstance(model, Writer):
             prompt, unit = one_prompt(reading, text)

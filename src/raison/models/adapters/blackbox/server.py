@@ -87,7 +87,8 @@ class ServedClassifier(LanguageModel):
         async def function(texts: list[str]) -> Answers:
             readings = [await self.reader.read(text, repeat) for text in texts]
             for text, reading in zip(texts, readings, strict=True):
-                if reading.bound:
+                # Most servers give exact numbers; a bound that was above 0 may have become 0.
+                if reading.bound or self.bound(text):
                     self._bounds.add(hash(text), reading.bound)
             return np.array([reading.shares for reading in readings])
 
