@@ -4,14 +4,14 @@ import copy
 
 import pytest
 import torch
-from transformers import Gemma2Config, Gemma2ForCausalLM, PreTrainedModel
+from transformers import PreTrainedModel
 
 import raison
 from raison.core.capabilities.attention import ReadableAttention
 from raison.core.capabilities.embeddings import Shift, WordEmbeddings
 from raison.core.capabilities.passes import Passes
 from raison.core.capabilities.step_logits import StepLogits
-from raison.core.errors import InputError, LoadError, UnsupportedError
+from raison.core.errors import InputError, LoadError
 from raison.core.targets.target import Target
 from raison.models.adapters.checks.selfcheck import disproved, selfcheck
 from raison.models.adapters.classifier import Classifier
@@ -248,25 +248,6 @@ def test_an_encoder_takes_no_prompt_and_a_prompt_no_encoder() -> None:
         raison.load(*build_language_model("gpt2"), calibrate=True)
     with pytest.raises(InputError, match="Did you mean 'sst2'"):
         raison.load(*build_language_model("gpt2"), prompt="ssst2")
-
-
-def test_a_model_that_changes_its_logits_is_refused() -> None:
-    _, tokenizer = build_language_model("llama")
-    config = Gemma2Config(
-        vocab_size=len(tokenizer),
-        hidden_size=32,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=8,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        final_logit_softcapping=0.05,
-        pad_token_id=0,
-    )
-    with torch.random.fork_rng(devices=[]):
-        model = Gemma2ForCausalLM(config).eval()
-    with pytest.raises(UnsupportedError, match="changes the logits after its output matrix"):
-        raison.load(model, tokenizer, prompt=prompt())
 
 
 def test_label_words_of_one_beginning_need_whole_words(family: str) -> None:

@@ -287,7 +287,7 @@ def test_settings_of_writing_do_not_fit_a_classifier():
             raison.explain(classifier, PROMPT, "occlusion", **settings)
 
 
-def test_a_model_with_more_than_an_output_matrix_is_refused():
+def test_a_model_whose_forward_function_was_replaced_is_refused():
     model, tokenizer = build_language_model("llama")
     model.lm_head.register_forward_hook(lambda _module, _args, out: out)
     forward = model.forward
@@ -298,7 +298,7 @@ def test_a_model_with_more_than_an_output_matrix_is_refused():
         return found
 
     model.forward = capped
-    with pytest.raises(errors.UnsupportedError, match="changes the logits after its output matrix"):
+    with pytest.raises(errors.UnsupportedError, match="computes its logits in a way that is not known"):
         raison.explain(raison.load(model, tokenizer), PROMPT, "occlusion", output=OUTPUT)
 
 

@@ -1,20 +1,21 @@
 """Classification by completion: a causal language model, a prompt and label words."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
-from torch import nn
-from transformers import PreTrainedTokenizerBase
+from torch import Tensor, nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from raison.core.capabilities.passes import Passes
-from raison.core.errors import NonFiniteError, UnsupportedError
 from raison.core.targets.choices import Explained
+from raison.models.adapters.checks.output_layers import checked_output_layer
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.task_setup import TaskSetup
 from raison.models.passes.outputs.heads import ClassHead
 from raison.models.passes.outputs.readout import WordReadout
 from raison.models.passes.prefixes.causal_cache import CausalCache
-from raison.models.stack.nonfinite import way_out
+from raison.models.stack.eval_mode import evaluating, quiet
 from raison.models.stack.transformer import inner_model
 from raison.models.tokens.max_tokens import max_tokens
 from raison.models.tokens.prompting import PromptEncoder
@@ -40,14 +41,13 @@ def completed(model: nn.Module, tokenizer: PreTrainedTokenizerBase, name: str, u
     """A classifier from a language model.
 
     Costs two passes of the prompt; calibration adds one pass of three short texts. Raises LoadError if the label words
-    do not follow the prompt, UnsupportedError if the model's output layer is not a plain matrix.
+    do not follow the prompt, UnsupportedError if the model's output layer is not known.
     """
     core = inner_model(model)
     encoder = PromptEncoder(tokenizer, use.prompt, max_tokens(core.config, tokenizer.model_max_length), use.explained)
-    readout = WordReadout.of(core.get_output_embeddings(), encoder.label_ids)
+    readout = WordReadout.of(_output_layer(model, core, encoder, name), encoder.label_ids)
     reading = TaskSetup(encoder, ClassHead(tuple(use.prompt.labels), multi_label=False), readout, CausalCache.of(model))
     adapter = Classifier(model, tokenizer, name, reading)
-    _check_output(adapter)
     if not use.calibrate:
         return adapter
     return adapter.over(model, replace(reading, readout=readout.calibrated(_prior(adapter))))
@@ -60,19 +60,13 @@ def _prior(adapter: Classifier) -> torch.Tensor:
     return logits.softmax(-1).mean(0).log()
 
 
-def _check_output(adapter: Classifier) -> None:
-    """Check that the output matrix alone gives the model's own logits: some families scale or cap them afterwards."""
-    core = adapter.core
-    ids = adapter.encode(["fine"], "token").input_ids.to(adapter.device)
-    with torch.no_grad(), adapter.quiet():
-        recomputed = core.get_output_embeddings()(core.base_model(input_ids=ids, use_cache=False)[0][:, -1])
-        plain = core(input_ids=ids, use_cache=False).logits[:, -1]
-    if not plain.isfinite().all():
-        raise NonFiniteError(f"{adapter.name} returned NaN or infinite logits after its prompt. {way_out(core.dtype)}")
-    tolerance = 1e-3 if plain.dtype == torch.float32 else 0.05
-    if not torch.allclose(recomputed.float(), plain.float(), atol=tolerance, rtol=tolerance):
-        raise UnsupportedError(
-            f"cannot read label words of {adapter.name}",
-            [f"{type(core).__name__} changes the logits after its output matrix"],
-            "Fine-tune it as a sequence classifier (`raison train classifier`).",
-        )
+def _output_layer(model: nn.Module, core: PreTrainedModel, encoder: PromptEncoder, name: str) -> nn.Module:
+    """What gives the model's logits from hidden states."""
+
+    def read(ids: Sequence[int]) -> tuple[Tensor, Tensor]:
+        table = torch.tensor([list(ids)], device=core.device)
+        return core.base_model(input_ids=table, use_cache=False)[0][0], core(input_ids=table, use_cache=False).logits[0]
+
+    ids = encoder.encode(["fine"], "token", truncate=False).input_ids[0].tolist()
+    with evaluating(model), quiet():
+        return checked_output_layer(core, name, read, ids, one_stack=True)

@@ -24,6 +24,7 @@ from raison.core.inputs.encoding import Encoding
 from raison.core.internals.anatomy import Affine, FeedForward, HeadWeights, LayerWeights, Norm, Stage, Trace
 from raison.models.families import Parts, ProjectionName, family_of
 from raison.models.passes.outputs.heads import ClassHead, Head
+from raison.models.passes.outputs.output_layer import OutputLayer
 from raison.models.passes.outputs.place_heads import TagHead, WordHead
 from raison.models.passes.outputs.readout import HeadReadout, Readout, WordReadout
 from raison.models.passes.outputs.vectors import VectorHead
@@ -195,6 +196,8 @@ def _no_chain(readout: Readout | None, head: Head) -> str | None:
     if not isinstance(head, ClassHead):
         return "the model answers with a part of the text, and the other answers together have no single logit"
     if isinstance(readout, WordReadout):
+        if isinstance(readout.head, OutputLayer):
+            return "its logits are more than an output matrix applied to its last states"
         several = any(len(ids) > 1 for ids in readout.label_ids)
         return "labels of several tokens are read at several positions" if several else None
     if readout is not None and not isinstance(readout, HeadReadout):

@@ -12,7 +12,9 @@ from raison.core.model import LanguageModel
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.writing.generator import Generator
 from raison.models.adapters.writing.statements import Statements
+from raison.models.passes.outputs.output_layer import OutputLayer
 from raison.models.passes.outputs.readout import HeadReadout, WordReadout
+from raison.models.stack.transformer import inner_model
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,9 @@ def _classifier(adapter: Classifier, tree: nn.Module, twins: dict[int, nn.Module
     """Texts are encoded by the original. A calibrated prompt keeps its prior, as the head keeps its weights."""
     readout = adapter.readout
     if isinstance(readout, WordReadout | HeadReadout):
-        twin_readout = replace(readout, head=twins[id(readout.head)])
+        head = readout.head
+        twin_head = OutputLayer(inner_model(tree)) if isinstance(head, OutputLayer) else twins[id(head)]
+        twin_readout = replace(readout, head=twin_head)
         return adapter.over(tree, replace(adapter.use, readout=twin_readout, cache=None))
     if readout is not None:
         raise InputError(f"randomising blocks of {adapter.name} is possible for its classes, not for generated tokens.")

@@ -53,6 +53,9 @@ def _follows(module: nn.Module, weight: Tensor | None) -> bool:
     except (RuntimeError, TypeError, ValueError):
         # If it could not be evaluated either, it has another call signature: `raison doctor` checks it.
         return copied is None
+    if not isinstance(outputs, Tensor) or len(outputs) != len(rows):
+        # A router over experts is a linear layer by its class, and returns its choices.
+        return True
     change = (outputs[1] - outputs[0]).detach().double()
     try:
         (gradient,) = torch.autograd.grad((outputs[0].double() * change).sum(), rows)

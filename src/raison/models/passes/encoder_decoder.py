@@ -80,25 +80,3 @@ def _given(table: nn.Module, embeds: Embeddings | None) -> AbstractContextManage
     if embeds is None:
         return contextlib.nullcontext()
     return causal_embeddings(table, embeds, torch.full((len(embeds),), embeds.shape[1]))
-
-
-class OutputLayer(nn.Module):
-    """A model's logits over the vocabulary from its last hidden states: scaled (T5), with a bias (BART), or plain."""
-
-    def __init__(self, core: PreTrainedModel) -> None:
-        super().__init__()
-        settings = core.config.to_dict()
-        self._head = core.get_output_embeddings()
-        self._scale = settings["d_model"] ** -0.5 if _scales(settings) else 1.0
-        self._bias = dict(core.named_buffers()).get("final_logits_bias")
-
-    def forward(self, states: Float[Tensor, "rows hidden"]) -> Float[Tensor, "rows vocabulary"]:
-        """The logits."""
-        logits: Tensor = self._head(states * self._scale)
-        return logits if self._bias is None else logits + self._bias.to(logits)
-
-
-def _scales(settings: dict[str, object]) -> bool:
-    """Whether a model's states are scaled before its output matrix; UMT5 has no setting of T5's name for this."""
-    tied = settings["model_type"] == "umt5" and settings["tie_word_embeddings"]
-    return bool(settings.get("scale_decoder_outputs", tied))

@@ -8,10 +8,11 @@ from torch import Tensor, nn
 from transformers import PreTrainedTokenizerBase, StoppingCriteria, StoppingCriteriaList
 
 from raison.core.capabilities.embeddings import WordEmbeddings
-from raison.core.errors import InputError, NonFiniteError, TextTooLongError, UnsupportedError
+from raison.core.errors import InputError, TextTooLongError
 from raison.core.inputs.chat import Chat
 from raison.core.inputs.parts import PartedText
 from raison.core.results.generation import OTHER
+from raison.models.adapters.checks.output_layers import checked_output_layer
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.writing.next_tokens import next_tokens
 from raison.models.adapters.writing.writer import Writer
@@ -20,7 +21,6 @@ from raison.models.gradients.word_embeddings import TableEmbeddings
 from raison.models.passes.outputs.heads import ClassHead
 from raison.models.passes.outputs.readout import TokenReadout
 from raison.models.stack.eval_mode import evaluating, quiet
-from raison.models.stack.nonfinite import way_out
 from raison.models.stack.transformer import inner_model
 from raison.models.tokens.chats import chat_prompt, rendered_prompt
 from raison.models.tokens.continuation import (
@@ -73,7 +73,8 @@ class Generator(Writer):
         self.max_tokens = max_tokens(self.core.config, tokenizer.model_max_length)
         self._tokenizer = own_tokenizer(tokenizer)
         self._next = next_tokens(self.core, model, tokenizer, name)
-        self._checked = False
+        self._found: nn.Module | None = None
+        """What gives logits from hidden states, once it is known."""
 
     @property
     def chats(self) -> bool:
@@ -100,7 +101,7 @@ class Generator(Writer):
             raise InputError(f"max_new_tokens cannot be {new_tokens}: give a whole number of at least 1.")
         self._check_room(prompt, new_tokens)
         # Output generated from non-finite logits is meaningless.
-        self._check_output(prompt)
+        self._output_layer(prompt)
         settings = self.core.generation_config
         ends = settings.eos_token_id if settings.eos_token_id is not None else self.tokenizer.eos_token_id
         stops = {ends} if isinstance(ends, int) else set(ends or ())
@@ -179,13 +180,12 @@ class Generator(Writer):
     def reader(self, rows: ContinuationEncoder, tokens: Sequence[int]) -> Classifier:
         """A classifier with one row per output token. Its classes are the given tokens, and one for all others.
 
-        Raises UnsupportedError if the model's output layer is not a plain matrix.
+        Raises UnsupportedError if the model's output layer is not known.
         """
-        readout = TokenReadout(((),), self._next.head, tuple(tokens))
+        readout = TokenReadout(((),), self._output_layer(rows.prompt), tuple(tokens))
         classes = (*self._names(rows.prompt, tokens), OTHER)
         use = self._next.use(rows, ClassHead(classes, multi_label=False), readout)
         classifier = Classifier(self.model, self.tokenizer, self.name, use)
-        self._check_output(rows.prompt)
         if not classifier.offers(WordEmbeddings):
             return classifier
         # Each row is a prefix of the next.
@@ -219,7 +219,7 @@ class Generator(Writer):
         with torch.no_grad(), evaluating(self.model), quiet():
             table = torch.tensor([[*prompt.ids, *written]], device=self.core.device)
             hidden = self._next.states(table, prompt.border)[0, len(prompt.ids) - 1 :]
-            logits: Tensor = self._next.head(hidden)
+            logits: Tensor = self._output_layer(prompt)(hidden)
         return logits.float().cpu()
 
     def _check_room(self, prompt: TokenizedPrompt, new_tokens: int) -> None:
@@ -232,29 +232,21 @@ class Generator(Writer):
                 f"at most {self.max_tokens}{each}: shorten one of them."
             )
 
-    def _check_output(self, prompt: TokenizedPrompt) -> None:
-        """Check that the output layer alone gives the model's own logits: some families cap them afterwards.
+    def _output_layer(self, prompt: TokenizedPrompt) -> nn.Module:
+        """What gives the model's logits from hidden states, found and checked on the first prompt.
 
         Raises UnsupportedError, and NonFiniteError for logits that are not finite.
         """
-        if self._checked:
-            return
+        if self._found is not None:
+            return self._found
         # A few tokens of a sequence suffice; two stacks need a whole text and the decoder's start.
         ids = prompt.ids[:8] if prompt.border is None else prompt.ids
-        with torch.no_grad(), evaluating(self.model), quiet():
-            table = torch.tensor([list(ids)], device=self.core.device)
-            whole = self._next.logits(table, prompt.border)[0].float().cpu()
-            partial = self._next.head(self._next.states(table, prompt.border)[0, -len(whole) :]).float().cpu()
-        if not whole.isfinite().all():
-            raise NonFiniteError(
-                f"{self.name} returned NaN or infinite logits after {self.tokenizer.decode(list(ids))!r:.100}. "
-                f"{way_out(self.core.dtype)}"
-            )
-        tolerance = 1e-3 if self.core.dtype == torch.float32 else 0.05
-        if not torch.allclose(partial, whole, rtol=tolerance, atol=tolerance * float(whole.abs().max())):
-            raise UnsupportedError(
-                f"cannot explain outputs of {self.name}",
-                [f"{type(self.core).__name__} changes the logits after its output matrix"],
-                "Use a model that does not, such as one of the Llama, Qwen, Mistral, GPT-2, T5 or BART family.",
-            )
-        self._checked = True
+
+        def read(part: Sequence[int]) -> tuple[Tensor, Tensor]:
+            table = torch.tensor([list(part)], device=self.core.device)
+            return self._next.states(table, prompt.border)[0], self._next.logits(table, prompt.border)[0]
+
+        with evaluating(self.model), quiet():
+            found = checked_output_layer(self.core, self.name, read, ids, one_stack=prompt.border is None)
+        self._found = found
+        return found

@@ -13,7 +13,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from raison.core.errors import LoadError
 from raison.core.inputs.parts import PartedText
 from raison.models.adapters.task_setup import TaskSetup
-from raison.models.passes.encoder_decoder import EncoderDecoder, OutputLayer
+from raison.models.passes.encoder_decoder import EncoderDecoder
 from raison.models.passes.outputs.heads import ClassHead
 from raison.models.passes.outputs.readout import TokenReadout
 from raison.models.passes.prefixes.causal_cache import CausalCache
@@ -27,9 +27,6 @@ _LOCK = Lock()
 
 class NextTokenModel(ABC):
     """One model's tokens of prompts, and its predictions after them. Ids are those of a prompt, then of an output."""
-
-    head: nn.Module
-    """Hidden states to logits over the vocabulary."""
 
     @abstractmethod
     def prompt(self, given: str | PartedText, untrusted: Sequence[CharacterSpan]) -> TokenizedPrompt:
@@ -59,7 +56,6 @@ class CausalTokens(NextTokenModel):
     """A causal language model: prompt and output are one sequence."""
 
     def __init__(self, core: PreTrainedModel, model: nn.Module, tokenizer: PreTrainedTokenizerBase) -> None:
-        self.head = core.get_output_embeddings()
         self._core = core
         self._tokenizer = own_tokenizer(tokenizer)
         self._cache = CausalCache.of(model)
@@ -88,7 +84,6 @@ class EncoderDecoderTokens(NextTokenModel):
 
     def __init__(self, core: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, name: str) -> None:
         """Raises LoadError if the start token is unknown."""
-        self.head = OutputLayer(core)
         self._core = core
         self._tokenizer = own_tokenizer(tokenizer)
         self._start = (_start_token(core, name), *_beginning(core, tokenizer))

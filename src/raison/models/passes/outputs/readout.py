@@ -8,6 +8,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from raison.models.passes.outputs.output_layer import token_logits
+
 ROWS = 256
 """Maximum number of rows with logits over the whole vocabulary in memory."""
 LOGITS = 1 << 21
@@ -68,18 +70,11 @@ class WordReadout(Readout):
 
     def logits(self, states: Sequence[States]) -> Float[Tensor, "rows classes"]:
         if all(len(ids) == 1 for ids in self.label_ids):
-            scores = self._rows(states[-1][:, -1], [ids[0] for ids in self.label_ids])
+            scores = token_logits(self.head, states[-1][:, -1], [ids[0] for ids in self.label_ids])
         else:
             whole = [self.head(read).float().log_softmax(-1) for read in states]
             scores = torch.stack([self._score(whole, ids) for ids in self.label_ids], -1)
         return scores if self.prior is None else scores - self.prior.to(scores)
-
-    def _rows(self, states: Float[Tensor, "rows hidden"], tokens: list[int]) -> Float[Tensor, "rows classes"]:
-        if type(self.head) is not nn.Linear:
-            # Adapters and quantised matrices must compute their rows themselves.
-            return self.head(states)[:, tokens]
-        bias = None if self.head.bias is None else self.head.bias[tokens]
-        return nn.functional.linear(states, self.head.weight[tokens], bias)
 
     def _score(self, whole: list[Tensor], ids: tuple[int, ...]) -> Float[Tensor, " rows"]:
         read = whole[self.branches.index(ids[:-1])]
