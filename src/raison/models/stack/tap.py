@@ -32,6 +32,7 @@ from raison.models.families import family_of
 from raison.models.stack.attention_memory import check_attention_memory
 from raison.models.stack.attention_steps import STEPS, AttentionStep, Steps, writes_out
 from raison.models.stack.hooks import Args, Keywords, hooked
+from raison.models.stack.mixing import other_mixing
 from raison.models.stack.query_blocks import Heads, in_blocks
 
 Edit = Callable[[AttentionStep, int, Tensor], Tensor]
@@ -160,6 +161,7 @@ def attention_modules(model: nn.Module) -> list[nn.Module]:
         reasons.append("its layers share one attention module")
     if any(_dispatches(module) and _eager(module) is None for module in modules):
         reasons.append("its modeling file has no eager_attention_forward")
+    reasons += filter(None, [other_mixing(root, modules)])
     if reasons:
         raise UnsupportedError(f"cannot read the attention of {type(base).__name__}", reasons, _WAY_OUT)
     return [modules[number] for number in family.order] or modules

@@ -53,7 +53,7 @@ def embedding_tables(model: PreTrainedModel) -> list[nn.Module]:
     """
     try:
         return _embedding_tables(model)
-    except NotImplementedError:
+    except (NotImplementedError, AttributeError):
         raise UnsupportedError(
             f"cannot explain a {type(model).__name__}",
             ["transformers names no table of word embeddings in it"],

@@ -32,7 +32,7 @@ def output_layer(core: PreTrainedModel, states: Float[Tensor, "reads hidden"]) -
     tried = torch.cat([states * scale for scale in _SCALES])
     try:
         same = torch.equal(own(tried).float(), matrix(tried).float())
-    except (RuntimeError, TypeError, ValueError, AttributeError):
+    except (RuntimeError, TypeError, ValueError, AttributeError, LookupError):
         # A model that cannot be given states (own), or a matrix of another width.
         return matrix if _takes(matrix, tried) else own
     return matrix if same else own

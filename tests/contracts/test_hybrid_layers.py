@@ -1,0 +1,77 @@
+"""Models whose layers do not all have attention: linear attention, state spaces and convolutions mix tokens, too."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerFast
+
+import raison
+from raison.core.errors import UnsupportedError
+from tests.tiny import build_language_model
+
+SMALL = {
+    "hidden_size": 32,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 4,
+    "intermediate_size": 64,
+    "num_hidden_layers": 4,
+    "pad_token_id": 0,
+}
+HYBRID: dict[str, dict[str, Any]] = {
+    "qwen3_5_text": {
+        "head_dim": 8,
+        "linear_num_key_heads": 2,
+        "linear_num_value_heads": 2,
+        "linear_key_head_dim": 8,
+        "linear_value_head_dim": 8,
+    },
+    "lfm2": {"layer_types": ["conv", "full_attention", "conv", "full_attention"]},
+    "recurrent_gemma": {"lru_width": 32, "num_hidden_layers": 3, "head_dim": 8},
+    "falcon_h1": {"mamba_d_ssm": 32, "mamba_n_heads": 4, "mamba_d_head": 8, "mamba_d_state": 8, "head_dim": 8},
+}
+PROMPT = "a quiet film with a good end"
+OUTPUT = " and more"
+
+
+@pytest.fixture(params=sorted(HYBRID), name="built")
+def _built(request: pytest.FixtureRequest) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    _, tokenizer = build_language_model("llama")
+    config = AutoConfig.for_model(request.param, vocab_size=len(tokenizer), **(SMALL | HYBRID[request.param]))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = AutoModelForCausalLM.from_config(config)
+        for parameter in model.parameters():
+            nn.init.normal_(parameter, 0, 0.15)
+    return model.eval(), tokenizer
+
+
+@pytest.mark.parametrize("method", ["attention_average", "attention_rollout", "attn_lrp", "rpi"])
+def test_attention_alone_does_not_explain_them(
+    built: tuple[PreTrainedModel, PreTrainedTokenizerFast], method: str
+) -> None:
+    with pytest.raises(UnsupportedError, match="mix tokens otherwise|state spaces next to their attention"):
+        raison.explain(raison.load(*built), PROMPT, method, output=OUTPUT)
+
+
+def test_perturbed_prompts_have_the_models_own_values(built: tuple[PreTrainedModel, PreTrainedTokenizerFast]) -> None:
+    model, tokenizer = built
+    explanation = raison.explain(raison.load(*built), PROMPT, "occlusion", output=OUTPUT, of="log_probability")
+    encoded = tokenizer(PROMPT, return_offsets_mapping=True)
+    written = [token.id for token in explanation.tokens]
+
+    def values(ids: list[int]) -> torch.Tensor:
+        with torch.no_grad():
+            logits = model(input_ids=torch.tensor([[*ids, *written]])).logits[0, len(ids) - 1 : -1]
+        return logits.double().log_softmax(-1)[torch.arange(len(written)), written]
+
+    assert explanation.removal == "unk"
+    for number, unit in enumerate(explanation.units):
+        without = [
+            tokenizer.unk_token_id if unit.start - 1 <= start < end <= unit.end else token
+            for token, (start, end) in zip(encoded["input_ids"], encoded["offset_mapping"], strict=True)
+        ]
+        literal = values(encoded["input_ids"]) - values(without)
+        scores = [row[number] for row in explanation.scores]
+        assert scores == pytest.approx(literal.tolist(), abs=1e-5)
