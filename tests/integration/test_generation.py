@@ -352,3 +352,22 @@ def test_real_model_gives_the_scores_of_plain_calls():
         with torch.no_grad():
             without = model(torch.tensor([ids[1 : first + number]])).logits[0, -1].log_softmax(-1)[token]
         assert erased.scores[number][0] == pytest.approx(float(value.detach() - without), abs=1e-3)
+
+
+def test_each_prompt_has_its_own_output():
+    model = raison.load(*build_language_model("llama"))
+    prompts, outputs = [PROMPT, "a film with"], [OUTPUT, " more of it"]
+    together = raison.explain(model, prompts, "occlusion", output=outputs)
+    apart = [
+        raison.explain(model, *pair[:1], "occlusion", output=pair[1]) for pair in zip(prompts, outputs, strict=True)
+    ]
+    assert [e.scores for e in together] == [e.scores for e in apart]
+    assert [e.output for e in together] == [e.output for e in apart]
+    with pytest.raises(errors.InputError, match="1 outputs for 2 prompts"):
+        raison.explain(model, prompts, "occlusion", output=outputs[:1])
+    with pytest.raises(errors.InputError, match="there is one prompt"):
+        raison.explain(model, PROMPT, "occlusion", output=outputs)
+    with pytest.raises(errors.InputError, match="output= is 3"):
+        raison.explain(model, PROMPT, "occlusion", output=3)
+    with pytest.raises(errors.InputError, match="max_new_tokens limits"):
+        raison.explain(model, prompts, "occlusion", output=outputs, max_new_tokens=3)

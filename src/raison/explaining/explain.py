@@ -32,7 +32,7 @@ from raison.explaining.attribution import (
     run_candidates,
 )
 from raison.explaining.each_prediction import batch_of_each, threshold_of, without_threshold
-from raison.explaining.generation import OutputContrast, Writing, explain_generation
+from raison.explaining.generation import OutputContrast, Writing, explain_generation, for_each, writings
 from raison.explaining.given_texts import InputOptions, PromptInput, Texts
 from raison.explaining.measuring import create_metrics, lacking_of, missing_needs
 from raison.explaining.ranking import fitting, named, pairs_of, read_ranked
@@ -94,7 +94,7 @@ class Options(EachOptions, total=False):
     """All settings of `explain` by name, for type checkers."""
 
     target: TargetSpec
-    output: str | None
+    output: str | Iterable[str] | None
     max_new_tokens: int | None
     contrast: OutputContrast
     earlier: bool
@@ -159,7 +159,7 @@ def explain(
     select: str | Metric | None = None,
     budget: int | None = None,
     progress: bool | Advance = True,
-    output: str | None = None,
+    output: str | Iterable[str] | None = None,
     max_new_tokens: int | None = None,
     contrast: OutputContrast = None,
     earlier: bool = False,
@@ -190,7 +190,7 @@ def explain(
         select: a metric that chooses each text's map among those of the method; `evaluations` include its cost.
         progress: a progress bar on stderr for long lists, or a function called with the number of finished texts.
         output: the output to explain, exactly as it follows the prompt, leading space included; None: the model's own,
-            with at most `max_new_tokens` (20).
+            with at most `max_new_tokens` (20). For several prompts also a list or column of outputs.
         contrast: why not this: a word (its first token) or a token's id for every output token, or a list of these.
         earlier: also score the output tokens before each output token.
 
@@ -199,7 +199,7 @@ def explain(
     chosen = CATALOGUE.create(method) if budget is None else within_budget(method, budget)
     settings = Settings("word", target, of, removal, seed, truncate, precision)
     how = _ExplainOptions(chosen, _chooser(model, chosen, select), settings, progress, threshold)
-    writing = Writing(output, max_new_tokens, contrast, earlier)
+    writing = writings(output, max_new_tokens, contrast, earlier)
     return _explain(model, texts, InputOptions(unit, units, text, language), how, writing)
 
 
@@ -214,14 +214,19 @@ def within_budget(method: str | Method, budget: int) -> Method:
 
 
 def _explain(
-    model: LanguageModel | Writer, texts: Inputs, reading: InputOptions, how: _ExplainOptions, writing: Writing
+    model: LanguageModel | Writer,
+    texts: Inputs,
+    reading: InputOptions,
+    how: _ExplainOptions,
+    writing: Writing | list[Writing],
 ) -> _Result:
     if isinstance(model, Writer):
         without_threshold(how.threshold)
         prompts = reading.prompts(texts)
-        written = _explain_writing(model, prompts.texts, how.of(prompts.unit), writing)
+        each = for_each(writing, len(prompts.texts), prompts.single)
+        written = _explain_writing(model, prompts.texts, how.of(prompts.unit), each)
         return written[0] if prompts.single else written
-    check_unwritten(writing)
+    check_unwritten(writing[0] if isinstance(writing, list) else writing)
     ranked = read_ranked(texts)
     if ranked is not None:
         without_threshold(how.threshold)
@@ -376,12 +381,12 @@ def _placed(explanations: list[Explanation]) -> list[Explanation]:
 
 
 def _explain_writing(
-    model: Writer, prompts: Sequence[PromptInput], how: _ExplainOptions, writing: Writing
+    model: Writer, prompts: Sequence[PromptInput], how: _ExplainOptions, writings: Sequence[Writing]
 ) -> list[GenerationExplanation]:
     """One prompt or chat at a time: its output tokens fill the batches."""
     explanations = []
     with progress_bar(name_of(how.method), len(prompts), how.progress) as advance:
-        for each in prompts:
+        for each, writing in zip(prompts, writings, strict=True):
             prompt = cast("str | PartedText | Chat", each)
             explanations.append(explain_generation(model, prompt, how.method, how.settings, writing))
             advance(1)

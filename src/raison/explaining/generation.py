@@ -1,6 +1,6 @@
 """Explain outputs of a language model: every output token as a prediction after the prompt and earlier tokens."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 
 import torch
@@ -44,6 +44,27 @@ class Writing:
     def given(self) -> list[str]:
         """Names of the settings that differ from their defaults."""
         return [name for name, value in asdict(self).items() if value is not None and value is not False]
+
+
+def writings(
+    output: str | Iterable[str] | None, max_new_tokens: int | None, contrast: OutputContrast, earlier: bool
+) -> Writing | list[Writing]:
+    """What is explained for all prompts, or a list with that of each."""
+    others = (max_new_tokens, contrast, earlier)
+    if output is None or isinstance(output, str) or not isinstance(output, Iterable):
+        return Writing(output, *others)
+    return [Writing(one, *others) for one in output]
+
+
+def for_each(writing: Writing | list[Writing], prompts: int, single: bool) -> list[Writing]:
+    """What is explained for each prompt. InputError for a list of another length, or for a single prompt."""
+    if not isinstance(writing, list):
+        return [writing] * prompts
+    if single:
+        raise InputError("output= is a list, and there is one prompt: give the output's text.")
+    if len(writing) != prompts:
+        raise InputError(f"{len(writing)} outputs for {prompts} prompts: a list needs one for each prompt.")
+    return writing
 
 
 def explain_generation(
