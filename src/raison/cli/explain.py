@@ -209,7 +209,9 @@ def _single(text: list[str] | None) -> str:
     if not text:
         raise InputError("no text given: pass one in quotes, - for standard input, or files with --data.")
     if len(text) > 1:
-        raise InputError(f"there are {len(text)} texts: put one in quotes, or give files with --data.")
+        raise InputError(
+            f"there are {len(text)} texts: put one in quotes, give a pair's second text with --pair, or files with --data."
+        )
     return text[0]
 
 

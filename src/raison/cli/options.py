@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from raison.explaining.settings import ComparisonSettings, Settings
 
 ALL = "all"
+TASKS = ("explained", "calibrate", "similarity", "pooling", "aggregation")
+"""Fields of a model that apply to some tasks only."""
 CHOOSING = "auto"
 """The pseudo-method that resolves to another method for each text."""
 

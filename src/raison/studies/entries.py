@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from raison.core.inputs.unit import Granularity
 from raison.core.settings.fields import Setting
 from raison.core.settings.tables import FLAT, TableReading
-from raison.core.targets.choices import Explained
+from raison.core.targets.choices import Aggregation, Explained, Measure, Pooled
 from raison.data import Wanted
 from raison.data.columns import EncodingSetting
 from raison.data.known_features import DEFAULT_WORDS, Position
@@ -132,6 +132,16 @@ class StudyModel:
         Setting("Also score the prompt's sentences and shots.", options=("--explain-prompt",), flag="prompt"),
     ] = "input"
     calibrate: Annotated[bool, Setting("Divide by the label words' probabilities on inputs without content.")] = False
+    similarity: Annotated[
+        Measure | None, Setting("Of an embedding model: cosine or dot, the similarity of the two texts of a pair.")
+    ] = None
+    pooling: Annotated[
+        Pooled | None, Setting("With --similarity, what a text's vector is: mean, cls, max or lasttoken.")
+    ] = None
+    aggregation: Annotated[
+        Aggregation | None,
+        Setting("Of a tagger, how tokens become entities: simple, none, first, average or max."),
+    ] = None
     removal: str | None = None
     served: Annotated[str | None, Setting("For a server: the model's name there; by default its first model.")] = None
     max_requests: Annotated[int | None, Setting("For a server: the maximum number of requests.", least=1)] = None

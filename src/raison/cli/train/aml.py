@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from raison.cli.options import But, Model, from_records
+from raison.cli.options import TASKS, But, Model, from_records
 from raison.cli.train.shared import LearnedData, command_line
 from raison.data import Wanted
 from raison.data.lengths import Lengths
@@ -16,7 +16,7 @@ from raison.training.recipes.aml_settings import AmlSettings
 def aml(
     context: typer.Context,
     texts: Annotated[LearnedData, But(without=("labels",))],
-    entry: Annotated[Model, But(without=("explained", "calibrate"))],
+    entry: Annotated[Model, But(without=TASKS)],
     wanted: Annotated[Wanted, But(without=("pair", "label"))],
     lengths: Annotated[Lengths, But(without=("answer_window",))],
     settings: Annotated[AmlSettings, But(defaults={"above_chance": True})],

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from raison.cli.options import But, Model, from_records
+from raison.cli.options import TASKS, But, Model, from_records
 from raison.cli.train.shared import LearnedData, command_line
 from raison.core.settings.fields import REQUIRED
 from raison.data import Wanted
@@ -24,7 +24,7 @@ def ivra(
     context: typer.Context,
     texts: LearnedData,
     out: Annotated[Path, typer.Option(help="Folder for the trained model and its explainer.")],
-    entry: Annotated[Model, But(without=("explained", "calibrate"))],
+    entry: Annotated[Model, But(without=TASKS)],
     wanted: Wanted,
     lengths: Lengths,
     settings: Annotated[IvraSettings, But(defaults={"criteria": REQUIRED, "above_chance": True})],

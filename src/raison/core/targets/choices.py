@@ -20,6 +20,15 @@ EACH = "each"
 """As a target: every label above a threshold, each with its own explanation."""
 Explained = Literal["input", "prompt"]
 """What part of a prompted model's input receives scores: the text alone, or also the prompt's sentences and shots."""
+Measure = Literal["cosine", "dot"]
+"""How two texts' vectors are compared."""
+Pooled = Literal["mean", "cls", "max", "lasttoken"]
+"""How the states of a text's tokens become one vector, by the names that sentence-transformers gives them."""
+Aggregation = Literal["none", "simple", "first", "average", "max"]
+"""How tokens become entities, as in transformers' pipeline: "none" tags each token alone, "simple" joins neighbouring
+tokens of one type, and the others first give each word one tag: that of its first token, of its tokens' mean
+probabilities, or of its most confident token.
+"""
 Dtype = Literal["float32", "bfloat16", "float16", "auto"]
 
 

@@ -3,9 +3,10 @@
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from raison.core.errors import LoadError
+from raison.core.targets.choices import Measure
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.task_setup import TaskSetup
-from raison.models.passes.outputs.vectors import CLASSES, Measure, TextVectors, VectorHead, VectorSimilarity
+from raison.models.passes.outputs.vectors import CLASSES, TextVectors, VectorHead, VectorSimilarity
 from raison.models.tokens.encoder import TextEncoder
 from raison.models.tokens.max_tokens import max_tokens
 from raison.models.tokens.multi_input import MultiInputEncoder

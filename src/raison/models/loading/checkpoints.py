@@ -136,7 +136,7 @@ def no_head(name: str, why: str) -> str:
     return (
         f"'{name}' has no trained classification head{reason}: give a model that was fine-tuned for sequence "
         "classification, or train one with `raison train classifier`. A model of sentence vectors is explained with "
-        "raison.load(..., similarity='cosine')."
+        "raison.load(..., similarity='cosine') (--similarity cosine)."
     )
 
 

@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from safetensors.torch import load_file
 from torch import Tensor
@@ -18,9 +18,10 @@ from transformers import (
 )
 
 from raison.core.errors import LoadError, UnknownNameError
+from raison.core.targets.choices import Measure, Pooled
 from raison.models.loading.pretrained import load_errors, read_config, read_tokenizer, read_whole
 from raison.models.passes.outputs.heads import ACTIVATIONS
-from raison.models.passes.outputs.vectors import MEASURES, POOLED, Dense, Measure, Normalized, Pooled, TextVectors
+from raison.models.passes.outputs.vectors import Dense, Normalized, TextVectors
 
 MODULES = "modules.json"
 OWN = "config_sentence_transformers.json"
@@ -69,10 +70,10 @@ def compared(similarity: str, pooling: str | None) -> Compared:
 
 def measure_of(similarity: object) -> Measure:
     """Raises UnknownNameError for a comparison other than the cosine and the dot product."""
-    for known in MEASURES:
+    for known in get_args(Measure):
         if similarity == known:
             return known
-    raise UnknownNameError("similarity", str(similarity), MEASURES)
+    raise UnknownNameError("similarity", str(similarity), get_args(Measure))
 
 
 def is_embedder(folder: Path) -> bool:
@@ -123,10 +124,10 @@ def _pooling_of(config: Mapping[str, Any]) -> Pooled:
 
 
 def _pooled(mode: str) -> Pooled:
-    for known in POOLED:
+    for known in get_args(Pooled):
         if mode == known:
             return known
-    raise UnknownNameError("pooling", mode, POOLED)
+    raise UnknownNameError("pooling", mode, get_args(Pooled))
 
 
 def _step_of(module: Module) -> Dense | Normalized:

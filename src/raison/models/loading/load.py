@@ -13,13 +13,14 @@ from transformers import PreTrainedTokenizerBase as Tokenizer
 
 from raison.core.errors import InputError, LoadError, UnknownNameError
 from raison.core.model import LanguageModel
+from raison.core.targets.choices import Aggregation, Measure, Pooled
 from raison.core.targets.choices import Explained as Explained
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.completion import PromptUse, completed
 from raison.models.adapters.offered.classifiers import classifies
 from raison.models.adapters.places.masks import filling, is_filling
 from raison.models.adapters.places.spans import answering, is_answering
-from raison.models.adapters.places.tags import Aggregation, is_tagging, tagging
+from raison.models.adapters.places.tags import is_tagging, tagging
 from raison.models.adapters.similarity import similarity as of_vectors
 from raison.models.adapters.writing.generator import Generator
 from raison.models.adapters.writing.writer import Writer
@@ -32,7 +33,6 @@ from raison.models.loading.functions import Agreement, Predictor
 from raison.models.loading.in_memory import from_object, is_pipeline, is_plain_model
 from raison.models.loading.pretrained import moved, read_tokenizer
 from raison.models.loading.vocabulary import check_vocabulary
-from raison.models.passes.outputs.vectors import Measure, Pooled
 from raison.models.served.address import is_address
 from raison.models.served.request_settings import Served
 from raison.models.stack.transformer import inner_model, is_a

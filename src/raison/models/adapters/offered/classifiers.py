@@ -21,6 +21,7 @@ from raison.core.capabilities.step_logits import StepLogits
 from raison.core.capabilities.token_predictions import TokenPredictions
 from raison.core.capability import Capability
 from raison.core.errors import UnsupportedError
+from raison.core.targets.choices import Pooled
 from raison.models.adapters.task_setup import TaskSetup
 from raison.models.anatomy.answer_rows import TokenAttention
 from raison.models.anatomy.decomposition import ModelAnatomy, can_take_apart
@@ -36,7 +37,7 @@ from raison.models.passes.forward import ForwardPasses
 from raison.models.passes.hidden_states import LayerMeans
 from raison.models.passes.outputs.heads import ClassHead, Head, class_logits
 from raison.models.passes.outputs.readout import Readout, TokenReadout
-from raison.models.passes.outputs.vectors import Pooled, VectorHead
+from raison.models.passes.outputs.vectors import VectorHead
 from raison.models.passes.removal import Removals
 from raison.models.passes.rerun import Reruns
 from raison.models.stack.eval_mode import evaluating

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import torch
 from jaxtyping import Float, Int
@@ -13,7 +13,7 @@ from raison.core.errors import InputError, LoadError, UnknownNameError
 from raison.core.inputs.encoding import Encoding, PlaceReading
 from raison.core.inputs.parts import Given, plain
 from raison.core.inputs.unit import Granularity
-from raison.core.targets.choices import TargetSpec
+from raison.core.targets.choices import Aggregation, TargetSpec
 from raison.core.targets.choosing import Choosing, PlaceTarget, Settled
 from raison.core.targets.place import Place
 from raison.models.adapters.classifier import Classifier
@@ -25,11 +25,6 @@ from raison.models.stack.transformer import inner_model, is_a
 from raison.models.tokens.encoder import TextEncoder
 from raison.models.tokens.max_tokens import max_tokens
 
-Aggregation = Literal["none", "simple", "first", "average", "max"]
-"""How tokens become entities, as in transformers' pipeline: "none" tags each token alone, "simple" joins neighbouring
-tokens of one type, and the others first give each word one tag: that of its first token, of its tokens' mean
-probabilities, or of its most confident token.
-"""
 OUTSIDE = "O"
 """The tag of tokens outside entities."""
 REST = "other tags"

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int
@@ -10,16 +10,10 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from raison.core.dims import Logits
+from raison.core.targets.choices import Measure, Pooled
 from raison.models.passes.outputs.heads import ACTIVATIONS, Head, NetworkOutput, Parts
 from raison.models.passes.outputs.multi_input_outputs import Join, ReadOutput
 from raison.models.passes.token_batch import TokenBatch
-
-Measure = Literal["cosine", "dot"]
-MEASURES: tuple[Measure, ...] = get_args(Measure)
-"""How two vectors are compared."""
-Pooled = Literal["mean", "cls", "max", "lasttoken"]
-POOLED: tuple[Pooled, ...] = get_args(Pooled)
-"""How the states of a text's tokens become one vector, by the names that sentence-transformers gives them."""
 
 CLASSES = ("similarity",)
 
