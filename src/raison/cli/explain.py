@@ -210,7 +210,7 @@ def _single(text: list[str] | None) -> str:
         raise InputError("no text given: pass one in quotes, - for standard input, or files with --data.")
     if len(text) > 1:
         raise InputError(
-            f"there are {len(text)} texts: put one in quotes, give a pair's second one with --pair, or files with --data."
+            f"there are {len(text)} texts: quote one, give a pair's second one with --pair, or files with --data."
         )
     return text[0]
 
