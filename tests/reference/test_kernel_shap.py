@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+import raison
 from raison.core.errors import InputError
 from raison.methods.kernel_shap import KernelShap
 from raison.numerics.shapley.gaussian_process import fit_prior, lone_values, process_shapley, smooth_values
@@ -332,7 +333,8 @@ def test_gaussian_process_is_complete_within_its_budget(samples):
     problem, method = game_problem(values), KernelShap(samples=samples, estimator="gaussian_process")
     scores = method.attribute(problem, generators(1))[0].numpy()
     assert problem.ledger.evaluations[0] <= samples
-    assert problem.ledger.notes == [{"solution": "gaussian process"}]
+    assert problem.ledger.notes[0].pop("solution") == "gaussian process"
+    assert problem.ledger.notes[0].keys() == ({"caution"} if samples <= 10 else set())
     assert scores.sum() == pytest.approx(values[-1] - values[0], abs=1e-10)
 
 
@@ -371,3 +373,12 @@ def test_gaussian_process_does_not_depend_on_the_batch():
 def test_refuses_an_unknown_estimator():
     with pytest.raises(InputError, match="Did you mean 'gaussian_process'"):
         KernelShap(estimator="gaussian process")
+
+
+@pytest.mark.parametrize(("samples", "told"), [(3, True), (6, True), (8, False), (None, False)])
+def test_too_few_evaluations_are_told(samples: int | None, told: bool) -> None:
+    model = raison.load(lambda texts: [[len(text.split())] for text in texts], classes=["words"], name="words")
+    explanation = raison.explain(model, "a b c d e f", "kernel_shap" if samples is None else KernelShap(samples))
+    assert ("caution" in explanation.notes) is told
+    if told:
+        assert "cannot tell 6 units apart" in str(explanation.notes["caution"])

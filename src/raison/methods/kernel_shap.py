@@ -108,6 +108,8 @@ class KernelShap(Method):
             phi, solution = self._solve(plan, text_values.numpy())
             rows.append(torch.from_numpy(phi))
             solutions.append(solution)
+            if not plan.exact and len(text_values) <= counts[text]:
+                problem.ledger.notes[text]["caution"] = _too_few(len(text_values), counts[text])
             if solution != "gaussian process":
                 groups = runs_of(problem.encoding.units[text])
                 problem.ledger.notes[text] |= _noted(plan, phi, solution, text_values.numpy(), groups)
@@ -143,6 +145,12 @@ class KernelShap(Method):
         if self.samples is not None:
             return self.samples
         return 4 * units + 128 if self.samples_per_unit is None else max(2, self.samples_per_unit * units)
+
+
+def _too_few(evaluated: int, units: int) -> str:
+    return (
+        f"{evaluated} evaluations cannot tell {units} units apart: give more samples, such as samples={4 * units + 128}"
+    )
 
 
 def _noted(
