@@ -64,6 +64,8 @@ def framed(chat: Chat, template: ChatTemplate) -> Framed:
     if not any(slot.content.strip() for slot in slots):
         raise InputError("the chat is empty or blank: there is nothing to explain.")
     text = template(chat)
+    if chat.tools and template(replace(chat, tools=())) == text:
+        raise InputError("the tokenizer's chat template leaves out the tools: put them into a message.")
     places = _places(text, slots, template(_with(chat, slots, [_mark(number) for number in range(len(slots))])))
     return Framed(text, tuple(sorted(places.values())), _parts(text, slots, places))
 

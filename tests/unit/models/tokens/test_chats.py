@@ -94,3 +94,14 @@ def test_a_template_that_changes_what_it_shows_is_refused() -> None:
         prompt(Chat([USER]), PLAIN.replace("| trim", "| upper"))
     with pytest.raises(InputError, match="no chat template"):
         chat_prompt(TOKENIZERS["gpt2"](), Chat([USER]))
+
+
+def test_tools_that_the_template_leaves_out_are_refused() -> None:
+    tool = {"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}
+    with pytest.raises(InputError, match="leaves out the tools"):
+        prompt(Chat([USER], tools=[tool]))
+    found = prompt(
+        Chat([USER], tools=[tool]), "{% for t in tools or [] %}<{{ t['function']['name'] }}>{% endfor %}" + PLAIN
+    )
+    assert found.text.startswith("<look>")
+    assert parts(found) == [("user", "Is the sea wet?")]
