@@ -217,6 +217,7 @@ def test_a_cache_that_cannot_be_written_does_not_lose_an_audit(
     with pytest.warns(UserWarning, match="method='auto' will not use this audit"):
         audited = raison.audit(model(), TEXTS, METHODS, out=folder, plan=PLAN, data="four texts", progress=False)
     assert audited.recommended == "occlusion"
+    assert repr(audited).endswith(f"on {audited.header.texts} texts: occlusion recommended>")
 
 
 def test_the_estimate_names_every_part() -> None:

@@ -147,7 +147,7 @@ class AuditHead(StudyHead):
     spent: Mapping[str, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Audit(WrittenStudy):
     """Verdicts on all methods, the most trustworthy first; `recommended` is None if none can be trusted."""
 
@@ -162,6 +162,10 @@ class Audit(WrittenStudy):
     spent: float = 0.0
     """Seconds over all processes."""
     dropped: int = 0
+
+    def __repr__(self) -> str:
+        advice = "no method recommended" if self.recommended is None else f"{self.recommended} recommended"
+        return f"<Audit of {self.header.model} on {self.header.texts} texts: {advice}>"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values: the advice, and every verdict with its evidence."""
