@@ -122,7 +122,7 @@ def line(name: str, verdict: "Verdict") -> Row:
         str(gap.count),
         number(p),
         number(gap.detectable),
-        "" if math.isnan(gap.needed) else f"{gap.needed:.0f}",
+        "" if math.isnan(verdict.needed) else f"{verdict.needed:.0f}",
         number(verdict.accuracy),
         verdict.note,
     )

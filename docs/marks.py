@@ -104,6 +104,8 @@ def power(row: Row) -> str:
 
 
 def _needed(row: Row) -> str:
+    if not row["needed"]:
+        return row["note"]
     return f"{float(row['needed']):,.0f} would" if row["needed"] != "inf" else "over 1,000,000 would"
 
 

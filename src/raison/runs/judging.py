@@ -12,6 +12,9 @@ simulation behind these numbers. It is the studentised bootstrap; for hits and m
 If all values are equal, the chance of not having seen others takes its place (numerics.statistics.studentised). Where
 their range is known, as for an audit's lights, a bet on it may decide as well (numerics.statistics.bounded). Holm's
 correction over all judged claims of a study is reported, too.
+
+The interval is over texts. Where models were trained several times, the 95 % bootstrap interval of the mean over the
+trainings has to lie on the same side; with two or three trainings, all of them have to.
 """
 
 import math
@@ -21,6 +24,7 @@ from typing import Any, Literal
 
 from raison.core.errors import InputError
 from raison.core.settings.reading import plain_values
+from raison.numerics.statistics.bootstrap import mean_interval
 from raison.numerics.statistics.multiple import holm
 from raison.numerics.statistics.paired import FEW, Difference
 
@@ -39,7 +43,8 @@ UNKNOWN = Difference(math.nan, math.nan, math.nan, math.nan, 0)
 
 RULE = (
     "A claim holds if the 95 % interval of the difference lies wholly on its side of zero, fails if it lies wholly on "
-    f"the other side, and is undecided otherwise. Fewer than {FEWEST} values are too few; with fewer than 30 a second "
+    "the other side, and is undecided otherwise. Where models were trained with several seeds, the interval over the "
+    f"trainings has to lie on that side, too. Fewer than {FEWEST} values are too few; with fewer than 30 a second "
     "test must agree: the studentised bootstrap, or for hits and misses the exact permutation test. It is not judged "
     "if the model's accuracy exceeds the share of the largest class by at most 10 points, and missing if the records "
     "lack its subject."
@@ -99,7 +104,8 @@ class Verdict:
     `mean` and `than_mean` are the two values in the table. `difference` has NaN for what is unknown; on a group metric
     it counts groups instead of texts. `adjusted` is the claim's p-value after Holm's correction over the study; NaN for
     claims that were not tested. `accuracy` is the model's share of correct predictions, NaN if unknown. `note` says why
-    a claim was not judged, or what is unknown about its model.
+    a claim was not judged, or what is unknown about its model. `differing`: it is undecided because of its trainings,
+    which no number of texts would change.
     """
 
     says: str
@@ -115,6 +121,12 @@ class Verdict:
     adjusted: float = math.nan
     note: str = ""
     accuracy: float = math.nan
+    differing: bool = False
+
+    @property
+    def needed(self) -> float:
+        """The number of texts that would show the difference; NaN if it is unknown, or if they would not decide."""
+        return math.nan if self.differing else self.difference.needed
 
     @property
     def survives(self) -> bool | None:
@@ -136,6 +148,19 @@ def finding_of(gap: Difference, side: Side) -> Finding:
     if not agreed:
         return "undecided"
     return "holds" if low > 0 else "fails" if high < 0 else "undecided"
+
+
+def over_trainings(verdict: Verdict, trainings: Sequence[float]) -> Verdict:
+    """The verdict, undecided if it rests on some trainings only; `trainings` has the difference in each."""
+    if verdict.finding not in ("holds", "fails") or len(trainings) < 2:
+        return verdict
+    over = mean_interval(trainings)
+    positive = (verdict.side == "above") == (verdict.finding == "holds")
+    if (over.low > 0) if positive else (over.high < 0):
+        return verdict
+    note = f"its {len(trainings)} trainings differ, from {min(trainings):+.3f} to {max(trainings):+.3f}"
+    notes = "; ".join(part for part in (verdict.note, note) if part)
+    return replace(verdict, finding="undecided", note=notes, differing=True)
 
 
 def judged(verdict: Verdict, gap: Difference, learned: Learned) -> Verdict:

@@ -6,7 +6,7 @@ import numpy as np
 
 from raison.numerics.statistics.paired import Difference, against, difference
 from raison.report.tables.records import Claims, Section
-from raison.runs.judging import UNKNOWN, Learned, Verdict, corrected, judged
+from raison.runs.judging import UNKNOWN, Learned, Verdict, corrected, judged, over_trainings
 from raison.studies.folder import Claim, WrittenStudy
 from raison.studies.kind import kind_of
 
@@ -31,6 +31,8 @@ class PairedSample:
     interval: tuple[float, float] | None = None
     accuracy: float | None = None
     """Shown for information; it does not decide."""
+    trainings: tuple[float, ...] = ()
+    """The difference in each training, if models were trained several times."""
 
     @property
     def gap(self) -> Difference:
@@ -66,4 +68,5 @@ def _verdict(claim: Claim, place: str, sample: PairedSample | None) -> Verdict:
         return Verdict(claim.says, place, claim.measured, claim.row, claim.side, than, "missing")
     about = (claim.says, place, sample.metric, sample.row, claim.side, sample.than)
     verdict = judged(Verdict(*about, "missing", sample.mean, sample.than_mean), sample.gap, sample.learned)
+    verdict = over_trainings(verdict, sample.trainings)
     return verdict if sample.accuracy is None else replace(verdict, accuracy=sample.accuracy)

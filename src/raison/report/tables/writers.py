@@ -64,7 +64,7 @@ def claim_text(verdict: Verdict) -> str:
         f"difference {phrases.signed(gap.mean, places)} {phrases.interval(gap.low, gap.high, places)}, n = {gap.count}"
     )
     stands = {None: "", True: "also after Holm's correction", False: "not after Holm's correction"}[verdict.survives]
-    power = "" if verdict.finding == "too few" else phrases.power(gap, places)
+    power = "" if verdict.finding == "too few" or verdict.differing else phrases.power(gap, places)
     seen = ", ".join(part for part in (verdict.run, known if gap.count else "", power, stands) if part)
     return f"{verdict.says} ({seen}{'; ' if verdict.note else ''}{verdict.note})"
 

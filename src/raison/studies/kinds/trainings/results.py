@@ -20,7 +20,7 @@ from raison.runs.task_accuracy import read_labels
 from raison.studies.claims import PairedSample
 from raison.studies.folder import read_header
 from raison.studies.kinds.trainings.records import MeasureClaim, TrainingRuns, TrainingsHead, read_records
-from raison.studies.kinds.trainings.tables import ACCURACY, MEASURES, ColumnKey, paired, scores
+from raison.studies.kinds.trainings.tables import ACCURACY, MEASURES, ColumnKey, of_seeds, paired, scores
 
 FOLDERS = (TRAININGS,)
 
@@ -63,7 +63,9 @@ def sample(results: TrainingRuns, claim: MeasureClaim, place: str) -> PairedSamp
         nothing = np.zeros((0, 1))
         return PairedSample(metric, row, than, nothing, nothing, *means, learned, accuracy=accuracy)
     parts = (parts_of(first), parts_of(second))
-    return PairedSample(metric, row, than, *parts, *means, learned, first.pool, accuracy=accuracy)
+    each = [of_seeds(study, label, where, metric) for label in (row, str(than))]
+    trainings = tuple(each[0][seed] - each[1][seed] for seed in sorted(each[0].keys() & each[1].keys()))
+    return PairedSample(metric, row, than, *parts, *means, learned, first.pool, accuracy=accuracy, trainings=trainings)
 
 
 def _learned(study: TrainingRuns, rows: Sequence[str | float], place: ColumnKey) -> Learned:
