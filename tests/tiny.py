@@ -7,12 +7,14 @@ new model and a new tokenizer, always the same ones, and leaves the random state
 import copy
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 from tokenizers import processors
 from torch import Tensor, nn
 from transformers import (
     AlbertConfig,
+    AutoConfig,
     AutoModelForCausalLM,
     AutoModelForQuestionAnswering,
     AutoModelForSeq2SeqLM,
@@ -208,12 +210,38 @@ def build(
     return model.eval(), tokenizer
 
 
+SMALL = {
+    "hidden_size": 32,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 4,
+    "head_dim": 8,
+    "intermediate_size": 64,
+    "num_hidden_layers": 2,
+    "pad_token_id": 0,
+}
+"""Settings of a small model, by the names that most architectures have."""
+
+
 def build_language_model(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
     """A new causal language model of the family, in evaluation mode, and its tokenizer."""
     tokenizer = _tokenizer(name)
     with torch.random.fork_rng(devices=[]):
         model = AutoModelForCausalLM.from_config(_config(name, tokenizer))
     _randomize(model)
+    return model.eval(), tokenizer
+
+
+def build_architecture(kind: str, **settings: Any) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    """A small causal language model of any architecture of transformers, with weights of some size, and a tokenizer."""
+    tokenizer = _tokenizer("llama")
+    known = AutoConfig.for_model(kind).to_dict()
+    small = {name: value for name, value in SMALL.items() if name in known}
+    config = AutoConfig.for_model(kind, vocab_size=len(tokenizer), **(small | settings))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = AutoModelForCausalLM.from_config(config)
+        for parameter in model.parameters():
+            torch.nn.init.normal_(parameter, 0, 0.2)
     return model.eval(), tokenizer
 
 

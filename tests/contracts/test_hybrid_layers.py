@@ -4,21 +4,12 @@ from typing import Any
 
 import pytest
 import torch
-from torch import nn
-from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerFast
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 import raison
 from raison.core.errors import UnsupportedError
-from tests.tiny import build_language_model
+from tests.tiny import build_architecture
 
-SMALL = {
-    "hidden_size": 32,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 4,
-    "intermediate_size": 64,
-    "num_hidden_layers": 4,
-    "pad_token_id": 0,
-}
 HYBRID: dict[str, dict[str, Any]] = {
     "qwen3_5_text": {
         "head_dim": 8,
@@ -37,14 +28,7 @@ OUTPUT = " and more"
 
 @pytest.fixture(params=sorted(HYBRID), name="built")
 def _built(request: pytest.FixtureRequest) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
-    _, tokenizer = build_language_model("llama")
-    config = AutoConfig.for_model(request.param, vocab_size=len(tokenizer), **(SMALL | HYBRID[request.param]))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        model = AutoModelForCausalLM.from_config(config)
-        for parameter in model.parameters():
-            nn.init.normal_(parameter, 0, 0.15)
-    return model.eval(), tokenizer
+    return build_architecture(request.param, **({"num_hidden_layers": 4} | HYBRID[request.param]))
 
 
 @pytest.mark.parametrize("method", ["attention_average", "attention_rollout", "attn_lrp", "rpi"])

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
-from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerFast
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 import raison
 from raison.core.errors import UnsupportedError
@@ -13,17 +13,8 @@ from raison.models.derived.backbone import backbone_of
 from raison.models.passes.outputs.output_layer import OutputLayer, output_layer, token_logits
 from raison.models.stack.blocks import twin
 from raison.text.prompts import Prompt
-from tests.tiny import build_language_model
+from tests.tiny import build_architecture, build_language_model
 
-SMALL = {
-    "hidden_size": 32,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 4,
-    "head_dim": 8,
-    "intermediate_size": 64,
-    "num_hidden_layers": 2,
-    "pad_token_id": 0,
-}
 CHANGED: dict[str, dict[str, Any]] = {
     "gemma2": {"final_logit_softcapping": 0.5},
     "granite": {"logits_scaling": 7.0},
@@ -45,16 +36,7 @@ OUTPUT = " and more"
 
 
 def build(kind: str, **settings: Any) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
-    _, tokenizer = build_language_model("llama")
-    known = AutoConfig.for_model(kind).to_dict()
-    small = {name: value for name, value in SMALL.items() if name in known}
-    config = AutoConfig.for_model(kind, vocab_size=len(tokenizer), **(small | CHANGED.get(kind, {}) | settings))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        model = AutoModelForCausalLM.from_config(config)
-        for parameter in model.parameters():
-            nn.init.normal_(parameter, 0, 0.2)
-    return model.eval(), tokenizer
+    return build_architecture(kind, **(CHANGED.get(kind, {}) | settings))
 
 
 @pytest.fixture(params=sorted(CHANGED), name="kind")

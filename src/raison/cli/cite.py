@@ -70,10 +70,7 @@ class Citing:
 def cite(
     citing: Annotated[
         Citing,
-        options.But(
-            without=("prompt", *options.TASKS),
-            defaults={"name": "demo/smollm2-generation"},
-        ),
+        options.But(without=("prompt", *options.TASKS), defaults={"name": "demo/smollm2-generation"}),
     ],
     files: QuestionFiles,
     question: Question = None,

@@ -53,7 +53,7 @@ def embedding_tables(model: PreTrainedModel) -> list[nn.Module]:
     """
     try:
         return _embedding_tables(model)
-    except (NotImplementedError, AttributeError):
+    except NotImplementedError:
         raise UnsupportedError(
             f"cannot explain a {type(model).__name__}",
             ["transformers names no table of word embeddings in it"],
@@ -67,7 +67,11 @@ def _embedding_tables(model: PreTrainedModel) -> list[nn.Module]:
         return [model.get_encoder().get_input_embeddings()]
     if not model.config.is_encoder_decoder:
         return [model.get_input_embeddings()]
-    both = [model.get_encoder().get_input_embeddings(), model.get_decoder().get_input_embeddings()]
+    stacks = [model.get_encoder(), model.get_decoder()]
+    if not all(isinstance(stack, PreTrainedModel) for stack in stacks):
+        # FSMT's stacks are plain modules, which do not say where their tables are.
+        raise NotImplementedError
+    both = [stack.get_input_embeddings() for stack in stacks]
     return both[:1] if both[0] is both[1] else both
 
 
