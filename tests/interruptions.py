@@ -1,12 +1,39 @@
-"""What a study has written, without what may differ, and ways to cut it short."""
+"""What a study has written, without what may differ, and ways to cut work short."""
 
 import json
 import os
+import sys
 import types
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from raison.runs.table import comparison
 from raison.studies.kinds.comparison.results import read as read_study
+
+
+def interrupted_at(moment: int, code: types.ModuleType, work: Callable[[], object]) -> bool:
+    """Whether Ctrl-C at this moment interrupts the work: Python delivers it at a call of this code, or after one."""
+    events = 0
+
+    def interrupt(frame: types.FrameType, event: str, _: Any) -> None:
+        nonlocal events
+        if frame.f_code.co_filename == code.__file__ and event in ("call", "c_return"):
+            events += 1
+            if events > moment:
+                # Once, as a key is pressed once.
+                sys.setprofile(None)
+                raise KeyboardInterrupt
+
+    earlier = sys.getprofile()
+    try:
+        sys.setprofile(interrupt)
+        work()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.setprofile(earlier)
+    return False
 
 
 def timeless(value: object) -> object:

@@ -147,12 +147,15 @@ def _origin(checks: Sequence[Check], heard: Sequence[np.ndarray], whole: float) 
     if "used" in lights:
         return "sources"
     if any(len(noise) < ENOUGH for noise in heard):
-        return "undecided" if whole >= LEAST else "memory"
-    middle = sum(_middle(noise) for noise in heard)
-    spread = math.sqrt(sum(_spread(noise) ** 2 for noise in heard))
-    if whole > max(LEAST, middle + BEYOND * spread):
-        return "together"
-    return "undecided" if "undecided" in lights else "memory"
+        decided = whole < LEAST
+    else:
+        middle = sum(_middle(noise) for noise in heard)
+        spread = math.sqrt(sum(_spread(noise) ** 2 for noise in heard))
+        if whole > max(LEAST, middle + BEYOND * spread):
+            return "together"
+        decided = True
+    # Sources for and against a statement may cancel out: then all of them together say nothing of each.
+    return "memory" if decided and "undecided" not in lights else "undecided"
 
 
 def _middle(noise: np.ndarray) -> float:

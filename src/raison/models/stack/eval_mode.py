@@ -1,12 +1,13 @@
 """Contexts for the duration of a task: models in evaluation mode, and transformers without messages.
 
-Modes and settings belong to all threads. The first thread that needs one sets it, the last one puts it back.
+Modes and settings belong to all threads. The first thread that needs one sets it, the last one puts it back, even if
+Ctrl-C arrives while it is set or put back.
 """
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Lock, RLock
 
 import torch
@@ -20,30 +21,34 @@ _RANDOM = RLock()
 @contextmanager
 def quiet() -> Iterator[None]:
     """Inside, transformers prints no warning about a new head, which is intended, and no progress bar."""
-    with _LOCK:
-        if _HUSHED.users == 0:
-            _HUSHED.settings.enter_context(_hushed())
-        _HUSHED.users += 1
+    user = object()
     try:
+        with _LOCK:
+            if not _HUSHED.users:
+                _HUSHED.settings.enter_context(_hushed())
+            _HUSHED.users.add(user)
         yield
     finally:
-        with _LOCK:
-            _HUSHED.users -= 1
-            if _HUSHED.users == 0:
-                _HUSHED.settings.close()
+        try:
+            _speak(user)
+        except KeyboardInterrupt:
+            _speak(user)
+            raise
 
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
     """Evaluation mode inside; modules that were training train again afterwards, once no thread evaluates them."""
-    with _LOCK:
-        held = _hold(model)
+    user = object()
     try:
+        _hold(model, user)
         yield
     finally:
-        if held:
-            with _LOCK:
-                _let_go(held)
+        try:
+            _let_go(user)
+        except KeyboardInterrupt:
+            _let_go(user)
+            raise
 
 
 @contextmanager
@@ -62,36 +67,46 @@ def drawing(seed: int | None = None, devices: Iterable[int] = ()) -> Iterator[No
 
 @dataclass(slots=True)
 class _Hushed:
-    """How many contexts are quiet, and how to undo it."""
+    """Which contexts are quiet, and how to undo it."""
 
     settings: ExitStack
-    users: int = 0
+    users: set[object] = field(default_factory=set)
 
 
 _HUSHED = _Hushed(ExitStack())
-_TRAINING: dict[nn.Module, int] = {}
-"""Modules that will train again, and in how many contexts they are evaluated."""
+_TRAINING: dict[nn.Module, set[object]] = {}
+"""Modules that will train again, and the contexts in which they are evaluated."""
 
 
-def _hold(model: nn.Module) -> Sequence[nn.Module]:
-    """Modules in training mode, or that would be without other contexts; put into evaluation mode here."""
-    if _TRAINING:
-        held = [module for module in model.modules() if module.training or module in _TRAINING]
-    else:
-        held = [module for module in model.modules() if module.training]
-    for module in held:
-        _TRAINING[module] = _TRAINING.get(module, 0) + 1
-        if module.training:
-            module.training = False
-    return held
+def _speak(user: object) -> None:
+    with _LOCK:
+        if _HUSHED.users <= {user}:
+            _HUSHED.settings.close()
+        _HUSHED.users.discard(user)
 
 
-def _let_go(held: Sequence[nn.Module]) -> None:
-    for module in held:
-        _TRAINING[module] -= 1
-        if _TRAINING[module] == 0:
-            del _TRAINING[module]
-            module.training = True
+def _hold(model: nn.Module, user: object) -> None:
+    """Put modules in training mode, or that would be without other contexts, into evaluation mode."""
+    with _LOCK:
+        if _TRAINING:
+            held = [module for module in model.modules() if module.training or module in _TRAINING]
+        else:
+            held = [module for module in model.modules() if module.training]
+        for module in held:
+            _TRAINING.setdefault(module, set()).add(user)
+            if module.training:
+                module.training = False
+
+
+def _let_go(user: object) -> None:
+    """May be repeated after an interruption."""
+    with _LOCK:
+        for module in [module for module, users in _TRAINING.items() if user in users]:
+            if _TRAINING[module] == {user}:
+                module.training = True
+                del _TRAINING[module]
+            else:
+                _TRAINING[module].discard(user)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ of other threads, including the caller's, run as if there were none.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, Literal
 
@@ -50,14 +50,17 @@ def hooked(
     actions = {(place, key): action for place, action in given.items() if action is not None for key in chosen}
     opened = _HookActions(actions)
     keys = {key: chosen[key[1]] for key in actions}
-    _install(keys)
-    _OPEN.set((*_OPEN.get(), opened))
     try:
+        _install(opened, keys)
+        _OPEN.set((*_OPEN.get(), opened))
         yield
     finally:
-        # Generators may be left in another order than they were entered, and in another context.
-        _OPEN.set(tuple(other for other in _OPEN.get() if other is not opened))
-        _remove(keys)
+        try:
+            _close(opened, keys)
+        except KeyboardInterrupt:
+            # Closing was interrupted: nothing may stay on the modules.
+            _close(opened, keys)
+            raise
 
 
 def following(module: nn.Module) -> After:
@@ -87,10 +90,8 @@ def without_own(hooks: Mapping[int, Callable[..., Any]]) -> list[int]:
 
 def forget_own(module: nn.Module) -> None:
     """Remove this file's hooks from a copy of a module that was made while the module had them."""
-    for hooks in (module._forward_pre_hooks, module._forward_hooks):
-        for number in {*hooks} - {*without_own(hooks)}:
-            del hooks[number]
-            module._forward_pre_hooks_with_kwargs.pop(number, None)
+    for hook in _OWN:
+        _unset(module, hook)
 
 
 @contextmanager
@@ -109,11 +110,10 @@ class _HookActions:
 
 @dataclass(slots=True)
 class _Installed:
-    """A hook on a module, and how many open contexts need it."""
+    """A module that has a hook, and the open contexts that need it."""
 
     module: nn.Module
-    handle: RemovableHandle
-    users: int = 0
+    users: set[_HookActions] = field(default_factory=set)
 
 
 _OPEN: ContextVar[tuple[_HookActions, ...]] = ContextVar("raison_open_hooks", default=())
@@ -121,23 +121,39 @@ _INSTALLED: dict[tuple[HookPlace, int], _Installed] = {}
 _LOCK = Lock()
 
 
-def _install(keys: Mapping[tuple[HookPlace, int], nn.Module]) -> None:
+def _install(opened: _HookActions, keys: Mapping[tuple[HookPlace, int], nn.Module]) -> None:
     with _LOCK:
         for key, module in keys.items():
             installed = _INSTALLED.get(key)
             if installed is None:
-                installed = _INSTALLED[key] = _Installed(module, _SETTERS[key[0]](module))
-            installed.users += 1
+                # Known before it is set: if interrupted in between, it is removed all the same.
+                installed = _INSTALLED[key] = _Installed(module, {opened})
+                _SETTERS[key[0]](module)
+            installed.users.add(opened)
 
 
-def _remove(keys: Iterable[tuple[HookPlace, int]]) -> None:
+def _close(opened: _HookActions, keys: Iterable[tuple[HookPlace, int]]) -> None:
+    """Undo as much of a context as was done, in any order of contexts; may be repeated after an interruption."""
+    # Generators may be left in another order than they were entered, and in another context.
+    _OPEN.set(tuple(other for other in _OPEN.get() if other is not opened))
     with _LOCK:
         for key in keys:
-            installed = _INSTALLED[key]
-            installed.users -= 1
-            if not installed.users:
-                installed.handle.remove()
+            installed = _INSTALLED.get(key)
+            if installed is None or opened not in installed.users:
+                continue
+            if installed.users == {opened}:
+                _unset(installed.module, _HOOKS[key[0]])
                 del _INSTALLED[key]
+            else:
+                installed.users.discard(opened)
+
+
+def _unset(module: nn.Module, hook: Callable[..., Any]) -> None:
+    for hooks in (module._forward_pre_hooks, module._forward_hooks):
+        for number in [number for number, other in list(hooks.items()) if other is hook]:
+            # The keywords' table first: it alone would change the calls of a later hook of this number.
+            module._forward_pre_hooks_with_kwargs.pop(number, None)
+            hooks.pop(number, None)
 
 
 def _changed_call(
@@ -187,7 +203,8 @@ def _after(module: nn.Module, args: Args, output: Any) -> Any:
     return _changed_output("after", opened, module, args, output) if opened else None
 
 
-_OWN = (_first, _before, _inner, _after)
+_HOOKS: dict[HookPlace, Callable[..., Any]] = {"first": _first, "before": _before, "inner": _inner, "after": _after}
+_OWN = tuple(_HOOKS.values())
 _SETTERS: dict[HookPlace, Callable[[nn.Module], RemovableHandle]] = {
     "first": lambda module: module.register_forward_pre_hook(_first, prepend=True, with_kwargs=True),
     "before": lambda module: module.register_forward_pre_hook(_before, with_kwargs=True),

@@ -2,13 +2,16 @@
 
 import threading
 import warnings
+from itertools import count
 
 import pytest
 import torch
 from torch import nn
 from transformers.utils import logging as hf_logging
 
+from raison.models.stack import eval_mode
 from raison.models.stack.eval_mode import drawing, evaluating, quiet
+from tests.interruptions import interrupted_at
 from tests.threads import in_another
 
 
@@ -65,6 +68,24 @@ def test_the_last_thread_lets_it_train_again() -> None:
     leave.set()
     thread.join()
     assert modes(model) == before
+
+
+def test_an_interruption_at_any_moment_puts_every_mode_back() -> None:
+    model = trainable()
+    before = modes(model)
+
+    def evaluate() -> None:
+        with evaluating(model):
+            assert not any(modes(model))
+
+    for moment in count():
+        with evaluating(model[2]):
+            interrupted = interrupted_at(moment, eval_mode, evaluate)
+            assert modes(model) == [True, True, False, False, False]
+        assert modes(model) == before
+        if not interrupted:
+            break
+    assert moment > 10
 
 
 def test_silence_ends_with_the_last_thread() -> None:

@@ -8,6 +8,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import ExitStack
+from itertools import count
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from raison.models.passes.prefixes.prefix import fingerprint
 from raison.models.stack import hooks
 from raison.models.stack.hooks import hooked
 from raison.models.stack.layers import ReachedError
+from tests.interruptions import interrupted_at
 from tests.threads import in_another
 
 
@@ -180,3 +182,22 @@ def test_own_hooks_are_no_change_of_the_model_and_those_of_others_are() -> None:
 def test_an_exception_of_a_pass_is_not_lost_where_hooks_come_and_go() -> None:
     """Torch looks through a module's hooks at every Exception; leaving a layer on purpose must not meet that."""
     assert not issubclass(ReachedError, Exception)
+
+
+def test_an_interruption_at_any_moment_leaves_nothing() -> None:
+    modules = [Sum(1.0), Sum(2.0)]
+
+    def act() -> None:
+        with hooked(modules, before=before("a", []), after=after("b", [])):
+            pass
+
+    for moment in count():
+        with hooked(modules[:1], after=after("another", [])):
+            interrupted = interrupted_at(moment, hooks, act)
+            assert modules[0](torch.tensor(0.0)) == 2
+            assert bare(modules[1])
+        assert all(map(bare, modules))
+        assert not hooks._INSTALLED
+        if not interrupted:
+            break
+    assert moment > 40
