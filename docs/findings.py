@@ -4,8 +4,7 @@
     python docs/findings.py --all      # judges every study: about a minute
     python docs/findings.py --check    # is anything stale?
 
-findings.md, trust.md, cite.md, aml.md and ivra.md are written by hand. A number in them stands between two comments;
-the first says what it is:
+The pages in BY_HAND are written by hand. A number in them stands between two comments; the first says what it is:
 
     <!-- holds STUDY; CLAIM -->3 of 4<!-- / -->
 
@@ -18,6 +17,8 @@ the first says what it is:
     open                        how many texts the undecided claims would take
     tally, pages                a table of all verdicts, by study
     passes                      of STUDY; ROW; RUN: a row's mean passes per text over the runs, a backward one as two
+    mean                        of STUDY; ROW; RUN; METRIC: a row's mean over the texts of one run
+    means                       of STUDY; ROW | ROW; RUN; METRIC: the smallest and the largest of several rows' means
     share                       of STUDY; ROW; RUN; METRIC: in how many texts a metric is 1, not 0 (Wilson's interval)
     measured                    of BENCHMARK; ROW; COLUMN: a cell of a benchmark's table (measured.py)
 
@@ -30,6 +31,7 @@ import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import cache
 from io import StringIO
 from pathlib import Path
 from statistics import fmean
@@ -40,11 +42,12 @@ from measured import measured
 
 if TYPE_CHECKING:
     from raison.runs.judging import Verdict
+    from raison.runs.run import Run
 
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parent
 TABLE, DIGESTS, PAGE = "findings.csv", "findings.sha256", "findings.md"
-BY_HAND = (PAGE, "trust.md", "cite.md", "aml.md", "ivra.md")
+BY_HAND = (PAGE, "trust.md", "cite.md", "aml.md", "ivra.md", "rpi.md", "baselines.md")
 """The pages in which numbers are filled in."""
 FIGURE = "images/findings.svg"
 COLUMNS = (
@@ -183,26 +186,61 @@ def passes(asked: list[str]) -> str:
     return f"{fmean(found):.0f}"
 
 
+def mean(asked: Sequence[str]) -> str:
+    """The mean of one row by a metric over the texts of a run. Raises StaleError where that cannot be said."""
+    return _decimals(_mean(tuple(asked)))
+
+
+def means(asked: Sequence[str]) -> str:
+    """The smallest and the largest mean of several rows. Raises StaleError where that cannot be said."""
+    study, labels, name, metric = asked
+    found = [_mean((study, label.strip(), name, metric)) for label in labels.split("|")]
+    return f"{_decimals(min(found))} to {_decimals(max(found))}"
+
+
 def share(asked: Sequence[str]) -> str:
     """Of how many texts of one run a row has 1 by a metric. Raises StaleError where that cannot be said."""
     from raison.numerics.statistics.successes import share_interval
-    from raison.runs.run import read_run
-    from raison.runs.table import finished_texts, scores_of
 
-    study, label, name, metric = asked
-    folder = ROOT / "studies" / study / "results" / name
-    if not (folder / "run.json").exists():
-        raise StaleError(f"{study} has no run '{name}'")
-    run = read_run(folder)
-    scores = scores_of(run, label, metric, finished_texts(run))
-    if scores is None or not scores.values or set(scores.values) - {0.0, 1.0}:
+    values = _values(tuple(asked))
+    if set(values) - {0.0, 1.0}:
         raise StaleError(f"no share: '{'; '.join(asked)}'")
-    count, total = int(sum(scores.values)), len(scores.values)
+    count, total = int(sum(values)), len(values)
     low, high = share_interval(count, total)
     return f"{count} of {total} [{low:.2g}, {high:.2g}]"
 
 
-OF_RECORDS = {"passes": passes, "share": share, "measured": measured}
+def _mean(asked: tuple[str, ...]) -> float:
+    return fmean(_values(asked))
+
+
+def _decimals(value: float) -> str:
+    return f"{value + 0.0:.3f}"
+
+
+def _values(asked: tuple[str, ...]) -> Sequence[float]:
+    """A row's values by a metric, one for each text of a run."""
+    from raison.runs.table import finished_texts, scores_of
+
+    study, label, name, metric = asked
+    run = _run(study, name)
+    scores = scores_of(run, label, metric, finished_texts(run)) if label in {r.label for r in run.header.rows} else None
+    if scores is None or not scores.values:
+        raise StaleError(f"no values: '{'; '.join(asked)}'")
+    return scores.values
+
+
+@cache
+def _run(study: str, name: str) -> "Run":
+    from raison.runs.run import read_run
+
+    folder = ROOT / "studies" / study / "results" / name
+    if not (folder / "run.json").exists():
+        raise StaleError(f"{study} has no run '{name}'")
+    return read_run(folder)
+
+
+OF_RECORDS = {"passes": passes, "mean": mean, "means": means, "share": share, "measured": measured}
 """Marks that are answered by records and benchmarks in place of claims."""
 
 
