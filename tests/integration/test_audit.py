@@ -15,6 +15,7 @@ from raison.cli import app
 from raison.combining import advice
 from raison.core.errors import DataError, InputError, UnsupportedError
 from raison.explaining.attribution import Settings
+from raison.jobs.engine import Sharing
 from raison.methods.occlusion import Occlusion
 from raison.models.adapters.classifier import Classifier
 from raison.report.pages.writing import shown
@@ -29,6 +30,7 @@ from raison.studies.reports import write
 from raison.trust.attacks import EmbeddingAttack
 from raison.trust.results import ATTACKS, SIMILARITIES, substituted
 from raison.trust.substitution import Substitution
+from tests.interruptions import timeless
 from tests.tiny import build
 
 TEXTS = [
@@ -112,6 +114,25 @@ def test_an_audit_that_is_finished_does_nothing_more_and_one_that_was_cut_goes_o
     finished = {path.name: path.read_bytes() for path in (again / "trust").iterdir()}
     raison.audit(model(), TEXTS, METHODS, out=again, plan=PLAN, data="four texts", progress=False)
     assert {path.name: path.read_bytes() for path in (again / "trust").iterdir()} == finished
+
+
+def test_other_processes_load_the_model_as_they_are_told(folder: Path, tmp_path: Path) -> None:
+    heard = list[int]()
+    sharing = Sharing(workers=2)
+    raison.audit(
+        model(), TEXTS, METHODS, out=tmp_path, plan=PLAN, data="four texts", progress=heard.append, sharing=sharing,
+        load=model,
+    )  # fmt: skip
+    assert heard
+    for name in ("faithfulness/records", "trust/similarities", "trust/attacks"):
+        assert all_records(tmp_path / name) == all_records(folder / name)
+
+
+def all_records(path: Path) -> list[str]:
+    """The lines of a file or its shards, without their seconds, in any order."""
+    lines = [line for part in path.parent.glob(f"{path.name}*.jsonl") for line in part.read_text().splitlines()]
+    assert lines
+    return sorted(json.dumps(timeless(json.loads(line)), sort_keys=True) for line in lines)
 
 
 def test_the_report_says_what_the_records_say(folder: Path, audited: Audit, tmp_path: Path) -> None:
@@ -239,6 +260,9 @@ def test_command_line(tmp_path: Path) -> None:
     estimated = CliRunner().invoke(app, [*arguments, "--estimate"])
     assert estimated.exit_code == 0, estimated.output
     assert json.loads(estimated.stdout)["seconds"] > 0
+    refused = CliRunner().invoke(app, [*arguments, "--estimate", "--units", "second"])
+    assert refused.exit_code
+    assert "units='second' needs texts of several strings" in str(refused.exception)
     assert not (tmp_path / "out").exists()
 
 

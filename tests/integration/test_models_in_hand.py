@@ -63,6 +63,11 @@ class PerToken(Own):
         return {"logits": self.classifier(self.bert(input_ids, attention_mask=attention_mask, **kwargs)[0])}
 
 
+class Failing(Own):
+    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, **kwargs: Any) -> dict[str, Tensor]:
+        raise TypeError("a third argument\nis missing")
+
+
 class Dice(BertForSequenceClassification):
     """Random numbers that no mode turns off."""
 
@@ -105,8 +110,12 @@ def test_the_doctor_passes_other_outputs(kind: type[PreTrainedModel]) -> None:
 
 
 def test_what_gives_no_logit_per_class_is_refused() -> None:
-    with pytest.raises(LoadError, match="no trained classification head"):
+    with pytest.raises(
+        LoadError, match="no trained classification head .* its output is not one logit for each of its"
+    ):
         made(PerToken)
+    with pytest.raises(LoadError, match="its forward pass fails with TypeError: a third argument is missing"):
+        made(Failing)
 
 
 @pytest.fixture(scope="module")

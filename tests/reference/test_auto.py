@@ -12,7 +12,7 @@ from raison.core.model import LanguageModel
 from raison.core.problem import Problem
 from raison.core.registry import label_of
 from raison.core.results.explanation import Explanation
-from raison.methods import CATALOGUE, Auto, DeepLift
+from raison.methods import CATALOGUE, Auto, DeepLift, auto
 from tests.tiny import TINY, build_language_model
 from tests.toys import Linear
 
@@ -105,6 +105,28 @@ def test_a_method_that_does_not_fit_the_model_makes_room_for_the_next(
     assert (found.method, found.evaluations, found.gradients) == ("kernel_shap", 2 + 100, 1)
     monkeypatch.setattr(DeepLift, "attribute", refused)
     assert raison.explain(encoder, TEXTS[0]).method == "kernel_shap"
+
+
+@pytest.mark.parametrize(
+    ("advice", "why"),
+    [
+        ("aml", "was left out: "),
+        ("sp_pi", "which an audit recommended, was left out: the model lacks"),
+        ("lime(samples=200)", "was left out: 9 units would take 200 passes, and the budget is 100"),
+        ("ensemble(methods=('lime', 'occlusion'))", "was left out: its settings name a file or another method"),
+    ],
+)
+def test_advice_that_is_not_taken_is_told_with_the_reason(
+    encoder: LanguageModel, monkeypatch: pytest.MonkeyPatch, advice: str, why: str
+) -> None:
+    monkeypatch.setattr(auto, "advised", lambda _model: advice)
+    found = raison.explain(encoder, TEXTS[2])
+    assert found.method == "kernel_shap"
+    assert f"; {advice}, which an audit recommended, was left out: " in found.notes["auto"]
+    assert why in found.notes["auto"]
+    monkeypatch.setattr(auto, "advised", lambda _model: "occlusion")
+    taken = raison.explain(encoder, TEXTS[2])
+    assert taken.notes["auto"] == "occlusion: an audit of this model recommended it"
 
 
 def test_what_a_model_writes_is_explained_by_samples() -> None:

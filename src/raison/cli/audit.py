@@ -1,6 +1,7 @@
 """raison audit."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -58,7 +59,8 @@ def audit(
     data = judged_rows(model, source, settings)
     settings = replace(settings, target=data.target)
     if auditing.estimate:
-        cost = estimate_audit(model, data.texts, chosen, settings=settings)
+        texts = auditing.texts
+        cost = estimate_audit(model, data.texts, chosen, units=texts.units, language=texts.language, settings=settings)
         typer.echo(dump(cost.to_dict()) if json else cost.text())
         return
     folder = auditing.folder(model.name, data.name)
@@ -72,7 +74,7 @@ def audit(
         settings=settings,
         data=data.name,
         sharing=sharing,
-        entry=entry,
+        load=partial(load_entry, entry),
     )
     _show(audited, write(folder, None, options.plots_where_possible(plots)), json)
 

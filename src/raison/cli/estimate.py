@@ -21,6 +21,7 @@ def estimate(
     entry: options.Model,
     chosen: Annotated[ComparisonSettings, options.But(without=("seeds", "select"))],
     settings: Annotated[Settings, options.But(without=("seed",))],
+    texts: options.TextOptions,
     json: options.Json = False,
 ) -> None:
     """Estimate the passes, memory and time of `compare`."""
@@ -31,7 +32,8 @@ def estimate(
     model = load_entry(entry)
     data = judged_rows(model, source, settings)
     methods = options.methods_of(chosen, data.given.model, data.given.texts, settings)
-    cost = run(model, data.texts, methods, options.metrics_of(chosen), settings)
+    metrics = options.metrics_of(chosen)
+    cost = run(model, data.texts, methods, metrics, settings, units=texts.units, language=texts.language)
     if json:
         typer.echo(dump(plain_values(asdict(cost)), 1))
     else:

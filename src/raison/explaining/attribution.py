@@ -20,13 +20,12 @@ from raison.core.inputs.encoding import Encoding
 from raison.core.inputs.parts import Given, PartedText
 from raison.core.inputs.special_names import noted
 from raison.core.inputs.unit import Unit
-from raison.core.inputs.unknown_tokens import NOTE
 from raison.core.method import Method, Property, Rngs
 from raison.core.model import LanguageModel, asked_of
+from raison.core.note_names import EACH_FROM, EXTENDED, PRECISION, UNKNOWN_TOKENS, UNSTEADY
 from raison.core.problem import Attributed, Evaluations, KeepKey, Ledger, Problem, StandIn
 from raison.core.registry import label_of, name_of
 from raison.core.results.explanation import Explanation
-from raison.core.results.notes import EACH_FROM, EXTENDED
 from raison.core.targets.answer import ExplainedAnswer
 from raison.core.targets.choosing import Settled
 from raison.core.targets.place import Place
@@ -279,7 +278,7 @@ def _computed(batch: Batch, method: Method, function: Callable[[Problem, Rngs], 
             scores = function(problem, problem.generators(name_of(method)))
     findings = rank_agreement(problem)
     if findings is not None:
-        problem.note("precision", findings)
+        problem.note(PRECISION, findings)
     return Maps(scores, problem.ledger, time.perf_counter() - started)
 
 
@@ -364,11 +363,11 @@ def _without_scores(batch: Batch, method: Method, maps: Maps) -> list[Explanatio
             seconds=maps.seconds / len(encoding),
             truncated=encoding.truncated[i],
             notes=ledger.notes[i]
-            | ({NOTE: unknown[i].to_note()} if unknown[i].units else {})
+            | ({UNKNOWN_TOKENS: unknown[i].to_note()} if unknown[i].units else {})
             | noted(encoding.texts[i], batch.model.special_names)
             | ({EXTENDED: list(batch.extended[i])} if batch.extended and batch.extended[i] else {})
             | ({} if batch.threshold is None else {EACH_FROM: batch.threshold})
-            | ({"unsteady": batch.unsteady} if batch.unsteady else {})
+            | ({UNSTEADY: batch.unsteady} if batch.unsteady else {})
             | served[i],
             version=__version__,
             answer=answer,

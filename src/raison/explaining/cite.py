@@ -12,10 +12,11 @@ from raison._version import __version__
 from raison.core.errors import InputError, UnknownNameError
 from raison.core.inputs.unit import PART, Granularity
 from raison.core.method import Method, Property
+from raison.core.note_names import BASELINE, GROUPS, NOISE, SERVED
 from raison.core.registry import name_of
 from raison.core.results.citations import Citations, Statement
 from raison.core.results.explanation import Explanation
-from raison.core.results.notes import BASELINE, NOISE, SERVED, noise_in
+from raison.core.results.notes import noise_in
 from raison.core.targets.choices import Of, One
 from raison.explaining.attribution import Settings, prepare_stated, run
 from raison.explaining.sources.answer_statements import AnswerRequest, StatedAnswer, StatementSpans, stated_answer
@@ -133,7 +134,7 @@ def _cited(writer: Writer, prompt: SourcedPrompt, answer: StatedAnswer, how: Sco
     model, spans = Statements(writer, [answered]), answered.statements
     explained = _explained(model, how, "sentence" if how.within == "sentence" else PART)
     # The effect of removing a source need not be the sum of the effects of removing its sentences one by one.
-    split = how.within == "sentence" and not how.adds_up and not all("groups" in e.notes for e in explained)
+    split = how.within == "sentence" and not how.adds_up and not all(GROUPS in e.notes for e in explained)
     whole = _explained(model, how, PART) if split else []
     scores, within = _scores(answered, how, explained, whole)
     baseline = _baseline(explained)
@@ -220,8 +221,8 @@ def _scores(
     for e in explained:
         known = set(e.notes.get("exact", range(sentences)))
         within.append(tuple(score if k in known else None for k, score in enumerate(e.scores)))
-    if all("groups" in e.notes for e in explained):
-        return tuple(tuple(e.notes["groups"]) for e in explained), tuple(within)
+    if all(GROUPS in e.notes for e in explained):
+        return tuple(tuple(e.notes[GROUPS]) for e in explained), tuple(within)
     if whole:
         return tuple(e.scores for e in whole), tuple(within)
     count = len(answered.source.sources)

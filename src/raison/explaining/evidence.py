@@ -15,6 +15,7 @@ from raison.core.inputs.rationale import Rationale, unit_mask
 from raison.core.method import Method
 from raison.core.metric import IN_PLACE, KeepRows, Mask, Metric, Reworded, Rewording
 from raison.core.model import LanguageModel
+from raison.core.note_names import SELECTED_BY
 from raison.core.problem import Evaluations, KeepKey, Ledger, Problem
 from raison.core.results.explanation import Explanation
 from raison.core.targets.choices import One
@@ -282,7 +283,7 @@ def is_harmless(before: BatchRow, after: BatchRow, target: Target, tolerance: fl
 
 def _is_selected(explanation: Explanation) -> bool:
     """Whether a metric chose the map; explaining again would give the unselected one."""
-    return "selected_by" in explanation.notes
+    return SELECTED_BY in explanation.notes
 
 
 def _kind(explanation: Explanation) -> str:

@@ -12,6 +12,7 @@ from raison.core.internals.precision import Precision
 from raison.core.method import Method
 from raison.core.metric import Metric, Need
 from raison.core.model import LanguageModel
+from raison.core.note_names import AMONG
 from raison.core.registry import name_of
 from raison.core.results import number_rank
 from raison.core.results.explanation import Explanation
@@ -375,7 +376,7 @@ def _placed(explanations: list[Explanation]) -> list[Explanation]:
     if len(values) < number_rank.FEWEST:
         return explanations
     return [
-        replace(e, notes=e.notes | {number_rank.NOTE: asdict(NumberRank.of(value, values))})
+        replace(e, notes=e.notes | {AMONG: asdict(NumberRank.of(value, values))})
         for e, value in zip(explanations, values, strict=True)
     ]
 

@@ -10,11 +10,11 @@ from raison.core.errors import InputError
 from raison.core.inputs.chat import Chat
 from raison.core.inputs.parts import PartedText
 from raison.core.inputs.unit import PART
-from raison.core.inputs.unknown_tokens import NOTE as UNKNOWN
 from raison.core.method import Method
+from raison.core.note_names import AUTO, COMPLETENESS_GAP, EXTENDED, NOISE, SERVED, UNKNOWN_TOKENS
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation, OutputToken
-from raison.core.results.notes import AUTO, EXTENDED, NOISE, SERVED, noise_in
+from raison.core.results.notes import noise_in
 from raison.core.targets.target import Target
 from raison.explaining.attribution import Batch, Settings, prepare, run
 from raison.models.adapters.writing.writer import Writer
@@ -132,16 +132,16 @@ def _against(
 def _result(
     batch: Batch, rows: ContinuationEncoder, explained: list[Explanation], notes: dict[str, object]
 ) -> GenerationExplanation:
-    gaps = [e.notes["completeness_gap"] for e in explained if "completeness_gap" in e.notes]
+    gaps = [e.notes[COMPLETENESS_GAP] for e in explained if COMPLETENESS_GAP in e.notes]
     if len(gaps) == len(explained):
-        notes = {**notes, "completeness_gap": sum(gaps)}
+        notes = {**notes, COMPLETENESS_GAP: sum(gaps)}
     parts = rows.prompt.parts
     wider = extended(PartedText(rows.prompt.text, parts), explained[0].units) if batch.settings.unit == PART else ()
     if wider:
         notes = {**notes, EXTENDED: list(wider)}
     notes = {
         **notes,
-        **{name: explained[-1].notes[name] for name in (UNKNOWN, AUTO, SERVED) if name in explained[-1].notes},
+        **{name: explained[-1].notes[name] for name in (UNKNOWN_TOKENS, AUTO, SERVED) if name in explained[-1].notes},
     }
     noisiest = max((e.notes for e in explained), key=noise_in)
     notes |= {NOISE: noisiest[NOISE]} if NOISE in noisiest else {}

@@ -10,8 +10,9 @@ from raison.core.errors import InputError
 from raison.core.inputs.parts import Given, plain
 from raison.core.inputs.unit import Text
 from raison.core.model import LanguageModel
+from raison.core.note_names import RANKING
 from raison.core.results.explanation import Explanation
-from raison.core.targets.ranking import NOTE, Ranked, before, is_ranked, settled
+from raison.core.targets.ranking import Ranked, before, is_ranked, settled
 from raison.data.dataset import Dataset
 
 
@@ -68,7 +69,7 @@ def pairs_of(
 def named(e: Explanation, first: int, second: int, scores: Sequence[float]) -> Explanation:
     """The explanation in the ranking's own terms."""
     target = before(first, second)
-    notes = e.notes | {NOTE: list(scores)}
+    notes = e.notes | {RANKING: list(scores)}
     return replace(e, target=target, classes=(target,), notes=notes)
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.method import Method, Property
 from raison.core.metric import GroupMetric, Metric, Need
+from raison.core.note_names import CANDIDATE_VALUES, CANDIDATES, CAUTION, SELECTED_BY
 from raison.core.registry import label_of
 from raison.core.results.explanation import Explanation
 from raison.explaining.attribution import Batch
@@ -89,10 +90,10 @@ def _best(batch: Batch, maps: CandidateMaps, metric: Metric, table: Sequence[Seq
         explanation = maps[best][text]
         notes = {
             # A caution about the method's unselected map does not apply to this one.
-            **{name: note for name, note in explanation.notes.items() if name != "caution"},
-            "selected_by": label_of(metric),
-            "candidates": len(maps),
-            "candidate_values": [None if math.isnan(value) else value for value in values],
+            **{name: note for name, note in explanation.notes.items() if name != CAUTION},
+            SELECTED_BY: label_of(metric),
+            CANDIDATES: len(maps),
+            CANDIDATE_VALUES: [None if math.isnan(value) else value for value in values],
         }
         extra = _passes(batch, text, [of_map[text] for of_map in maps], metric)
         chosen.append(replace(explanation, notes=notes, evaluations=explanation.evaluations + extra))

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from raison.core.capabilities.asked_again import AskedAgain
 from raison.core.inputs.encoding import Encoding
+from raison.core.note_names import NOISE, SERVED
 from raison.core.problem import Evaluations, Problem
-from raison.core.results.notes import NOISE, SERVED
 
 REPEATED = 8
 """Number of masked texts that are requested again, including the full and the empty one."""

@@ -8,11 +8,9 @@ from torch import Tensor
 from raison.core.capabilities.token_predictions import TokenPredictions, TokenRows
 from raison.core.method import Method, Property, Rngs
 from raison.core.model import LanguageModel
+from raison.core.note_names import COMPLETENESS_GAP
 from raison.core.problem import Evaluations, Ledger, Problem
 from raison.core.registry import name_of
-
-GAP = "completeness_gap"
-"""The note that adds up like scores."""
 
 
 def looks_inside(model: LanguageModel, method: Method) -> bool:
@@ -60,6 +58,6 @@ def _summed(parts: Sequence[tuple[TokenRows, Tensor]], texts: int, width: int, t
 def _noted(notes: Sequence[dict[str, object]]) -> dict[str, object]:
     """The method's notes on all tokens: gaps add up; other notes are kept if all tokens agree."""
     same = {name: value for name, value in notes[0].items() if all(one.get(name) == value for one in notes)}
-    if all(GAP in one for one in notes):
-        same[GAP] = sum(float(str(one[GAP])) for one in notes)
+    if all(COMPLETENESS_GAP in one for one in notes):
+        same[COMPLETENESS_GAP] = sum(float(str(one[COMPLETENESS_GAP])) for one in notes)
     return same

@@ -11,7 +11,8 @@ from raison.core.capabilities.asked_again import AskedAgain, Price
 from raison.core.capabilities.other_wordings import OtherWordings
 from raison.core.capabilities.rules import BackwardRules
 from raison.core.inputs.encoding import Encoding
-from raison.core.inputs.unit import Unit
+from raison.core.inputs.parts import Spans
+from raison.core.inputs.unit import Side, Unit
 from raison.core.method import Cost, Method, Property
 from raison.core.metric import GroupMetric, Metric
 from raison.core.model import LanguageModel, asked_of
@@ -78,15 +79,21 @@ def estimate(
     methods: str | Method | Iterable[str | Method],
     metrics: Metrics | None,
     settings: Settings | None = None,
+    *,
+    units: Sequence[Spans] | Side | None = None,
+    text: str | list[str] | None = None,
+    language: str | None = None,
 ) -> Estimate:
     """Count the passes of a comparison, and time a few to estimate its duration.
 
     Tokenizes every text; runs the model for a few seconds. A language model that writes answers first where the rows
-    give no answer.
+    give no answer. `units`, `text` and `language` are those of `compare`.
     """
     settings = settings or Settings()
-    given = judged(model, texts, InputOptions(settings.unit))
-    settings = replace(settings, of=asked_of(given.model, settings.of))
+    # Spans replace the settings' unit, whose default nobody chose.
+    unit = settings.unit if units is None or isinstance(units, str) else None
+    given = judged(model, texts, InputOptions(unit, units, text, language))
+    settings = replace(settings, unit=given.unit, of=asked_of(given.model, settings.of))
     rows = plan_rows([CATALOGUE.create(method) for method in read_names(methods)], (), (settings.seed,))
     chosen = create_metrics(default_metrics(given.model) if metrics is None else metrics)
     return estimate_plan(Plan(given.model, given.texts, given.gold, rows, tuple(chosen), settings, ""))

@@ -10,11 +10,11 @@ from raison.core.inputs.parts import again
 from raison.core.inputs.unknown_tokens import caution_of_texts, share_in
 from raison.core.metric import IN_PLACE, GroupMetric, Metric, Need
 from raison.core.model import LanguageModel
+from raison.core.note_names import AUTO
 from raison.core.registry import label_of
 from raison.core.results.citations import Citations
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
-from raison.core.results.notes import AUTO
 from raison.core.results.scores import Scores
 from raison.core.targets.choices import One
 from raison.data.spans import given_rationales

@@ -11,8 +11,8 @@ from raison.core.inputs.parts import Given, written
 from raison.core.method import Method, Property
 from raison.core.metric import Metric
 from raison.core.model import LanguageModel
+from raison.core.note_names import EACH_FROM
 from raison.core.registry import label_of
-from raison.core.results.notes import EACH_FROM
 from raison.explaining.attribution import Settings
 from raison.explaining.measuring import Annotations, AnyMetric
 from raison.explaining.selection import CONTROL, check_selection

@@ -13,6 +13,7 @@ from raison.core.capability import Capability
 from raison.core.errors import InputError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import LanguageModel
+from raison.core.note_names import TRAINED_FOR
 from raison.core.problem import Problem
 from raison.core.targets.outputs import PROBABILITIES, Outputs
 from raison.core.targets.target import probabilities
@@ -96,7 +97,7 @@ class Aml(Method):
         prediction = Prediction(_wanted(problem), problem.target.index)
         tuning = explainer.tuning(self.steps, self.learning_rate)
         maps = explainer.maps(problem.model, problem.encoding, prediction, tuning, rngs)
-        problem.note("trained_for", [explainer.metric for _ in texts])
+        problem.note(TRAINED_FOR, [explainer.metric for _ in texts])
         for text in texts:
             once = 1 + explainer.masked_texts()
             problem.ledger.evaluations[text] += 1 + self.steps * once

@@ -1,7 +1,7 @@
 """auto: another method, chosen for each text from evidence about methods and the budget."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -16,14 +16,12 @@ from raison.core.errors import InputError, RaisonError, UnsupportedError
 from raison.core.inputs.encoding import Encoding
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import LanguageModel
+from raison.core.note_names import AUTO, COMPLETENESS_GAP
 from raison.core.problem import Problem, StandIn
 from raison.core.registry import name_of
-from raison.core.results.notes import AUTO
 from raison.methods import CATALOGUE
 from raison.runs.statistics import BACKWARD
 
-GAP = "completeness_gap"
-"""The note with the difference between a method's terms and their sum."""
 ROUNDING = 0.01
 """A gap above this share of the scores' magnitudes is not rounding: the method does not cover every part of the model.
 """
@@ -93,22 +91,36 @@ class Auto(Method):
         return Cost(forwards=min(self.budget, 2**units))
 
     def able(self, model: LanguageModel, encoding: Encoding, text: int, advice: str | None) -> Iterator[Option]:
-        """The options whose method the model allows, within the budget: the first is taken if it works."""
-        for option in options(model, encoding, text, self.budget, advice):
-            if self._allowed(option, model, encoding.unit_counts[text]):
-                yield option
+        """The options whose method the model allows, within the budget: the first is taken if it works.
 
-    def _allowed(self, option: Option, model: LanguageModel, units: int) -> bool:
+        If an audit's advice is not taken, the reasons of the options after it say why.
+        """
+        refused = ""
+        for option in options(model, encoding, text, self.budget, advice):
+            reason = self._refusal(option, model, encoding.unit_counts[text])
+            if reason is None:
+                yield replace(option, why=option.why + refused)
+                reason = "it did not work"
+            if option.method == advice:
+                refused = f"; {advice}, which an audit recommended, was left out: {reason}"
+
+    def _refusal(self, option: Option, model: LanguageModel, units: int) -> str | None:
+        """Why an option cannot be taken; None if it can."""
         try:
             method = CATALOGUE.create(option.method)
-            if method.lacking(model) or not harmless(method):
-                return False
+            if lacking := method.lacking(model):
+                return "; ".join(lacking)
+            if not harmless(method):
+                return "its settings name a file or another method"
             method.check(model)
-        except RaisonError:
-            return False
+        except RaisonError as error:
+            return str(error)
         cost = method.total_cost(units)
-        within = cost.forwards + BACKWARD * cost.backwards <= self.budget
-        return within and (method.most_units is None or units <= method.most_units)
+        if (passes := cost.forwards + BACKWARD * cost.backwards) > self.budget:
+            return f"{units} units would take {passes:,} passes, and the budget is {self.budget:,}"
+        if method.most_units is not None and units > method.most_units:
+            return f"it takes at most {method.most_units} units"
+        return None
 
 
 def _run(problem: Problem, taken: dict[int, Option], scores: Tensor) -> list[int]:
@@ -124,7 +136,7 @@ def _run(problem: Problem, taken: dict[int, Option], scores: Tensor) -> list[int
     refused = []
     for row, text in enumerate(texts):
         notes, size = attributed.ledger.notes[row], float(rows[row].abs().sum())
-        gap = notes.get(GAP)
+        gap = notes.get(COMPLETENESS_GAP)
         if taken[text].proven and isinstance(gap, float) and abs(gap) > ROUNDING * size:
             refused.append(text)
             continue

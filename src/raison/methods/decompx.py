@@ -14,6 +14,7 @@ from raison.core.errors import UnknownNameError
 from raison.core.internals.anatomy import HeadWeights, Trace
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import LanguageModel
+from raison.core.note_names import DECOMPOSED, DECOMPOSITION_GAP
 from raison.core.problem import Problem
 from raison.integration.distinct_texts import in_distinct_batches
 from raison.numerics.attention.decomposition import Choices, Gate, head_vectors, through_layer
@@ -92,9 +93,9 @@ class Decompx(Method):
                 scores[text, : len(terms)] = target.row(text, len(terms)).scalar(terms)
         problem.count_forward()
         logits = target.scalar(problem.predictions())
-        problem.note("decomposed", ["logit" if target.against is None else "difference of logits"] * len(encoding))
+        problem.note(DECOMPOSED, ["logit" if target.against is None else "difference of logits"] * len(encoding))
         problem.note("unscored", scores.masked_fill(encoding.scored, 0).sum(1).tolist())
-        problem.note("decomposition_gap", (scores.sum(1) - logits).abs().tolist())
+        problem.note(DECOMPOSITION_GAP, (scores.sum(1) - logits).abs().tolist())
         return scores
 
     def cost(self, units: int) -> Cost:

@@ -11,6 +11,7 @@ from raison.core.capabilities.rules import BackwardRules
 from raison.core.capability import Capability
 from raison.core.errors import UnknownNameError
 from raison.core.method import Cost, Method, Property, Rngs
+from raison.core.note_names import BASELINE, COMPLETENESS_GAP
 from raison.core.problem import Problem
 from raison.integration.baselines import Baseline, InPlace, baseline_embeddings, baseline_name
 from raison.integration.relevance import differences
@@ -70,8 +71,8 @@ class DeepLift(Method):
         name = baseline_name(problem, "deep_lift", self.baseline)
         ends = own_embeddings(problem)
         scores, change = differences(problem, baseline_embeddings(problem, ends, name), ends)
-        problem.note("completeness_gap", (scores.sum(1) - change).tolist())
-        problem.note("baseline", [name] * len(problem.encoding))
+        problem.note(COMPLETENESS_GAP, (scores.sum(1) - change).tolist())
+        problem.note(BASELINE, [name] * len(problem.encoding))
         return scores
 
     def cost(self, units: int) -> Cost:

@@ -14,6 +14,7 @@ from raison.core.dims import Embeddings
 from raison.core.errors import InputError, UnknownNameError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import LanguageModel
+from raison.core.note_names import BASELINE
 from raison.core.problem import Problem
 from raison.integration.anchors import ZERO, AnchorWalk, Ends, anchors_of, embedded, table_of
 from raison.integration.baselines import Baseline, baseline_embeddings, baseline_name, check_path
@@ -90,7 +91,7 @@ class DiscretizedIntegratedGradients(Method):
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         name = baseline_name(problem, NAME, self.baseline)
-        problem.note("baseline", [name] * len(problem.encoding))
+        problem.note(BASELINE, [name] * len(problem.encoding))
         ends = own_embeddings(problem)
         starts, scored = baseline_embeddings(problem, ends, name), problem.encoding.scored
         anchors = self._anchors(problem, name, starts)

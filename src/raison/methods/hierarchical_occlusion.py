@@ -11,6 +11,7 @@ from torch.nn.utils.rnn import pad_sequence
 from raison.core.errors import InputError
 from raison.core.inputs.unit import runs_of
 from raison.core.method import Cost, Method, Property, Rngs
+from raison.core.note_names import GROUPS
 from raison.core.problem import Problem
 
 Groups = list[list[int]]
@@ -73,7 +74,7 @@ class HierarchicalOcclusion(Method):
             row = torch.zeros(n, dtype=torch.float64)
             row[text_units] = values[0] - values[1:]
             rows.append(row)
-        problem.note("groups", [drop.tolist() for drop in drops])
+        problem.note(GROUPS, [drop.tolist() for drop in drops])
         problem.note("exact", known)
         return pad_sequence(rows, batch_first=True)
 

@@ -11,6 +11,7 @@ from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capability import Capability
 from raison.core.dims import Embeddings
 from raison.core.method import Cost, Method, Property, Rngs
+from raison.core.note_names import BASELINE, COMPLETENESS_GAP
 from raison.core.problem import Problem
 from raison.integration.baselines import Baseline, baseline_embeddings, baseline_name, check_path
 from raison.integration.differentiable_gradients import integrate_at
@@ -74,8 +75,8 @@ class IntegratedGradients(Method):
             positions, weights = (torch.cat([part, part.new_zeros(1)]) for part in (positions, weights))
         scores, on_path = integrate(problem, baseline_embeddings(problem, ends, name), ends, positions, weights)
         change = _change(problem, name, on_path[:, -1])
-        problem.note("completeness_gap", (scores.sum(1) - change).tolist())
-        problem.note("baseline", [name] * len(problem.encoding))
+        problem.note(COMPLETENESS_GAP, (scores.sum(1) - change).tolist())
+        problem.note(BASELINE, [name] * len(problem.encoding))
         return scores
 
     def attribute_from(self, problem: Problem, start: Embeddings) -> Float[Tensor, "batch scored"]:

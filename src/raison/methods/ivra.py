@@ -11,6 +11,7 @@ from raison.core.capabilities.attention import ReadableAttention
 from raison.core.capability import Capability
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import LanguageModel
+from raison.core.note_names import TRAINED_FOR
 from raison.core.problem import Problem
 from raison.models.derived.explainers import files_of
 from raison.models.derived.trained_attention import find
@@ -58,7 +59,7 @@ class Ivra(Method):
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         trained = find(problem.model, self.checkpoint, "ivra")
-        problem.note("trained_for", [", ".join(trained.card.criteria) for _ in range(len(problem.encoding))])
+        problem.note(TRAINED_FOR, [", ".join(trained.card.criteria) for _ in range(len(problem.encoding))])
         problem.count_forward()
         return trained.maps(problem.model, problem.encoding)
 

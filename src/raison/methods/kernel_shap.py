@@ -12,6 +12,7 @@ from torch.nn.utils.rnn import pad_sequence
 from raison.core.errors import InputError, UnknownNameError
 from raison.core.inputs.unit import runs_of
 from raison.core.method import Cost, Method, Property, Rngs
+from raison.core.note_names import CAUTION
 from raison.core.problem import Problem
 from raison.numerics.shapley.gaussian_process import process_shapley
 from raison.numerics.shapley.intervals import intervals_of
@@ -109,7 +110,7 @@ class KernelShap(Method):
             rows.append(torch.from_numpy(phi))
             solutions.append(solution)
             if not plan.exact and len(text_values) <= counts[text]:
-                problem.ledger.notes[text]["caution"] = _too_few(len(text_values), counts[text])
+                problem.ledger.notes[text][CAUTION] = _too_few(len(text_values), counts[text])
             if solution != "gaussian process":
                 groups = runs_of(problem.encoding.units[text])
                 problem.ledger.notes[text] |= _noted(plan, phi, solution, text_values.numpy(), groups)

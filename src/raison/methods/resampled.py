@@ -13,6 +13,7 @@ from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capability import Capability
 from raison.core.errors import InputError, UnknownNameError
 from raison.core.method import Cost, Method, Property, Rngs
+from raison.core.note_names import BASELINE
 from raison.core.problem import Problem
 from raison.core.registry import name_of
 from raison.integration.baselines import baseline_embeddings, baseline_name
@@ -81,7 +82,7 @@ class Resampled(Method):
         encoding, inner = problem.encoding, _path_method(self.method)
         # A method without this setting has one baseline only, and "removal" is everyone's default.
         name = baseline_name(problem, name_of(inner), asdict(inner).get("baseline", "removal"))
-        problem.note("baseline", [name] * len(encoding))
+        problem.note(BASELINE, [name] * len(encoding))
         centres = baseline_embeddings(problem, own_embeddings(problem), name)
         maps = torch.zeros(self.baselines, *encoding.input_ids.shape, dtype=torch.float64)
         rows = [(text, draw) for text in range(len(encoding)) for draw in range(self.baselines)]

@@ -7,6 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from raison.core.method import Rngs
+from raison.core.note_names import CAUTION
 from raison.core.problem import Problem
 from raison.integration.randomized import RandomPaths
 
@@ -42,9 +43,8 @@ class Rpi(RandomPaths):
 
     `variant` is what is computed:
 
-    - "signed" is the code's formula in the last layer, unless `layers` names another. Without selection, it is more
-      faithful than random scores in all 20 cells of five metrics and four tasks (studies/rpi_tables_2_6); "code" is in
-      15, "paper" in 5.
+    - "signed" is the code's formula in the last layer, unless `layers` names another. Without selection, its mean map
+      is the most faithful of the three on encoders (docs/rpi.md).
     - "code" is the published code itself, which explains the third-last layer.
     - "paper" is equation 4 as printed: the factor a - b^r in place of a, j from 1 and the mean over n points, the
       target itself in place of its logit, t uniform on 1 ... T and the standard deviation sqrt(1 - A_t) (3.2.1). Its
@@ -74,5 +74,5 @@ class Rpi(RandomPaths):
 
     def candidates(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "maps batch scored"]:
         if self.variant == "paper":
-            problem.note("caution", [_CAUTION] * len(rngs))
+            problem.note(CAUTION, [_CAUTION] * len(rngs))
         return self.drawn_maps(problem, rngs)

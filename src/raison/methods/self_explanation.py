@@ -12,6 +12,7 @@ from raison.core.errors import InputError, UnknownNameError, UnsupportedError
 from raison.core.inputs.unit import segments
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import LanguageModel
+from raison.core.note_names import CAUTION
 from raison.core.problem import Problem
 from raison.models.adapters.offered.self_report import Reply, ask, writer_of
 from raison.text.questions import Form, Subject, question
@@ -116,4 +117,4 @@ class SelfExplanation(Method):
         problem.note("cut", [reply.cut for reply in replies])
         for notes, report in zip(problem.ledger.notes, reports, strict=True):
             if report.missing == 1:
-                notes["caution"] = "the model's answer names no unit of the text: all scores are set to zero"
+                notes[CAUTION] = "the model's answer names no unit of the text: all scores are set to zero"

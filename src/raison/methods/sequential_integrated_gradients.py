@@ -11,6 +11,7 @@ from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capability import Capability
 from raison.core.dims import Embeddings
 from raison.core.method import Cost, Method, Property, Rngs
+from raison.core.note_names import BASELINE
 from raison.core.problem import Problem
 from raison.integration.baselines import Baseline, baseline_embeddings, baseline_name, check_path
 from raison.integration.differentiable_gradients import integrate_at, values_at
@@ -63,7 +64,7 @@ class SequentialIntegratedGradients(Method):
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         name = baseline_name(problem, "sequential_integrated_gradients", self.baseline)
-        problem.note("baseline", [name] * len(problem.encoding))
+        problem.note(BASELINE, [name] * len(problem.encoding))
         ends = own_embeddings(problem)
         return self._scores(problem, baseline_embeddings(problem, ends, name), ends)
 

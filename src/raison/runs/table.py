@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from raison.core.errors import DataError
-from raison.core.results.notes import EACH_FROM
+from raison.core.note_names import EACH_FROM
 from raison.core.results.scores import Comparison, MetricScores, Scores
 from raison.runs.headers import RowHead
 from raison.runs.run import OUTPUTS, Run

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-NOTE = "unknown_tokens"
-"""The explanation's note that lists the units with such tokens."""
+from raison.core.note_names import UNKNOWN_TOKENS
+
 SOME, MOST = 0.05, 0.5
 """Shares of unknown tokens from which views warn, and from which they warn strongly."""
 
@@ -24,7 +24,7 @@ class Unknown:
 
 def unknown_in(notes: Mapping[str, Any]) -> Unknown | None:
     """The unknown tokens that an explanation's notes report; None if they report nothing readable."""
-    note = notes.get(NOTE)
+    note = notes.get(UNKNOWN_TOKENS)
     if not isinstance(note, dict):
         return None
     share, units = note.get("share"), note.get("units")

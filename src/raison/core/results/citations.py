@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast, get_args
 
 from raison.core.errors import DataError, InputError
 from raison.core.inputs.unit import Unit
-from raison.core.results.notes import NOISE, check_noise, noise_in
+from raison.core.note_names import NOISE
+from raison.core.results.notes import check_noise, noise_in
 from raison.core.results.viewed import ViewedResult
 from raison.core.results.views import View, called, rendered
 from raison.core.settings.reading import NAME, Fields, parse

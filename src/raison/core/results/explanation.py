@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast, get_args
 
 from raison.core.errors import DataError
 from raison.core.inputs.unit import Text, Unit
-from raison.core.results.notes import EACH_FROM, check_notes, noise_in
+from raison.core.note_names import EACH_FROM
+from raison.core.results.notes import check_notes, noise_in
 from raison.core.results.viewed import ViewedResult
 from raison.core.results.views import View, called
 from raison.core.settings.reading import NAME, Fields, parse
@@ -31,7 +32,7 @@ class Explanation(ViewedResult):
 
     - `value_full` and `value_empty`: the target's value on the whole text and with every unit removed.
     - `evaluations` and `gradients`: the numbers of forward and backward passes of single sequences that the method
-      made, without the two values above.
+      asked for. The prediction, and the two values above if the method does not need them, are not counted.
     - `seconds`: the text's share of its batch's time.
     - `truncated`: the number of tokens that were cut off.
     - `notes`: what the method reports besides its scores.
@@ -41,8 +42,8 @@ class Explanation(ViewedResult):
       much a unit matters, and none is below zero.
     - `place`: the entity or the masked word that is explained, if the model predicts at positions in the text;
       `classes` are then its tags, or the words at the mask.
-    - `outputs`: whether the model gives one of several classes, any of some labels, or one number. A number has no
-      probabilities and is `value_full` itself.
+    - `outputs`: whether the model gives one of several classes, any of some labels, one number, or the probability of
+      a given statement. A number has no probabilities and is `value_full` itself.
     """
 
     _page: ClassVar[View] = View.EXPLANATION_PAGE

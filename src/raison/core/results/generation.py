@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from raison.core.errors import DataError, InputError
 from raison.core.inputs.unit import Unit
+from raison.core.note_names import BASELINE
 from raison.core.results.explanation import Explanation, check_sign
-from raison.core.results.notes import BASELINE, check_notes
+from raison.core.results.notes import check_notes
 from raison.core.results.viewed import ViewedResult
 from raison.core.results.views import View, rendered
 from raison.core.settings.reading import NAME, Fields, parse

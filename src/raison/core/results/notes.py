@@ -5,26 +5,33 @@ from typing import Any
 
 from raison.core.errors import DataError
 from raison.core.inputs.special_names import caution_of_names
-from raison.core.inputs.unknown_tokens import NOTE, caution_of_text
+from raison.core.inputs.unknown_tokens import caution_of_text
+from raison.core.note_names import (
+    AMONG,
+    AUTO,
+    CANDIDATE_VALUES,
+    CANDIDATES,
+    CAUTION,
+    COMPLETENESS_GAP,
+    DECOMPOSED,
+    DECOMPOSITION_GAP,
+    EACH_FROM,
+    EXTENDED,
+    NOISE,
+    PRECISION,
+    RANKING,
+    SELECTED_BY,
+    SERVED,
+    TRAINED_FOR,
+    UNKNOWN_TOKENS,
+    UNSTEADY,
+)
 from raison.core.results import number_rank
 from raison.core.settings.reading import NAME, Fields
-from raison.core.targets.ranking import NOTE as RANKING
 
-AUTO = "auto"
-"""Which method was chosen and why, in one line."""
-BASELINE = "baseline"
-"""What the scores are measured from, for a method that needs embeddings and so cannot delete."""
-EXTENDED = "extended"
-"""The units with more characters than the caller's spans, because a span cut a token."""
-EACH_FROM = "threshold"
-"""The minimum probability of the labels that were explained, each on its own."""
-SERVED = "served"
-"""For a model behind a server: which one, and what its answers are based on."""
-NOISE = "noise"
-"""For a model behind a server: how much its values change when a request is repeated."""
-_NUMBERS = ("completeness_gap", "decomposition_gap")
-_SENTENCES = (AUTO, "caution", "unsteady", "decomposed", "trained_for", "selected_by", SERVED)
-_LISTED = ("trained_for", "caution")
+_NUMBERS = (COMPLETENESS_GAP, DECOMPOSITION_GAP)
+_SENTENCES = (AUTO, CAUTION, UNSTEADY, DECOMPOSED, TRAINED_FOR, SELECTED_BY, SERVED)
+_LISTED = (TRAINED_FOR, CAUTION)
 """Notes that a method composed of several methods keeps for each of them, if they differ."""
 
 
@@ -43,18 +50,18 @@ def check_notes(data: Mapping[str, Any], what: str, units: int) -> None:
             notes.strings(name)
     if EACH_FROM in notes.data:
         notes.number(EACH_FROM, 0.0, 1.0)
-    if "selected_by" in notes.data:
-        notes.whole("candidates", 1)
-    elif "candidates" in notes.data:
-        notes.string("selected_by")
+    if SELECTED_BY in notes.data:
+        notes.whole(CANDIDATES, 1)
+    elif CANDIDATES in notes.data:
+        notes.string(SELECTED_BY)
     _check_values(notes)
     _check_precision(notes)
     if NOISE in notes.data:
         check_noise(notes)
-    if NOTE in notes.data:
+    if UNKNOWN_TOKENS in notes.data:
         _check_unknown(notes, units)
-    if number_rank.NOTE in notes.data:
-        number_rank.check(notes.data[number_rank.NOTE], notes.what)
+    if AMONG in notes.data:
+        number_rank.check(notes.data[AMONG], notes.what)
     if RANKING in notes.data:
         notes.numbers(RANKING, None)
     if EXTENDED in notes.data and any(unit >= units for unit in notes.wholes(EXTENDED)):
@@ -63,16 +70,16 @@ def check_notes(data: Mapping[str, Any], what: str, units: int) -> None:
 
 def _check_values(notes: Fields) -> None:
     """Checks the values of the candidate maps, null where a value was undefined."""
-    if "candidate_values" in notes.data:
-        values = [value for value in notes.items("candidate_values") if value is not None]
-        Fields({"candidate_values": values}, notes.what).numbers("candidate_values", None)
+    if CANDIDATE_VALUES in notes.data:
+        values = [value for value in notes.items(CANDIDATE_VALUES) if value is not None]
+        Fields({CANDIDATE_VALUES: values}, notes.what).numbers(CANDIDATE_VALUES, None)
 
 
 def _check_precision(notes: Fields) -> None:
-    precision = notes.data.get("precision", {})
+    precision = notes.data.get(PRECISION, {})
     for one in precision if isinstance(precision, list) else [precision]:
         if not isinstance(one, dict):
-            notes.refuse("precision", "an object")
+            notes.refuse(PRECISION, "an object")
         fields = Fields(one, f"{notes.what}: precision")
         if one:
             fields.string("evaluations", NAME)
@@ -95,7 +102,7 @@ def check_noise(notes: Fields) -> None:
 
 
 def _check_unknown(notes: Fields, units: int) -> None:
-    fields = Fields(notes.mapping(NOTE), f"{notes.what}: {NOTE}")
+    fields = Fields(notes.mapping(UNKNOWN_TOKENS), f"{notes.what}: {UNKNOWN_TOKENS}")
     fields.number("share", 0.0, 1.0)
     if any(unit >= units for unit in fields.wholes("units")):
         fields.refuse("units", f"a list of numbers below {units}")

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from statistics import mean, stdev
 from typing import Any
 
+from raison.core.note_names import AMONG
 from raison.core.settings.reading import Fields
 
-NOTE = "among"
-"""In an explanation's notes: the rank of its number."""
 FEWEST = 3
 """Minimum count of numbers for a meaningful spread."""
 
@@ -39,9 +38,9 @@ class NumberRank:
 
 def check(data: Any, what: str) -> None:
     """DataError for an invalid note."""
-    notes = Fields({NOTE: data}, what)
-    notes.mapping(NOTE)
-    values = Fields(data, f"{what}: {NOTE}")
+    notes = Fields({AMONG: data}, what)
+    notes.mapping(AMONG)
+    values = Fields(data, f"{what}: {AMONG}")
     values.whole("rank", 1)
     values.whole("texts", 1)
     values.number("mean")

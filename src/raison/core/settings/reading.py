@@ -68,11 +68,11 @@ class Fields:
         self._whole(name, self.data.get(name), least, most)
         return int(self.data[name])
 
-    def wholes(self, name: str, least: int | None = 0) -> tuple[int, ...]:
-        """A list of whole numbers of at least `least`."""
+    def wholes(self, name: str) -> tuple[int, ...]:
+        """A list of whole numbers of at least 0."""
         values = self.items(name)
         for value in values:
-            self._whole(name, value, least, 2**63 - 1)
+            self._whole(name, value, 0, 2**63 - 1)
         return values
 
     def _whole(self, name: str, value: object, least: int | None, most: int) -> None:

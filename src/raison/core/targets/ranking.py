@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from raison.core.errors import InputError
 from raison.core.inputs.unit import Text, segments
 
-NOTE = "ranking"
-"""In an explanation's notes: the numbers of all ranked documents, in the order in which they were given."""
-
 _BEFORE = " before "
 
 

@@ -8,9 +8,9 @@ from raison.core.inputs.unit import Side
 from raison.core.method import Method
 from raison.core.metric import Metric
 from raison.core.model import LanguageModel
+from raison.core.note_names import AMONG
 from raison.core.registry import label_of
 from raison.core.results.explanation import Explanation
-from raison.core.results.number_rank import NOTE
 from raison.core.targets.choices import TargetSpec
 from raison.data import Row
 from raison.data.streams import Item
@@ -89,5 +89,5 @@ class TextRows(RowExplainer[LanguageModel]):
 
 def _unranked(e: Explanation) -> Explanation:
     """Without the rank among the rows that were explained together: they are only a part of the file."""
-    notes = {name: note for name, note in e.notes.items() if name != NOTE}
+    notes = {name: note for name, note in e.notes.items() if name != AMONG}
     return e if len(notes) == len(e.notes) else replace(e, notes=notes)

@@ -56,7 +56,7 @@ def sourced_prompt(
         prompt = writer.prompt(Chat(({"role": "user", "content": filled.text},)))
         # Most templates strip the white space around a message.
         shift = prompt.text.find(filled.text.strip()) - (len(filled.text) - len(filled.text.lstrip()))
-    places = [_shifted(place, shift) for place in filled.places]
+    places = [place.shifted(shift) for place in filled.places]
     return SourcedPrompt(question, sourced(prompt, places), chosen.name, chosen.before, chosen.stop)
 
 
@@ -85,10 +85,6 @@ def _entry(number: int, source: Any) -> tuple[str, Any]:
     if isinstance(source, Mapping) and isinstance(source.get("id"), str) and "text" in source:
         return source["id"], source["text"]
     return str(number), source
-
-
-def _shifted(place: SourcePlace, shift: int) -> SourcePlace:
-    return SourcePlace(place.id, place.start + shift, place.first + shift, place.last + shift, place.end + shift)
 
 
 def _conversation(writer: Writer, chat: Chat, named: dict[str, str] | None) -> SourcedPrompt:

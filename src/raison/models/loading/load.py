@@ -17,7 +17,7 @@ from raison.core.targets.choices import Aggregation, Measure, Pooled
 from raison.core.targets.choices import Explained as Explained
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.completion import PromptUse, completed
-from raison.models.adapters.offered.classifiers import classifies
+from raison.models.adapters.offered.classifiers import not_classifying
 from raison.models.adapters.places.masks import filling, is_filling
 from raison.models.adapters.places.spans import answering, is_answering
 from raison.models.adapters.places.tags import is_tagging, tagging
@@ -243,9 +243,9 @@ def _adapter(model: nn.Module, tokenizer: Tokenizer, name: str, use: _Usage) -> 
         return filling(model, tokenizer, name)
     if _is_causal(core) or _is_written_by_decoder(core):
         return Generator(model, tokenizer, name)
-    if classifies(core, tokenizer):
+    if (reason := not_classifying(core, tokenizer)) is None:
         return Classifier(model, tokenizer, name)
-    raise LoadError(no_head(name, f"it is a {kind}"))
+    raise LoadError(no_head(name, f"it is a {kind}{', and ' * bool(reason)}{reason}"))
 
 
 def _is_causal(core: PreTrainedModel) -> bool:

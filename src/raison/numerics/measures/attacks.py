@@ -13,6 +13,8 @@ from raison.numerics.measures.ranking import Convention, check_share
 
 Units = Float[np.ndarray, " units"]
 
+TOLERANCE = 1e-6
+"""A margin of logits below this is rounding."""
 _FLOOR = Convention("floor", 1)
 
 
@@ -76,14 +78,12 @@ def same_prediction(
     return original.argmax(-1) == changed.argmax(-1)
 
 
-def on_boundary(
-    logits: Float[Tensor, "rows classes"], multi_label: bool, tolerance: float = 1e-6
-) -> Bool[Tensor, " rows"]:
-    """Whether a margin is below `tolerance`: that of the two greatest logits, or of any label's own logit.
+def on_boundary(logits: Float[Tensor, "rows classes"], multi_label: bool) -> Bool[Tensor, " rows"]:
+    """Whether a margin is below `TOLERANCE`: that of the two greatest logits, or of any label's own logit.
 
     There, rounding would decide whether the prediction counts as the same.
     """
     if multi_label:
-        return (logits.abs() < tolerance).any(-1)
+        return (logits.abs() < TOLERANCE).any(-1)
     greatest = logits.topk(2, dim=-1).values
-    return greatest[:, 0] - greatest[:, 1] < tolerance
+    return greatest[:, 0] - greatest[:, 1] < TOLERANCE

@@ -67,9 +67,9 @@ class Interval(NamedTuple):
     high: float
 
 
-def mean_interval(values: Sequence[float], level: float = 0.95, seed: int = 0) -> Interval:
+def mean_interval(values: Sequence[float]) -> Interval:
     """Mean with its percentile bootstrap interval; see `pooled_interval`."""
-    return pooled_interval(np.asarray(values, dtype=np.float64).reshape(-1, 1), "mean", level, seed)
+    return pooled_interval(np.asarray(values, dtype=np.float64).reshape(-1, 1))
 
 
 def pooled_interval(parts: Parts, pool: str = "mean", level: float = 0.95, seed: int = 0) -> Interval:

@@ -25,12 +25,12 @@ def at_least(count: int, probabilities: Sequence[float]) -> float:
     return float(min(1.0, reached[count]))
 
 
-def share_interval(count: int, total: int, level: float = 0.95) -> tuple[float, float]:
-    """Wilson's interval of a share; with z = Phi^-1((1 + level) / 2) and p = count / total it is
+def share_interval(count: int, total: int) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share; with z = Phi^-1(0.975) and p = count / total it is
 
     (p + z^2 / 2n -+ z sqrt(p (1 - p) / n + z^2 / 4n^2)) / (1 + z^2 / n).
     """
-    z, p = NormalDist().inv_cdf((1 + level) / 2), count / total
+    z, p = NormalDist().inv_cdf(0.975), count / total
     middle = p + z * z / (2 * total)
     half = z * math.sqrt(p * (1 - p) / total + (z / (2 * total)) ** 2)
     whole = 1 + z * z / total

@@ -5,8 +5,8 @@ statements that depend on it.
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
+from raison.core.note_names import NOISE
 from raison.core.results.citations import Citations
-from raison.core.results.notes import NOISE
 from raison.report.explanations.citations_terminal import ORIGINS, goal, light, score, support
 from raison.report.style import phrases
 from raison.report.style.colours import SIGNED, level

@@ -5,8 +5,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from raison.core.note_names import NOISE
 from raison.core.results.citations import Citations
-from raison.core.results.notes import NOISE
 from raison.report.style import phrases
 from raison.report.style.colours import SIGNED, level
 from raison.report.style.terminal_text import facts_grid, plain, safe

@@ -3,17 +3,27 @@
 import json
 from collections.abc import Mapping
 
-from raison.core.inputs.special_names import NOTE as AS_TEXT
-from raison.core.inputs.unknown_tokens import NOTE
+from raison.core.note_names import (
+    AMONG,
+    AUTO,
+    CANDIDATES,
+    CAUTION,
+    COMPLETENESS_GAP,
+    EXTENDED,
+    NOISE,
+    READ_AS_TEXT,
+    SELECTED_BY,
+    SERVED,
+    UNKNOWN_TOKENS,
+    UNSTEADY,
+)
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
-from raison.core.results.notes import AUTO, EXTENDED, NOISE, SERVED
-from raison.core.results.number_rank import NOTE as AMONG
 from raison.report.style import gaps, phrases
 from raison.report.style.phrases import AnyExplanation
 
-_SAID = (AUTO, "completeness_gap", "caution", "unsteady", "selected_by", "candidates")
-_TOLD = (*_SAID, NOTE, AS_TEXT, EXTENDED, SERVED, NOISE, AMONG)
+_SAID = (AUTO, COMPLETENESS_GAP, CAUTION, UNSTEADY, SELECTED_BY, CANDIDATES)
+_TOLD = (*_SAID, UNKNOWN_TOKENS, READ_AS_TEXT, EXTENDED, SERVED, NOISE, AMONG)
 """Notes that other facts already contain."""
 
 
@@ -43,7 +53,7 @@ def _of_output(e: GenerationExplanation) -> dict[str, object]:
         "Gap": gaps.gap(e),
         **_of_method(e),
         "Removal": f"{e.removal}, for an absent {e.unit}",
-        **_of_run(e, ("caution", "unsteady", "completeness_gap", NOTE, SERVED, NOISE)),
+        **_of_run(e, (CAUTION, UNSTEADY, COMPLETENESS_GAP, UNKNOWN_TOKENS, SERVED, NOISE)),
     }
 
 

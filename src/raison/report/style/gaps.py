@@ -1,9 +1,9 @@
 """Sentences about the gap between the sum of the scores and the change in value."""
 
+from raison.core.note_names import COMPLETENESS_GAP
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
 
-NOTE = "completeness_gap"
 MUCH = 0.25
 """The share of the change in value from which a gap is warned of."""
 _WAY_OUT = "give the method more steps, if it has any, or use another one"
@@ -11,7 +11,7 @@ _WAY_OUT = "give the method more steps, if it has any, or use another one"
 
 def gap(e: Explanation | GenerationExplanation) -> str | None:
     """The gap, for methods that note it; of an output, the sum over its tokens."""
-    noted = e.notes.get(NOTE)
+    noted = e.notes.get(COMPLETENESS_GAP)
     if noted is None:
         return None
     if isinstance(e, Explanation):
@@ -29,7 +29,8 @@ def completeness(e: Explanation, gap: float) -> str:
 def caution_of_gap(e: Explanation | GenerationExplanation) -> str | None:
     """A sentence, without its full stop, if the scores are far from adding up to the change in value."""
     if isinstance(e, GenerationExplanation):
-        far = [number for number in range(len(e.tokens)) if _is_far(e.token(number))] if NOTE in e.notes else []
+        noted = COMPLETENESS_GAP in e.notes
+        far = [number for number in range(len(e.tokens)) if _is_far(e.token(number))] if noted else []
         if not far:
             return None
         return (
@@ -38,12 +39,12 @@ def caution_of_gap(e: Explanation | GenerationExplanation) -> str | None:
         )
     if not _is_far(e):
         return None
-    total = sum(e.scores)
-    return f"the scores add up to {total:+.2g}, but the value changes by {total - e.notes[NOTE]:+.2g}: {_WAY_OUT}"
+    total, noted_gap = sum(e.scores), e.notes[COMPLETENESS_GAP]
+    return f"the scores add up to {total:+.2g}, but the value changes by {total - noted_gap:+.2g}: {_WAY_OUT}"
 
 
 def _is_far(e: Explanation) -> bool:
-    noted = e.notes.get(NOTE)
+    noted = e.notes.get(COMPLETENESS_GAP)
     if noted is None:
         return False
     # The change that the method itself noted, which may start from another baseline than the removed text.

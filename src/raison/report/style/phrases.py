@@ -7,13 +7,24 @@ from typing import Any
 
 from raison.core.inputs.unit import Unit
 from raison.core.inputs.unknown_tokens import unknown_in
+from raison.core.note_names import (
+    AMONG,
+    AUTO,
+    CANDIDATE_VALUES,
+    CAUTION,
+    EXTENDED,
+    NOISE,
+    RANKING,
+    SELECTED_BY,
+    TRAINED_FOR,
+    UNSTEADY,
+)
 from raison.core.results import number_rank
 from raison.core.results.citations import Citations
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
-from raison.core.results.notes import AUTO, EXTENDED, NOISE, cautions_of_text, noise_in
+from raison.core.results.notes import cautions_of_text, noise_in
 from raison.core.results.scores import Summary
-from raison.core.targets.ranking import NOTE as RANKING
 from raison.core.targets.ranking import documents_of, is_ranked, places_of
 from raison.numerics.statistics.paired import Difference
 from raison.report.style.colours import peak
@@ -188,9 +199,9 @@ def verdict(e: Explanation) -> OutputPhrase:
 
 def _among_texts(e: Explanation) -> str:
     """The rank of the number among those of the texts that were explained with it."""
-    if number_rank.NOTE not in e.notes:
+    if AMONG not in e.notes:
         return ""
-    known = number_rank.NumberRank.read(e.notes[number_rank.NOTE])
+    known = number_rank.NumberRank.read(e.notes[AMONG])
     away = known.distance(e.value_full)
     side = "below" if away < 0 else "above"
     return f", rank {known.rank} of {known.texts} texts, {abs(away):.1f} SD {side} their mean"
@@ -294,15 +305,15 @@ def made_by(e: Explanation) -> str:
     if AUTO in e.notes:
         taken, _, why = str(e.notes[AUTO]).partition(": ")
         return f"{taken} (auto: {why})"
-    metric, trained = e.notes.get("selected_by"), e.notes.get("trained_for")
+    metric, trained = e.notes.get(SELECTED_BY), e.notes.get(TRAINED_FOR)
     name = e.method if trained is None else f"{e.method}, trained for {trained}"
     return name if metric is None else f"{name}, the best of {e.notes['candidates']} maps by {metric}"
 
 
 def choice(e: Explanation) -> str | None:
     """The metric that selected the explanation, and the other candidates."""
-    metric = e.notes.get("selected_by")
-    values = [value for value in e.notes.get("candidate_values", ()) if value is not None]
+    metric = e.notes.get(SELECTED_BY)
+    values = [value for value in e.notes.get(CANDIDATE_VALUES, ()) if value is not None]
     if metric is None:
         return None
     lowest, highest = (number(end, 3) for end in (min(values), max(values))) if values else ("n/a", "n/a")
@@ -313,7 +324,7 @@ def cautions(e: AnyExplanation) -> list[str]:
     """Cautions about the scores, one sentence each, without its full stop."""
     cut = truncation(e) if isinstance(e, Explanation) else None
     lost = unranked(e) if isinstance(e, Explanation) else None
-    notes = (cut, lost, caution_of_gap(e), *cautions_of_text(e.notes), e.notes.get("unsteady"), e.notes.get("caution"))
+    notes = (cut, lost, caution_of_gap(e), *cautions_of_text(e.notes), e.notes.get(UNSTEADY), e.notes.get(CAUTION))
     return [sentence for sentence in notes if isinstance(sentence, str)]
 
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from raison.core.results.notes import EACH_FROM
+from raison.core.note_names import EACH_FROM
 from raison.core.results.scores import Comparison, MetricScores, Scores, Summary
 from raison.report.style import phrases
 from raison.report.style.colours import peak

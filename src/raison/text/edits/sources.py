@@ -39,7 +39,7 @@ def _replaced(text: str, places: Sequence[SourcePlace], number: int, written: st
     place = places[number]
     moved = len(written) - (place.last - place.first)
     moved_place = replace(place, last=place.last + moved, end=place.end + moved)
-    after = [_shifted(one, moved) for one in places[number + 1 :]]
+    after = [one.shifted(moved) for one in places[number + 1 :]]
     return EditedSources(text[: place.first] + written + text[place.last :], (*places[:number], moved_place, *after))
 
 
@@ -50,10 +50,6 @@ def _exchanged(text: str, places: Sequence[SourcePlace], one: int, other: int) -
     between = [text[a.end : b.start] for a, b in pairwise(places)]
     written, shifted = text[: places[0].start], []
     for place, gap in zip(new, [*between, text[places[-1].end :]], strict=True):
-        shifted.append(_shifted(place, len(written) - place.start))
+        shifted.append(place.shifted(len(written) - place.start))
         written += text[place.start : place.end] + gap
     return EditedSources(written, tuple(shifted))
-
-
-def _shifted(place: SourcePlace, by: int) -> SourcePlace:
-    return SourcePlace(place.id, place.start + by, place.first + by, place.last + by, place.end + by)

@@ -26,6 +26,10 @@ class SourcePlace:
     last: int
     end: int
 
+    def shifted(self, by: int) -> "SourcePlace":
+        """The same source, `by` characters further on."""
+        return SourcePlace(self.id, self.start + by, self.first + by, self.last + by, self.end + by)
+
 
 @dataclass(frozen=True, slots=True)
 class Filled:

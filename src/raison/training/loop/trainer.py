@@ -16,6 +16,8 @@ from raison.progress import progress_bar
 from raison.training.loop import checkpoint
 from raison.training.loop.objective import Objective, TrainingBatch
 
+RECENT = 50
+"""The steps whose mean loss is shown."""
 _FUSED = ("cpu", "cuda")
 """Devices for which AdamW is one kernel in every version of torch that is supported."""
 
@@ -318,6 +320,6 @@ def _optimizer(module: nn.Module, settings: TrainSettings) -> torch.optim.AdamW:
     return torch.optim.AdamW([group for group in groups if group["params"]], lr=settings.learning_rate, fused=fused)
 
 
-def _recent(losses: list[float], window: int = 50) -> float:
-    tail = losses[-window:]
+def _recent(losses: list[float]) -> float:
+    tail = losses[-RECENT:]
     return sum(tail) / len(tail)

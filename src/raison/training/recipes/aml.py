@@ -2,6 +2,7 @@
 
 import math
 import re
+import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -186,7 +187,8 @@ def _check_learned(validation: Prepared, held_out: Dataset) -> None:
     """InputError for a model at chance. Texts without labels, or with labels of another task, cannot show this."""
     try:
         labels = held_out.class_indices(validation.model.classes)
-    except InputError:
+    except InputError as error:
+        warnings.warn(f"not tested whether {validation.model.name} has learned its task: {error}", stacklevel=4)
         return
     predicted = validation.target.index.tolist()
     check_learned(validation.model.name, class_scores(predicted, labels, len(validation.model.classes)))

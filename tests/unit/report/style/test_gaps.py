@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 import raison
+from raison.core.note_names import COMPLETENESS_GAP
 from raison.core.results.generation import GenerationExplanation
 from raison.report.explanations.facts import facts
 from raison.report.style import gaps
@@ -21,13 +22,13 @@ def test_a_gap_that_is_only_rounding_is_none() -> None:
 
 @pytest.mark.parametrize(("gap", "warned"), [(0.3, True), (-0.2, True), (0.05, False), (float("nan"), False)])
 def test_a_wide_gap_is_warned_of(gap: float, warned: bool) -> None:
-    e = replace(of_words("so good", (0.1, 0.4)), notes={gaps.NOTE: gap})
+    e = replace(of_words("so good", (0.1, 0.4)), notes={COMPLETENESS_GAP: gap})
     assert any("the scores add up to +0.5, but the value changes by" in said for said in cautions(e)) is warned
 
 
 def test_numbers_without_bound_are_drawn() -> None:
     """Records may come from an enemy."""
-    e = replace(of_words("so good", (1.7e308, 1.7e308)), notes={gaps.NOTE: -1.7e308})
+    e = replace(of_words("so good", (1.7e308, 1.7e308)), notes={COMPLETENESS_GAP: -1.7e308})
     assert isinstance(cautions(e), list)
 
 
@@ -39,11 +40,11 @@ def test_the_tokens_of_an_output_are_counted() -> None:
     writer = raison.load(*build_language_model("gpt2"))
     e = raison.explain(writer, "a calm sea", "integrated_gradients(steps=1)", max_new_tokens=3)
     assert isinstance(e, GenerationExplanation)
-    noted = [e.token(number).notes[gaps.NOTE] for number in range(len(e.tokens))]
-    assert e.notes[gaps.NOTE] == pytest.approx(sum(noted))
+    noted = [e.token(number).notes[COMPLETENESS_GAP] for number in range(len(e.tokens))]
+    assert e.notes[COMPLETENESS_GAP] == pytest.approx(sum(noted))
     assert facts(e)["Gap"] == f"{sum(noted):+.2g} between the sums of the scores and the changes in value"
     assert not any("completeness_gap" in name for name in facts(e))
     for gap, said in ((1e3, "the scores of 3 of 3 output tokens are far"), (0.0, None)):
-        tokens = tuple(replace(token, notes={**token.notes, gaps.NOTE: gap}) for token in e.tokens)
+        tokens = tuple(replace(token, notes={**token.notes, COMPLETENESS_GAP: gap}) for token in e.tokens)
         found = gaps.caution_of_gap(replace(e, tokens=tokens))
         assert (found is None) if said is None else (found or "").startswith(said)

@@ -56,20 +56,23 @@ _POOLINGS: dict[Pooled, Pooling] = {"mean": "mean", "cls": "first", "lasttoken":
 
 
 @torch.inference_mode()
-def classifies(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> bool:
-    """Whether a model class from outside transformers gives one logit per label: one pass of one word.
+def not_classifying(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> str | None:
+    """Why a model class from outside transformers does not give one logit per label, in one pass of one word; None if
+    it does.
 
-    For transformers' own classes, the name decides.
+    For transformers' own classes, the name has decided, and there is no further reason ("").
     """
     if type(model).__module__.startswith("transformers."):
-        return False
+        return ""
     ids = tokenizer("a", return_tensors="pt")["input_ids"].to(model.device)
     with evaluating(model):
         try:
             logits = class_logits(model(input_ids=ids))
-        except (RuntimeError, TypeError, ValueError, LookupError):
-            return False
-    return isinstance(logits, Tensor) and logits.shape == (1, model.config.num_labels)
+        except (RuntimeError, TypeError, ValueError, LookupError) as error:
+            return f"its forward pass fails with {type(error).__name__}: {' '.join(str(error).split()):.200}"
+    if isinstance(logits, Tensor) and logits.shape == (1, model.config.num_labels):
+        return None
+    return f"its output is not one logit for each of its {model.config.num_labels} labels"
 
 
 def withheld_from(model: PreTrainedModel, use: TaskSetup) -> dict[type[Capability], str]:

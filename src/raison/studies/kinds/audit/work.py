@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -29,7 +29,7 @@ from raison.methods import CATALOGUE
 from raison.models.adapters.writing.writer import Writer
 from raison.models.derived.identity import files_identity, identity_of
 from raison.models.loading.load import as_classifier
-from raison.progress import ProgressCallback
+from raison.progress import Advance, ProgressCallback
 from raison.report.tables.records import Cell, Table
 from raison.runs.reuse import runs_in, take_over
 from raison.runs.run import HEADER, open_run
@@ -58,24 +58,27 @@ REUSED = (HEADER, SIMILARITIES, ATTACKS)
 
 @dataclass(frozen=True, kw_only=True)
 class Examined(kind.Examined):
-    """An audit that can be run. `given` is the model of a call; that of a file is loaded on demand."""
+    """An audit that can be run. `given` is the model of a call; that of a file is loaded on demand, by `load`."""
 
     suite: Suite
     given: LanguageModel | None
+    load: Callable[[], LanguageModel | Writer] | None
 
     @cached_property
     def model(self) -> LanguageModel:
         """The audited model."""
-        return _loaded(self.study.spec.model, self.suite) if self.given is None else self.given
+        if self.given is not None:
+            return self.given
+        assert self.load is not None, "a model that is not given can be loaded"
+        return _as_suited(self.load(), self.suite)
 
     def __getstate__(self) -> dict[str, Any]:
         """Another process loads the model again, if it is told how."""
         known = {name: value for name, value in self.__dict__.items() if name != "model"}
-        return known if self.study.spec.model is None else known | {"given": None}
+        return known if self.load is None else known | {"given": None}
 
 
-def _loaded(entry: StudyModel, suite: Suite) -> LanguageModel:
-    model = load_entry(entry)
+def _as_suited(model: LanguageModel | Writer, suite: Suite) -> LanguageModel:
     if suite.answers is None:
         return fitting(as_classifier(model), suite.texts)
     assert isinstance(model, Writer), "the model wrote these answers"
@@ -94,9 +97,9 @@ def audit(
     plan: AuditPlan | None = None,
     settings: Settings | None = None,
     data: str = "texts",
-    progress: bool = True,
+    progress: bool | Advance = True,
     sharing: Sharing = ALONE,
-    entry: StudyModel | None = None,
+    load: Callable[[], LanguageModel | Writer] | None = None,
     template: SourceTemplate | str | Path | None = None,
 ) -> Audit:
     """Explain texts with several methods, test every explanation, and say which method can be trusted.
@@ -114,8 +117,9 @@ def audit(
         plan: the numbers of texts for the tests, and the settings of randomisation and attacks.
         settings: what is explained: always the predicted class, or the number of a model with one number.
         data: the name of the texts in the report.
-        sharing: this process's share of the work, or the number of processes to start. Verdicts use finished work.
-        entry: how the started processes load the model; a model that can be sent to them needs none.
+        progress: a progress bar on stderr, or a function that is called with finished parts.
+        sharing: this process's share of the work, or the number of processes to start; these call `load` to load a
+            model that cannot be sent to them. Verdicts use finished work.
 
     Raises:
         InputError: fewer than two texts or no method.
@@ -126,9 +130,9 @@ def audit(
     refuse_others(folder, AUDIT)
     subject = subject_of(model, texts, InputOptions(None, units, text, language), settings, template)
     # An audit without a study file.
-    study = Study(folder, "", Kind("audit"), data, _asked(methods, plan, subject.settings, entry), tools())
+    study = Study(folder, "", Kind("audit"), data, _asked(methods, plan, subject.settings), tools())
     suite = suite_of(subject, study.spec, data)
-    begun = _examined(study, subject.model, suite, None, read_marker(folder, AUDIT))
+    begun = _examined(study, subject.model, suite, None, read_marker(folder, AUDIT), load)
     execute(begun, folder, progress, sharing=sharing)
     audited = read(folder)
     if suite.answers is None:
@@ -152,6 +156,9 @@ def estimate_audit(
     texts: Texts | Rows | Answers,
     methods: str | Method | Iterable[str | Method] | None = None,
     *,
+    text: str | list[str] | None = None,
+    units: Sequence[Spans] | Side | None = None,
+    language: str | None = None,
     plan: AuditPlan | None = None,
     settings: Settings | None = None,
     template: SourceTemplate | str | Path | None = None,
@@ -160,7 +167,7 @@ def estimate_audit(
 
     Raises what `audit` raises before it begins.
     """
-    subject = subject_of(model, texts, InputOptions(), settings, template)
+    subject = subject_of(model, texts, InputOptions(None, units, text, language), settings, template)
     return cost_of(subject.model, suite_of(subject, _asked(methods, plan, subject.settings), ""))
 
 
@@ -168,11 +175,10 @@ def _asked(
     methods: str | Method | Iterable[str | Method] | None,
     plan: AuditPlan | None,
     settings: Settings,
-    entry: StudyModel | None = None,
 ) -> Audited:
     """The request of a call."""
     names = None if methods is None else tuple(map(_named, read_names(methods)))
-    return Audited(names, settings, plan or AuditPlan(), entry)
+    return Audited(names, settings, plan or AuditPlan())
 
 
 def _named(method: str | Method) -> str:
@@ -200,7 +206,7 @@ def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = (
             texts = data.parted if spec.settings.unit == PART else data.texts
             subject = AuditSubject(fitting(model, texts), texts, spec.settings)
         suite = suite_of(subject, spec, data.name)
-        examined = _examined(study, subject.model, suite, limit, None)
+        examined = _examined(study, subject.model, suite, limit, None, partial(load_entry, spec.model))
     except RaisonError as error:
         raise StudyError(study.path, [str(error)]) from None
     # It is loaded again when it is used, in this process or in another one.
@@ -208,7 +214,12 @@ def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = (
 
 
 def _examined(
-    study: Study, model: LanguageModel, suite: Suite, limit: int | None, known: Mapping[str, Any] | None
+    study: Study,
+    model: LanguageModel,
+    suite: Suite,
+    limit: int | None,
+    known: Mapping[str, Any] | None,
+    load: Callable[[], LanguageModel | Writer] | None,
 ) -> Examined:
     stated = [model.name, suite.methods, asdict(suite.settings), asdict(suite.plan)]
     files = files_identity(model, map(CATALOGUE.create, suite.methods))
@@ -221,7 +232,9 @@ def _examined(
     parts = {name: noted_header(plan) for name, plan in suite.comparisons(model).items()}
     # The estimate and what is left out are determined at the start.
     header = _header(study, model, suite, limit) if known is None else known
-    return Examined(study=study, header={**header, IDENTITY: identity}, parts=parts, suite=suite, given=model)
+    return Examined(
+        study=study, header={**header, IDENTITY: identity}, parts=parts, suite=suite, given=model, load=load
+    )
 
 
 def _header(study: Study, model: LanguageModel, suite: Suite, limit: int | None) -> dict[str, Any]:
