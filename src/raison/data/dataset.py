@@ -149,3 +149,8 @@ class Dataset:
             return {number: classes.index(name) for number, name in enumerate(names)}
         first = 1 if not names and any(row.label == len(classes) for row in self.rows) else 0
         return {first + index: index for index in range(len(classes))}
+
+
+def unnamed_classes(count: int) -> tuple[str, ...]:
+    """How transformers calls a model's classes if nobody has named them, in small letters: label_0, label_1, ..."""
+    return tuple(f"label_{number}" for number in range(count))

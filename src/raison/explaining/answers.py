@@ -31,7 +31,7 @@ from raison.text.sourced import SourceTemplate, find
 PROBE = QuestionRow(0, "What is it?", {"1": "It is a test."}, "A test.")
 """A question and answer that represent everything a model writes, for checks of the model alone."""
 
-Rows = Iterable[QuestionRow | Mapping[str, Any]]
+QuestionRows = Iterable[QuestionRow | Mapping[str, Any]]
 """Questions with their sources: rows as `raison.data.questions` reads them, or mappings with the same names."""
 
 

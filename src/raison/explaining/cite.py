@@ -17,7 +17,7 @@ from raison.core.registry import name_of
 from raison.core.results.citations import Citations, Statement
 from raison.core.results.explanation import Explanation
 from raison.core.results.notes import noise_in
-from raison.core.targets.choices import Of, One
+from raison.core.targets.choices import Of, SingleTarget
 from raison.explaining.attribution import Settings, prepare_stated, run
 from raison.explaining.sources.answer_statements import AnswerRequest, StatedAnswer, StatementSpans, stated_answer
 from raison.explaining.sources.entailment import Judge, supported
@@ -179,7 +179,7 @@ def _cited(writer: Writer, prompt: SourcedPrompt, answer: StatedAnswer, how: Sco
 
 def _explained(model: Statements, how: ScoringOptions, unit: Granularity) -> list[Explanation]:
     [answered] = model.answers.values()
-    targets: list[One] = [*answered.statements]
+    targets: list[SingleTarget] = [*answered.statements]
     settings = Settings(unit, targets, how.of, how.removal, how.seed)
     return run(prepare_stated(model, [answered.texts] * len(targets), settings), how.method)
 

@@ -7,7 +7,7 @@ from raison.core.errors import InputError
 from raison.core.inputs.parts import Given
 from raison.core.model import LanguageModel
 from raison.core.problem import Evaluations
-from raison.core.targets.choices import EACH, One
+from raison.core.targets.choices import EACH, SingleTarget
 from raison.core.targets.outputs import THRESHOLD
 from raison.core.targets.target import TargetSpec, probabilities, resolve_target
 from raison.explaining.attribution import Batch, Settings, prepare, prepare_encoded
@@ -57,13 +57,15 @@ def batch_of_each(
     rows = [text for text, targets_of_text in enumerate(targets) for _ in targets_of_text]
     if not rows:
         return None, []
-    flat: list[One] = [target for targets_of_text in targets for target in targets_of_text]
+    flat: list[SingleTarget] = [target for targets_of_text in targets for target in targets_of_text]
     for_rows = replace(settings, target=flat)
     batch = prepare_encoded(model, [texts[row] for row in rows], encoding.select(rows), for_rows)
     return replace(batch, threshold=threshold), rows
 
 
-def each_target(model: LanguageModel, texts: Sequence[Given], settings: Settings, threshold: float) -> list[list[One]]:
+def each_target(
+    model: LanguageModel, texts: Sequence[Given], settings: Settings, threshold: float
+) -> list[list[SingleTarget]]:
     """The predictions of each text that reach the threshold, as targets for a call."""
     if model.choosing is None:
         labels = predicted_labels(prepare(model, texts, replace(settings, target=None)), threshold)

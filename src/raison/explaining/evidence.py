@@ -18,7 +18,7 @@ from raison.core.model import LanguageModel
 from raison.core.note_names import SELECTED_BY
 from raison.core.problem import Evaluations, KeepKey, Ledger, Problem
 from raison.core.results.explanation import Explanation
-from raison.core.targets.choices import One
+from raison.core.targets.choices import SingleTarget
 from raison.core.targets.outputs import Outputs
 from raison.core.targets.target import Of, Target
 from raison.explaining.attribution import Batch, Settings, prepare, scores_of, shifted_scores
@@ -196,14 +196,14 @@ def compute_reworded(wordings: Sequence[Wording]) -> None:
         _explain_wordings(those, _wordings_like(those, batches[removal], rows, evaluations))
 
 
-def _span(explanation: Explanation) -> One | None:
+def _span(explanation: Explanation) -> SingleTarget | None:
     """The statement that is explained: no wording moves its place in the answer."""
     place = explanation.place
     return None if place is None else (place.start, place.end)
 
 
 def _predicted(
-    model: LanguageModel, listed: Sequence[tuple[Given | None, One | None]], like: Batch, removal: str
+    model: LanguageModel, listed: Sequence[tuple[Given | None, SingleTarget | None]], like: Batch, removal: str
 ) -> Batch:
     """Wordings and their targets as a batch. A wording may be longer than its text: it is cut, because the text itself
     fitted."""

@@ -11,7 +11,7 @@ from raison.core.inputs.chat import Chat
 from raison.core.inputs.parts import Given, PartedText, Spans, parted, plain
 from raison.core.inputs.unit import PART, SIDES, Granularity, check_unit, segments
 from raison.core.model import LanguageModel
-from raison.core.targets.choices import One
+from raison.core.targets.choices import SingleTarget
 from raison.data.dataset import Contrast, Dataset
 from raison.text.segment import sentence_spans, word_spans
 from raison.text.surrogates import joined
@@ -314,7 +314,7 @@ def _column(given: Any, column: str) -> Iterable[Any]:
     return cast("Iterable[Any]", values)
 
 
-def against(model: LanguageModel, target: object, contrast: Contrast) -> One:
+def against(model: LanguageModel, target: object, contrast: Contrast) -> SingleTarget:
     """The pair (this, not that) that a column's contrast makes of a target; None is the predicted class.
 
     Digits are a class's number unless a class has this name. Raises InputError.

@@ -19,7 +19,7 @@ from raison.core.registry import label_of, name_of
 from raison.core.results.scores import Comparison
 from raison.core.targets.choices import EACH, TargetSpec
 from raison.data.spans import given_rationales
-from raison.explaining.answers import Answers, Rows, judged
+from raison.explaining.answers import Answers, QuestionRows, judged
 from raison.explaining.attribution import BATCH, Settings, check, prepare
 from raison.explaining.each_prediction import each_target, threshold_of
 from raison.explaining.given_texts import InputOptions, Texts, read_names
@@ -44,7 +44,7 @@ DEFAULT_METHODS = ComparisonSettings().methods
 
 def compare(
     model: LanguageModel | Writer,
-    texts: Texts | Rows | Answers,
+    texts: Texts | QuestionRows | Answers,
     methods: str | Method | Iterable[str | Method] | None = None,
     metrics: Metrics | None = None,
     *,

@@ -18,7 +18,7 @@ from raison.core.metric import GroupMetric, Metric
 from raison.core.model import LanguageModel, asked_of
 from raison.core.registry import label_of
 from raison.core.results.explanation import Explanation
-from raison.explaining.answers import Answers, Rows, judged
+from raison.explaining.answers import Answers, QuestionRows, judged
 from raison.explaining.attribution import Settings, prepare, run_candidates
 from raison.explaining.given_texts import InputOptions, Texts, read_names
 from raison.explaining.measuring import Metrics, create_metrics
@@ -75,7 +75,7 @@ class Estimate:
 
 def estimate(
     model: LanguageModel | Writer,
-    texts: Texts | Rows | Answers,
+    texts: Texts | QuestionRows | Answers,
     methods: str | Method | Iterable[str | Method],
     metrics: Metrics | None,
     settings: Settings | None = None,

@@ -16,7 +16,7 @@ from raison.core.results.citations import Citations
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
 from raison.core.results.scores import Scores
-from raison.core.targets.choices import One
+from raison.core.targets.choices import SingleTarget
 from raison.data.spans import given_rationales
 from raison.explaining.attribution import BATCH, Batch, Settings, prepare
 from raison.explaining.evidence import TextsEvidence
@@ -241,7 +241,7 @@ def _one_method(explanations: Sequence[Explanation]) -> str:
     return "auto" if chosen else explanations[0].method
 
 
-def _stated(model: LanguageModel, e: Explanation) -> One:
+def _stated(model: LanguageModel, e: Explanation) -> SingleTarget:
     """The target of an explanation of a prediction at a place of its text."""
     if e.place is None:
         raise InputError(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from raison.core.errors import InputError
 from raison.data import Dataset
+from raison.data.dataset import unnamed_classes
 from raison.jobs.store import write_record
 from raison.runs.run import Run
 from raison.runs.task_accuracy import FILE, Labels, read_labels
@@ -31,7 +32,7 @@ def accuracy_of(run: Run, data: Dataset, classes: Sequence[str]) -> float | None
     """
     predictions = {key[2]: record.prediction for key, record in run.records.items()}
     names = tuple(name.lower() for name in classes or data.labels or _classes_of(run))
-    unnamed = {f"label_{number}": name for number, name in enumerate(names)}
+    unnamed = dict(zip(unnamed_classes(len(names)), names, strict=True))
     predicted = {text: unnamed.get(name.lower(), name.lower()) for text, name in predictions.items()}
     if not predicted or not set(predicted.values()) <= set(names) or any(row.label is None for row in data.rows):
         return None

@@ -11,6 +11,7 @@ from raison.core.errors import InputError
 from raison.core.inputs.unit import Text
 from raison.core.model import LanguageModel
 from raison.data import Dataset
+from raison.data.dataset import unnamed_classes
 from raison.explaining.attribution import BATCH, Settings, prepare
 from raison.progress import ProgressCallback
 
@@ -60,8 +61,8 @@ def accuracy_on(model: LanguageModel, sample: LabelledSample, advance: ProgressC
 
 def _classes_of(model: LanguageModel, data: Dataset) -> tuple[str, ...]:
     """The model's classes, under the data's names if they have none of their own."""
-    unnamed = tuple(f"label_{number}" for number in range(len(data.labels)))
-    return data.labels if tuple(name.lower() for name in model.classes) == unnamed else model.classes
+    lowered = tuple(name.lower() for name in model.classes)
+    return data.labels if lowered == unnamed_classes(len(data.labels)) else model.classes
 
 
 def _is_readable(model: LanguageModel, text: Text) -> bool:

@@ -10,6 +10,7 @@ from raison.core.metric import Need
 from raison.core.model import LanguageModel, asked_of
 from raison.core.targets.target import TargetSpec
 from raison.data import Dataset
+from raison.data.dataset import unnamed_classes
 from raison.data.named import shared
 from raison.explaining.answers import Judged, judged
 from raison.explaining.attribution import Settings, check, prepare
@@ -242,7 +243,7 @@ def _unfit_labels(request: RunRequest, model: LanguageModel, data: Dataset) -> l
 def _same_names(labels: tuple[str, ...], classes: tuple[str, ...]) -> bool:
     """Whether every label is a class. Unnamed classes are identified by their numbers."""
     lowered = {name.lower() for name in classes}
-    unnamed = lowered == {f"label_{number}" for number in range(len(labels))}
+    unnamed = lowered == {*unnamed_classes(len(labels))}
     return unnamed or all(label.lower() in lowered for label in labels)
 
 

@@ -4,12 +4,12 @@ from numbers import Integral
 from typing import Any, Literal, Protocol, runtime_checkable
 
 Of = Literal["probability", "logit", "log_odds", "margin", "log_probability"]
-Named = str | int | tuple[str | int, str | int]
+NamedTarget = str | int | tuple[str | int, str | int]
 """What is explained at a position: a tag, a word, a word's number in the vocabulary, or a pair (this, not that)."""
-At = tuple[int, Named] | tuple[int, int, Named]
+PlacedTarget = tuple[int, NamedTarget] | tuple[int, int, NamedTarget]
 """The number of a mask and what is explained there, or a span of characters and its tag."""
-One = str | int | tuple[str | int | None, str | int] | At
-TargetSpec = None | One | list[int] | list[str] | list[str | int] | list[One]
+SingleTarget = str | int | tuple[str | int | None, str | int] | PlacedTarget
+TargetSpec = None | SingleTarget | list[int] | list[str] | list[str | int] | list[SingleTarget]
 """None for the predicted class (or a model's one number), a label's name or index, a pair (this, not that), or a list
 of each text's class or pair. In a pair, None is the predicted class.
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from raison.core.capabilities.answer_attention import AnswerAttention
 from raison.core.errors import InputError
 from raison.core.inputs.unit import PART
-from raison.core.targets.choices import One
+from raison.core.targets.choices import SingleTarget
 from raison.data.question_rows import QuestionRow
 from raison.data.sourced import Passages, known_sources
 from raison.explaining.answers import answers_of, standing_for
@@ -124,7 +124,7 @@ def _ablated(writer: Writer, row: QuestionRow, ablations: int, rng: np.random.Ge
             raise
         return []
     [answered], model = answers.answers, answers.of(writer)
-    spans: list[One] = [*answered.statements]
+    spans: list[SingleTarget] = [*answered.statements]
     encoding = model.choosing.settled(model.encode([answered.texts] * len(spans), PART), spans).encoding
     keeps = torch.from_numpy(rng.random((ablations, len(answered.source.sources))) < KEEP)
     logits = model.masked_logits(encoding, [keeps] * len(spans), "delete")

@@ -15,7 +15,7 @@ from raison.core.inputs.unit import PART, Side
 from raison.core.method import Method
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of, name_of
-from raison.explaining.answers import Answers, Rows
+from raison.explaining.answers import Answers, QuestionRows
 from raison.explaining.attribution import Settings
 from raison.explaining.given_texts import InputOptions, Texts, read_names
 from raison.explaining.ranking import fitting
@@ -87,7 +87,7 @@ def _as_suited(model: LanguageModel | Writer, suite: Suite) -> LanguageModel:
 
 def audit(
     model: LanguageModel | Writer,
-    texts: Texts | Rows | Answers,
+    texts: Texts | QuestionRows | Answers,
     methods: str | Method | Iterable[str | Method] | None = None,
     *,
     out: str | Path,
@@ -153,7 +153,7 @@ def _remember(model: LanguageModel, audited: Audit) -> None:
 
 def estimate_audit(
     model: LanguageModel | Writer,
-    texts: Texts | Rows | Answers,
+    texts: Texts | QuestionRows | Answers,
     methods: str | Method | Iterable[str | Method] | None = None,
     *,
     text: str | list[str] | None = None,
