@@ -187,14 +187,15 @@ class Tagging(Choosing):
         return self._reading(encoding, chosen)
 
     def each(self, encoding: Encoding, threshold: float) -> list[list[PlaceTarget]]:
-        targets: list[list[PlaceTarget]] = [[] for _ in encoding.texts]
+        targets: list[dict[PlaceTarget, None]] = [{} for _ in encoding.texts]
         for text, words in self._words(encoding):
             for entity in self._finder.entities(words):
                 start, end = _trimmed(str(encoding.texts[text]), entity.words)
-                # An entity of white space alone is left out.
+                # An entity of white space alone is left out, and so is another one of the same characters and type:
+                # a tokenizer may split a character.
                 if entity.share >= threshold and start < end:
-                    targets[text].append((start, end, entity.name))
-        return targets
+                    targets[text][start, end, entity.name] = None
+        return [[*of_text] for of_text in targets]
 
     def settled(self, encoding: Encoding, spec: TargetSpec) -> Settled:
         specs = spec if isinstance(spec, list) else [spec] * len(encoding)
@@ -248,14 +249,17 @@ class Tagging(Choosing):
                 f"target {spec!r:.60} is not a span of {whole!r:.60}, which has {len(whole)} characters: give (start, "
                 "end) within it."
             )
-        for entity in self._finder.entities(words):
-            # As it was found, including tokens without characters.
-            if _trimmed(whole, entity.words) == (start, end):
-                return entity.words, spec[2] if len(spec) == 3 else None
+        what = spec[2] if len(spec) == 3 else None
+        there = [entity for entity in self._finder.entities(words) if _trimmed(whole, entity.words) == (start, end)]
+        if there:
+            # As it was found, including tokens without characters; where a character is split, there may be several.
+            name = what[0] if isinstance(what, tuple) else what
+            named = [entity for entity in there if isinstance(name, str) and entity.name == type_of(name)]
+            return max(named or there, key=lambda entity: entity.share).words, what
         covered = tuple(word for word in words if word.start < end and word.end > start)
         if not covered:
             raise InputError(f"no token that the model reads lies in characters {start} to {end} of {whole!r:.60}.")
-        return covered, spec[2] if len(spec) == 3 else None
+        return covered, what
 
     def _likeliest(self, words: Sequence[Word]) -> str:
         votes = dict.fromkeys(self._names, 0.0)
