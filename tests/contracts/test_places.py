@@ -172,24 +172,27 @@ def test_entities_and_their_probabilities_are_the_pipelines(family: str, strateg
         assert sum(map(len, wanted)) > 1
 
 
-@pytest.mark.parametrize("strategy", ["none", "simple"])
-@pytest.mark.parametrize("family", ["roberta", "modernbert"])
+@pytest.mark.parametrize(
+    ("family", "strategy"), [("roberta", "none"), ("modernbert", "none"), ("modernbert", "simple")]
+)
 def test_of_entities_that_share_their_characters_each_type_is_explained_once(family: str, strategy: str) -> None:
     """A tokenizer of bytes splits a character into tokens, which have its span."""
     face, heart, tone = "\N{GRINNING FACE}", "\N{HEAVY BLACK HEART}", "\N{EMOJI MODIFIER FITZPATRICK TYPE-4}"
-    text = f"  I love this {face} so much {heart}\N{VARIATION SELECTOR-16} \N{THUMBS UP SIGN}{tone}."
+    text = f"  I love this {face} so much {heart} \N{THUMBS UP SIGN}{tone}."
     built = build_at_places(family, AutoModelForTokenClassification, TAGS)
     pipe = pipeline("token-classification", model=built[0], tokenizer=built[1], aggregation_strategy=strategy)
     surest: dict[tuple[str, str, int], float] = {}
+    places = []
     for one in pipe(text):
         whole = text[one["start"] : one["end"]]
         if whole.strip():
             name = one.get("entity_group") or one["entity"].split("-")[-1]
-            key = (name, whole.strip(), one["start"] + len(whole) - len(whole.lstrip()))
+            places.append((whole.strip(), one["start"] + len(whole) - len(whole.lstrip())))
+            key = (name, *places[-1])
             surest[key] = max(surest.get(key, 0.0), float(one["score"]))
+    assert len({*places}) < len(places)
     each = raison.explain(raison.load(pipe), text, "occlusion", target="each", progress=False)
     found = {(e.target, e.place.text, e.place.start): e.value_full for e in each if e.place is not None}
-    assert len({characters[1:] for characters in surest}) < len(surest)
     assert len(found) == len(each)
     assert found == pytest.approx(surest, abs=1e-5)
 
