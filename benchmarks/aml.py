@@ -28,7 +28,8 @@ from raison.masking.explainer import find
 from raison.masking.soft import Prediction
 from raison.methods.aml import Aml
 from raison.models.adapters.classifier import Classifier
-from raison.models.derived.explainers import new_attributor, read_card, usual_folder, write
+from raison.models.derived.explainers import new_attributor, usual_folder
+from raison.models.derived.trained_masks import read_card, write
 
 TEXT = "the film is a slow but warm and honest story with a lovely ending that never feels dull or false"
 STEPS, ROUNDS = 10, 5

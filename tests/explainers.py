@@ -20,9 +20,10 @@ from raison.models.adapters.writing.writer import Writer
 from raison.models.derived import amortized, explainers
 from raison.models.derived.amortized import AmortizedCard, new_predictor
 from raison.models.derived.attributor import FIXED, Attributor
-from raison.models.derived.explainers import Card, Goal, new_attributor
+from raison.models.derived.explainers import new_attributor
 from raison.models.derived.trained_heads import card_of
 from raison.models.derived.trained_heads import write as write_heads
+from raison.models.derived.trained_masks import MaskCard, MaskGoal
 from tests.tiny import TINY
 from tests.toys import generators
 
@@ -47,7 +48,7 @@ def untrained(
     backbone: str | None = None,
     metrics: Sequence[str] = ("comprehensiveness",),
     **settings: Any,
-) -> Card:
+) -> MaskCard:
     """Write an explainer of `model` whose weights are drawn, always the same, and return what it says of itself.
 
     `backbone` None is the model's own encoder, or a tiny BERT for a model that reads from left to right. `settings` are
@@ -65,9 +66,9 @@ def untrained(
         "size": "cross_entropy",
         "merge": "max",
         "unit": "token",
-        "goals": {metric: Goal(STATE, WEIGHTS, RATE, 0.5, 1) for metric in metrics},
+        "goals": {metric: MaskGoal(STATE, WEIGHTS, RATE, 0.5, 1) for metric in metrics},
     }
-    card = Card(**usual | {"backbone": backbone, "rank": rank, "masking": masking} | settings)
+    card = MaskCard(**usual | {"backbone": backbone, "rank": rank, "masking": masking} | settings)
     explainers.write(folder, card, {STATE: state})
     return card
 

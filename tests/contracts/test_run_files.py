@@ -11,7 +11,7 @@ import pytest
 from raison.core.errors import DataError, LoadError, RaisonError
 from raison.core.settings.tables import read_written
 from raison.jobs.store import read_head
-from raison.models.derived import cards, explainers, trained_attention
+from raison.models.derived import cards, trained_attention, trained_masks
 from raison.models.loading import shipped, zoo
 from raison.report.pages.shown import shown_texts
 from raison.runs import record_validation
@@ -207,14 +207,14 @@ DEMO = shipped.FOLDER / "sst2"
 
 
 def test_the_card_of_an_explainer(tmp_path: Path) -> None:
-    path = tmp_path / explainers.FILE
-    path.write_text((DEMO / "aml" / explainers.FILE).read_text(encoding="utf-8"), encoding="utf-8")
-    said = in_json(path, lambda: explainers.read_card(tmp_path, "demo/sst2"))
+    path = tmp_path / cards.FILE
+    path.write_text((DEMO / "aml" / cards.FILE).read_text(encoding="utf-8"), encoding="utf-8")
+    said = in_json(path, lambda: trained_masks.read_card(tmp_path, "demo/sst2"))
     assert len(said) > 150
-    assert all(explainers.FILE in line and "\n" not in line and len(line) < 400 for line in said)
+    assert all(cards.FILE in line and "\n" not in line and len(line) < 400 for line in said)
     path.write_text(json.dumps(changed(json.loads(path.read_text()), ("goals", "log_odds", "file"), "../../x")))
     with pytest.raises(LoadError, match="must be a file's name in the explainer's folder"):
-        explainers.read_card(tmp_path, "demo/sst2")
+        trained_masks.read_card(tmp_path, "demo/sst2")
 
 
 def test_the_card_of_an_attention_explainer(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ import raison
 from raison.core.model import LanguageModel
 from raison.data.sourced import KnownSources
 from raison.models.derived import amortized
-from raison.models.derived.explainers import read_card
 from raison.models.derived.trained_heads import read_card as read_heads
+from raison.models.derived.trained_masks import read_card
 from raison.models.loading import zoo
 from raison.text.answer_match import same_answer
 

@@ -15,7 +15,7 @@ from raison.core.errors import InputError
 from raison.core.model import LanguageModel
 from raison.data import Dataset
 from raison.methods.aml import Aml
-from raison.models.derived import explainers
+from raison.models.derived import explainers, trained_masks
 from raison.numerics.losses.attributive_masking import LossWeights
 from raison.training.loop.trainer import History
 from raison.training.recipes import aml
@@ -78,7 +78,7 @@ def test_the_card_is_true_of_every_metric(
     assert searches == [metrics]
     # One training for the two metrics for which the same weights are best.
     assert [set(history.scores[0]) for history in histories] == [{"comprehensiveness", "log_odds"}, {"sufficiency"}]
-    assert explainers.read_card(tmp_path, model.name).goals == card.goals
+    assert trained_masks.read_card(tmp_path, model.name).goals == card.goals
     assert list(card.goals) == list(metrics)
     for name, goal in card.goals.items():
         history = histories[name == "sufficiency"]
@@ -205,7 +205,7 @@ def test_the_command_writes_where_the_method_looks(
     arguments = ["train", "aml", "--data", str(folder.parent / "planted.tsv"), "--model", str(folder), *SMALL.split()]
     code, out, err = run(monkeypatch, capsys, *arguments, *more, "--validation", "30")
     assert (code, out.count("\n")) == (0, 1), err
-    card = explainers.read_card(folder / "aml", "")
+    card = trained_masks.read_card(folder / "aml", "")
     for name, goal in card.goals.items():
         assert f"{name} {goal.validation:.4f}" in out
     assert list(card.goals) == ["sufficiency", "log_odds"]

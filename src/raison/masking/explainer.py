@@ -17,9 +17,9 @@ from raison.core.model import LanguageModel
 from raison.masking.attribution import AttributionBatch, Tuning, tuned_maps
 from raison.masking.soft import Prediction
 from raison.masking.substitutes import Substitutes
-from raison.models.derived import explainers
+from raison.models.derived import explainers, trained_masks
 from raison.models.derived.attributor import Attributor
-from raison.models.derived.explainers import Card, Goal
+from raison.models.derived.trained_masks import MaskCard, MaskGoal
 from raison.numerics.losses.attributive_masking import LossWeights
 
 KIND = "aml"
@@ -30,12 +30,12 @@ class Explainer:
     """An attribution model at its best for one metric, and how its masks are made."""
 
     attributor: Attributor
-    card: Card
+    card: MaskCard
     metric: str
     substitutes: Substitutes
 
     @property
-    def goal(self) -> Goal:
+    def goal(self) -> MaskGoal:
         """The training's record for this metric."""
         return self.card.goals[self.metric]
 
@@ -104,8 +104,8 @@ def find(model: LanguageModel, checkpoint: str | None, metric: str | None) -> Ex
     """
     explainers.check_whole_texts(model, "aml")
     folder = explainers.usual_folder(model.name, KIND) if checkpoint is None else Path(checkpoint)
-    card = explainers.read_card(folder, model.name)
-    name = explainers.goal_of(card, metric, folder)
+    card = trained_masks.read_card(folder, model.name)
+    name = trained_masks.goal_of(card, metric, folder)
     state = folder / card.goals[name].file
     # Reading refuses a missing or broken file.
     written = state.stat().st_mtime_ns if state.exists() else 0
@@ -115,6 +115,6 @@ def find(model: LanguageModel, checkpoint: str | None, metric: str | None) -> Ex
         explainers.check_fits(card, model, folder)
         # Outside the caller's inference mode, whose tensors could not be fine-tuned later.
         with torch.inference_mode(False):
-            attributor = explainers.load_attributor(folder, card, name, model)
+            attributor = trained_masks.load_attributor(folder, card, name, model)
         known[key] = Explainer(attributor, card, name, Substitutes.of(model, card.masking, card.filler))
     return known[key]

@@ -28,7 +28,7 @@ STATE = "values.safetensors"
 
 @dataclass(frozen=True, slots=True)
 class AmortizedCard:
-    """The card of an attribution model that predicts Shapley values; see explainers.Card for what identifies a model.
+    """The card of an attribution model that predicts Shapley values; MaskCard says what identifies a model.
 
     `of` is the quantity whose Shapley values it learned, with absent units replaced by `removal`; each value belongs to
     one `unit`. `scale` is the number that its output is multiplied by.

@@ -1,10 +1,9 @@
-"""Trained explainers on disk: a folder with explainer.json and one safetensors file per trained state."""
+"""What every trained explainer needs: its folder, its weights, and whether it was trained for this model."""
 
 import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -15,11 +14,10 @@ from torch import Tensor
 from transformers import AutoModel, PreTrainedModel, PreTrainedTokenizerBase
 
 from raison.core.capabilities.embeddings import WordEmbeddings
-from raison.core.errors import DataError, InputError, LoadError, UnsupportedError
+from raison.core.errors import InputError, LoadError, UnsupportedError
 from raison.core.inputs.unit import Text
 from raison.core.model import LanguageModel
 from raison.core.settings.reading import Fields
-from raison.jobs import disk
 from raison.models.adapters.classifier import Classifier, text_classifier
 from raison.models.derived import cards
 from raison.models.derived.attributor import Attributor, encoder_copy
@@ -52,40 +50,6 @@ class OfModel(Protocol):
     def vocabulary(self) -> str: ...
     @property
     def said(self) -> tuple[tuple[float, ...], ...]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Goal:
-    """The best state for one metric: its file, the losses' weights, the learning rate, and how it was found."""
-
-    file: str
-    weights: Mapping[str, float]
-    learning_rate: float
-    validation: float
-    step: int
-
-
-@dataclass(frozen=True, slots=True)
-class Card:
-    """The card of an explainer.
-
-    `model`, `classes`, `vocabulary` (a digest of the tokenizer's) and `said` (probabilities on PROBES) identify the
-    model that it explains. `backbone` is "own" (the explained model's own encoder), a known base or a folder.
-    """
-
-    model: str
-    classes: tuple[str, ...]
-    vocabulary: str
-    said: tuple[tuple[float, ...], ...]
-    backbone: str
-    rank: int | None
-    masking: str
-    filler: str | None
-    size: str
-    merge: str
-    unit: str
-    goals: Mapping[str, Goal]
-    provenance: Mapping[str, Any] = field(default_factory=dict)
 
 
 def own_folder(model: str, kind: str) -> Path:
@@ -133,72 +97,15 @@ def check_said(card: Fields) -> None:
     card.mapping("provenance")
 
 
-def _check(card: Fields) -> None:
-    check_said(card)
-    for name in ("backbone", "masking", "size", "merge", "unit"):
-        card.string(name)
-    card.optional_string("filler")
-    if card.data.get("rank") is not None:
-        card.whole("rank", least=1)
-    for name, goal in card.mapping("goals").items():
-        if not isinstance(goal, dict):
-            raise DataError(f"not {card.what}: the goal {name!r:.40} is {goal!r:.40}; it must be an object.")
-        fields = Fields(goal, f"{card.what}: the goal {name!r:.40}")
-        fields.string("file")
-        if not goal["file"] or set(goal["file"]) & set("/\\:\0"):
-            fields.refuse("file", "a file's name in the explainer's folder")
-        for weight in fields.mapping("weights"):
-            Fields(goal["weights"], f"{fields.what}: weights").number(weight)
-        fields.number("learning_rate", 0.0)
-        fields.number("validation")
-        fields.whole("step")
-
-
-def _goal(values: dict[str, Any]) -> Goal:
-    numbers = {name: float(values[name]) for name in ("learning_rate", "validation")}
-    return Goal(**values | numbers | {"weights": {name: float(weight) for name, weight in values["weights"].items()}})
-
-
-def read_card(folder: Path, model: str) -> Card:
-    """Raises LoadError for a missing explainer, with the way to train one for `model`, or a broken one."""
-    lacking = (
-        f"there is no trained explainer in {folder}: train one (raison train aml --model {model} "
-        "--data SET:SPLIT), or name its folder (aml(checkpoint='FOLDER'))."
-    )
-    return cards.read_card(folder, _card, lacking, "aml")
-
-
-def _card(content: dict[str, Any]) -> Card:
-    _check(Fields({"provenance": {}} | content, "an explainer's card"))
-    goals = {name: _goal(goal) for name, goal in content["goals"].items()}
-    if not goals:
-        raise ValueError("it was not trained for any metric")
-    return Card(**content | {"goals": goals, "classes": tuple(content["classes"]), "said": said_in(content)})
-
-
 def said_in(content: Mapping[str, Any]) -> tuple[tuple[float, ...], ...]:
     """The probabilities on PROBES, from the content of a card."""
     return tuple(tuple(map(float, row)) for row in content["said"])
-
-
-def write(folder: Path, card: Card, states: Mapping[str, Mapping[str, Tensor]]) -> None:
-    """Save the states, by file name, in half precision, and the card last: it marks a finished explainer."""
-    disk.remove(folder / FILE)
-    for name, state in states.items():
-        write_weights(folder / name, state)
-    cards.write_card(folder, card)
 
 
 def write_weights(path: Path, state: Mapping[str, Tensor]) -> None:
     """Save trained weights in half precision."""
     tensors = {key: value.detach().cpu().to(torch.float16).contiguous() for key, value in state.items()}
     cards.save_tensors(path, tensors)
-
-
-def load_attributor(folder: Path, card: Card, goal: str, model: LanguageModel) -> Attributor:
-    """The best attribution model for a metric, in evaluation mode, on the explained model's device."""
-    attributor = new_attributor(model, card.backbone, card.rank, learned=card.masking == "learned")
-    return load_weights(attributor, folder / card.goals[goal].file, card.backbone)
 
 
 def load_weights(attributor: Attributor, path: Path, backbone: str) -> Attributor:
@@ -284,18 +191,6 @@ def check_fits(card: OfModel, model: LanguageModel, folder: Path, command: str =
             reasons,
             f"Train one: raison train {command} --model {model.name} --data SET:SPLIT.",
         )
-
-
-def goal_of(card: Card, metric: str | None, folder: Path) -> str:
-    """The metric whose state is used: the card's first by default. Raises InputError."""
-    if metric is None:
-        return next(iter(card.goals))
-    if metric not in card.goals:
-        raise InputError(
-            f"the explainer in {folder} was not trained for the metric '{metric}' but for {', '.join(card.goals)}: "
-            f"name one of these, or train for it (raison train aml --metrics {metric})."
-        )
-    return metric
 
 
 def different_words(expected: Sequence[Sequence[float]], model: LanguageModel) -> list[str]:

@@ -11,28 +11,26 @@ from typing import Any
 from torch import Tensor, nn
 
 from raison.core.capabilities.embeddings import WordEmbeddings
-from raison.core.capabilities.step_logits import StepLogits
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.metric import Metric
 from raison.core.model import LanguageModel, check_classes
 from raison.core.registry import label_of
 from raison.data.dataset import Dataset
-from raison.data.digest import dataset_digest
 from raison.explaining.attribution import Batch as Prepared
 from raison.explaining.attribution import Settings, prepare
 from raison.explaining.measuring import AnyMetric, create_metrics
 from raison.explaining.selection import check_selection
 from raison.jobs import disk
 from raison.jobs.folder import AML, refuse_others
-from raison.jobs.identity import DATA, SETTINGS, Identity, digest_of, of_several, training_in
+from raison.jobs.identity import SETTINGS, Identity, digest_of, training_in
 from raison.jobs.store import RecordStore
 from raison.judging.evaluate import check_metrics
 from raison.masking.substitutes import Substitutes, masking_name
 from raison.methods.aml import Aml
-from raison.models.derived import explainers
+from raison.models.derived import explainers, trained_masks
 from raison.models.derived.attributor import Attributor
-from raison.models.derived.explainers import Card, Goal, new_attributor
-from raison.models.derived.identity import base_identity, identity_of
+from raison.models.derived.explainers import new_attributor
+from raison.models.derived.trained_masks import MaskCard, MaskGoal
 from raison.numerics.losses.attributive_masking import LossWeights
 from raison.numerics.measures.class_scores import class_scores
 from raison.training.loop.checkpoint import Best
@@ -40,15 +38,14 @@ from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit
 from raison.training.loop.tuning import ReportScores, SearchSettings, TuningTrial, best, search
 from raison.training.objectives.attributive_masking import AttributiveMasking
 from raison.training.recipes.aml_settings import LOSSES, AmlSettings
-from raison.training.recipes.card import TrainingCall, run_notes
+from raison.training.recipes.attribution_models import backbone_of, identity_of_training
+from raison.training.recipes.card import TrainingCall, provenance_of
 from raison.training.recipes.data_leakage import check_apart, learned_by
 from raison.training.recipes.majority_baseline import check_learned
 from raison.training.recipes.masks import MaskedTexts, RowBatches, afresh, part_of
 from raison.training.recipes.samples import split, stratified_rows
 
 JOURNAL, CHECKPOINT = "search.jsonl", "training-{}.checkpoint"
-LIGHT = "minilm"
-"""The backbone for explaining models that read from left to right, which cannot be attribution models themselves."""
 ABSENT = dict.fromkeys(LOSSES, 0.0)
 PATIENCE = 2
 """Evaluations without any gain after which a trial of the search ends; as in the published code."""
@@ -83,7 +80,7 @@ class _AmlTraining:
 
 def train_aml(
     model: LanguageModel, data: Dataset, out: Path, settings: AmlSettings, dev: Dataset | None = None, command: str = ""
-) -> Card:
+) -> MaskCard:
     """Train an explainer for `model` on texts of `data`; save it to the folder `out` and return its description.
 
     `settings.validation` texts, of `dev` or otherwise of `data`, choose the losses' weights and the checkpoint for each
@@ -105,7 +102,7 @@ def train_aml(
     return card
 
 
-def _searched_and_trained(job: _AmlTraining, call: TrainingCall) -> Card:
+def _searched_and_trained(job: _AmlTraining, call: TrainingCall) -> MaskCard:
     settings = job.settings
     trials = () if settings.weights is not None else _search(job)
     chosen = {name: _weights(job, trials, name) for name in job.names}
@@ -113,10 +110,8 @@ def _searched_and_trained(job: _AmlTraining, call: TrainingCall) -> Card:
     for number, weights in enumerate(dict.fromkeys(chosen.values())):
         moments |= _trained(job, weights, [name for name in job.names if chosen[name] == weights], number)
     provenance = {
-        "data": [{"name": d.name, "sha256": d.sha256, "rows": len(d)} for d in job.data],
-        "settings": {name: value for name, value in asdict(settings).items() if name != "progress"},
+        **provenance_of(job.data, settings, call),
         "trials": [_plain(trial) for trial in trials],
-        **run_notes(call),
     }
     return _saved(job, chosen, moments, provenance)
 
@@ -133,7 +128,7 @@ def _prepared(
         why = model.withheld.get(WordEmbeddings, "it does not accept embeddings: texts cannot be masked in part")
         raise UnsupportedError(f"cannot train an explainer for {model.name}", [why])
     substitutes = Substitutes.of(model, masking_name(model, settings.masking), settings.filler)
-    backbone = settings.backbone or (LIGHT if model.offers(StepLogits) else explainers.OWN)
+    backbone = backbone_of(model, settings.backbone)
     # A backbone that cannot be used is refused before the texts are read.
     new_attributor(model, backbone, settings.rank, learned=False)
     train, held_out = split(data, dev, settings.texts, settings.validation, settings.seed)
@@ -145,9 +140,7 @@ def _prepared(
     learned = prepare(model, train.texts, encoded)
     tried = stratified_rows(train, min(settings.search_texts, len(train)), settings.seed)
     identity = {
-        **identity_of(model),
-        **of_several({} if backbone == explainers.OWN else {"the backbone": base_identity(backbone)}),
-        DATA: digest_of([dataset_digest(data), None if dev is None else dataset_digest(dev)]),
+        **identity_of_training(model, backbone, data, dev),
         # A search may be made longer.
         SETTINGS: digest_of(asdict(replace(settings, progress=False, trials=1))),
     }
@@ -304,11 +297,11 @@ def _plain(trial: TuningTrial) -> dict[str, Any]:
 
 def _saved(
     job: _AmlTraining, chosen: Mapping[str, LossWeights], moments: Mapping[str, Best], provenance: dict[str, Any]
-) -> Card:
+) -> MaskCard:
     """Write the explainer. Its validation scores are measured with the weights as they are saved."""
     s, attributor = job.settings, job.attributor()
     judged = _judged(job, attributor)
-    goals: dict[str, Goal] = {}
+    goals: dict[str, MaskGoal] = {}
     states: dict[str, dict[str, Tensor]] = {}
     for metric in job.metrics:
         name = label_of(metric)
@@ -320,8 +313,8 @@ def _saved(
         validation = judged.scores([metric])[name]
         if not metric.higher_is_better:
             validation = -validation
-        goals[name] = Goal(file, asdict(chosen[name]), s.rate, round(validation, 5), best_moment.step)
-    card = Card(
+        goals[name] = MaskGoal(file, asdict(chosen[name]), s.rate, round(validation, 5), best_moment.step)
+    card = MaskCard(
         model=job.model.name,
         classes=job.model.classes,
         vocabulary=explainers.vocabulary_of(job.model),
@@ -336,5 +329,5 @@ def _saved(
         goals=goals,
         provenance=provenance,
     )
-    explainers.write(job.out, card, states)
+    trained_masks.write(job.out, card, states)
     return card

@@ -11,18 +11,15 @@ import torch
 from torch import nn
 
 from raison.core.capabilities.passes import Passes
-from raison.core.capabilities.step_logits import StepLogits
 from raison.core.errors import DataError, InputError, UnsupportedError
 from raison.core.model import LanguageModel, asked_of, check_classes
 from raison.core.targets.target import probabilities
 from raison.data.dataset import Dataset
-from raison.data.digest import dataset_digest
 from raison.explaining.attribution import BATCH, Settings, prepare, scores_of
 from raison.jobs import disk
 from raison.jobs.folder import AMORTIZED_SHAP, read_marker, refuse_others
 from raison.jobs.identity import (
     CONFIGURATION,
-    DATA,
     IDENTITY,
     SETTINGS,
     TOKENIZER,
@@ -37,12 +34,16 @@ from raison.jobs.store import RecordStore
 from raison.methods.kernel_shap import KernelShap
 from raison.models.derived import explainers
 from raison.models.derived.amortized import KIND, AmortizedCard, new_predictor, write
-from raison.models.derived.identity import base_identity, identity_of
 from raison.progress import progress_bar
 from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit
 from raison.training.objectives.mean_squared_error import MeanSquaredError
 from raison.training.recipes.amortized_shap_settings import AmortizedShapSettings as AmortizedShapSettings
-from raison.training.recipes.card import TrainingCall, run_notes
+from raison.training.recipes.attribution_models import (
+    BACKBONE,
+    backbone_of,
+    identity_of_training,
+)
+from raison.training.recipes.card import TrainingCall, provenance_of
 from raison.training.recipes.data_leakage import check_apart, learned_by
 from raison.training.recipes.masks import RowBatches
 from raison.training.recipes.samples import split
@@ -52,9 +53,6 @@ JOURNAL, CHECKPOINT = "values.jsonl", "training.checkpoint"
 ESTIMATES = "settings of the Shapley values"
 ESTIMATED = ("samples", "classes", "unit", "texts", "validation", "seed")
 """The settings that determine the values, besides `of` and `removal`; the others determine how they are learned."""
-BACKBONE = "the backbone"
-LIGHT = "minilm"
-"""The backbone for explaining models that read from left to right, which cannot be attribution models themselves."""
 SCORE = "correlation"
 
 
@@ -104,9 +102,7 @@ def train_amortized_shap(
     of, removal = asked_of(model, settings.of), settings.removal or model.removals[0]
     estimates = {**{name: getattr(settings, name) for name in ESTIMATED}, "of": of, "removal": removal}
     identity = {
-        **identity_of(model),
-        **of_several({} if backbone == explainers.OWN else {BACKBONE: base_identity(backbone)}),
-        DATA: digest_of([dataset_digest(data), None if dev is None else dataset_digest(dev)]),
+        **identity_of_training(model, backbone, data, dev),
         ESTIMATES: digest_of(estimates),
         SETTINGS: digest_of(asdict(replace(settings, progress=False))),
     }
@@ -154,7 +150,7 @@ def _checked(model: LanguageModel, settings: AmortizedShapSettings) -> str:
         raise InputError(
             f"{model.name} cannot remove words by '{settings.removal}': give one of {', '.join(model.removals)}."
         )
-    backbone = settings.backbone or (LIGHT if model.offers(StepLogits) else explainers.OWN)
+    backbone = backbone_of(model, settings.backbone)
     new_predictor(model, backbone, settings.rank)
     return backbone
 
@@ -239,11 +235,9 @@ def _trained(
         unit=s.unit,
         scale=scale,
         provenance={
-            "data": [{"name": d.name, "sha256": d.sha256, "rows": len(d)} for d in data],
-            "settings": {name: value for name, value in asdict(s).items() if name != "progress"},
+            **provenance_of(data, s, call),
             "correlation": {"held_out": round(judged.correlation(job.model), 4)},
             "epochs": [round(scores[SCORE], 4) for scores in history.scores],
-            **run_notes(call),
         },
     )
     write(job.out, card, state)

@@ -4,11 +4,11 @@ import json
 import platform
 import sys
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -16,6 +16,9 @@ from raison.data.dataset import Dataset
 from raison.jobs.disk import write_whole
 from raison.models.loading.zoo import CARD
 from raison.numerics.measures.class_scores import ClassScores
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 _LIBRARIES = ("torch", "transformers", "peft")
 
@@ -100,6 +103,15 @@ def run_notes(call: TrainingCall) -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "peak_bytes": peak_bytes(),
         "versions": _versions(),
+    }
+
+
+def provenance_of(data: Sequence[Dataset], settings: "DataclassInstance", call: TrainingCall) -> dict[str, Any]:
+    """The texts, the settings and the run, for the card of a trained explainer."""
+    return {
+        "data": [{"name": one.name, "sha256": one.sha256, "rows": len(one)} for one in data],
+        "settings": {name: value for name, value in asdict(settings).items() if name != "progress"},
+        **run_notes(call),
     }
 
 

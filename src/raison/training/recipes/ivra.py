@@ -36,7 +36,7 @@ from raison.models.loading.pretrained import moved
 from raison.models.stack.eval_mode import drawing, quiet
 from raison.training.loop.trainer import Evaluation, History, StepDecay, TrainSettings, fit
 from raison.training.objectives.task_and_criteria import TaskAndCriteria
-from raison.training.recipes.card import TrainingCall, run_notes
+from raison.training.recipes.card import TrainingCall, provenance_of
 from raison.training.recipes.classifier import labels_of
 from raison.training.recipes.data_leakage import check_apart, learned_by
 from raison.training.recipes.ivra_settings import DECAY_EPOCHS, FineTuneSettings, IvraSettings
@@ -184,9 +184,7 @@ def _trained(
             "from": source,
             "accuracy": {"before": round(before, 4), "after": round(after, 4)},
             "f1": None if learned is None else learned.to_dict(model.classes),
-            "data": [{"name": d.name, "sha256": d.sha256, "rows": len(d)} for d in job.data],
-            "settings": {name: value for name, value in asdict(settings).items() if name != "progress"},
-            **run_notes(call),
+            **provenance_of(job.data, settings, call),
         },
     )
 

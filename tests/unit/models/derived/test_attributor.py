@@ -16,10 +16,11 @@ from raison.core.errors import InputError, LoadError, RaisonError, UnsupportedEr
 from raison.masking.explainer import find
 from raison.methods.aml import Aml
 from raison.models.adapters.classifier import Classifier
-from raison.models.derived import explainers
+from raison.models.derived import explainers, trained_masks
 from raison.models.derived.attributor import FIXED, Attributor
 from raison.models.derived.cards import FILE, SCHEMA
-from raison.models.derived.explainers import load_attributor, new_attributor, read_card
+from raison.models.derived.explainers import new_attributor
+from raison.models.derived.trained_masks import load_attributor, read_card
 from tests.explainers import STATE, edit, saved_encoder, untrained
 from tests.tiny import LANGUAGE_MODELS, POSITIONS, build
 
@@ -200,7 +201,7 @@ def test_saved_and_loaded_again_it_gives_the_same_scores(name, rank, tmp_path):
                 parameter.mul_(1 + 2.0**-12)
         before = attributor(attributor.encode(TEXTS), wanted())
         state = {key: value for key, value in attributor.named_parameters() if value.requires_grad}
-        explainers.write(tmp_path, card, {STATE: state})
+        trained_masks.write(tmp_path, card, {STATE: state})
         after = load_attributor(tmp_path, card, "comprehensiveness", adapter)
         torch.testing.assert_close(after(after.encode(TEXTS), wanted()), before, rtol=0, atol=1e-2)
 
@@ -282,7 +283,7 @@ def test_an_explainer_that_was_trained_again_is_read_again(tmp_path):
     card = untrained(adapter, tmp_path)
     before = raison.explain(adapter, TEXTS[0], Aml(str(tmp_path))).scores
     state = {key: value.float() for key, value in load_file(tmp_path / STATE).items()}
-    explainers.write(tmp_path, card, {STATE: state | {"output.bias": state["output.bias"] + 1}})
+    trained_masks.write(tmp_path, card, {STATE: state | {"output.bias": state["output.bias"] + 1}})
     after = raison.explain(adapter, TEXTS[0], Aml(str(tmp_path))).scores
     assert all(a > b for a, b in zip(after, before, strict=True))
 
@@ -368,7 +369,7 @@ def test_weights_that_do_not_fit(change, tmp_path):
         other = saved_encoder(tmp_path / "other", "electra")
         edit(tmp_path, lambda content: content.update(backbone=other))
     if change != "another backbone":
-        explainers.write(tmp_path, card, {STATE: state})
+        trained_masks.write(tmp_path, card, {STATE: state})
     said = refusal(adapter, tmp_path)
     assert f"{tmp_path / STATE} does not fit the backbone" in said
     assert "train the explainer again" in said
