@@ -90,17 +90,10 @@ class Explaining:
 
     def options(self) -> dict[str, Any]:
         """The arguments that are the same for one text and for files."""
-        settings = self.settings
         return {
-            "unit": settings.unit,
+            **self.settings.keywords(),
             "units": self.texts.units,
             "language": self.texts.language,
-            "target": settings.target,
-            "of": settings.of,
-            "removal": settings.removal,
-            "seed": settings.seed,
-            "truncate": settings.truncate,
-            "precision": settings.precision,
             "select": self.select,
             "budget": self.budget,
             "threshold": self.threshold,

@@ -1,8 +1,8 @@
 """Settings of explanations and of loading, shared by calls, study files and the command line."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Annotated
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any
 
 from raison.core.inputs.unit import Granularity
 from raison.core.internals.precision import Precision
@@ -60,6 +60,10 @@ class Settings:
     precision: Annotated[
         Precision, Setting("Precision for perturbed texts: float32 (the model's own) or bfloat16 (often faster).")
     ] = "float32"
+
+    def keywords(self) -> dict[str, Any]:
+        """The settings as arguments of `explain`, which has the same names."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def of_texts(self, numbers: Sequence[int]) -> "Settings":
         """The settings for some of the texts, if a list has a target for each."""

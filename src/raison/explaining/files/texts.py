@@ -66,20 +66,13 @@ class TextRows(RowExplainer[LanguageModel]):
         """The explanations of each text, more than one only with target="each"."""
         settings = self.settings
         pairs: TargetSpec = [against(model, settings.target, row.contrast) for row in rows if row.contrast is not None]
-        target = pairs or settings.target
         explained: list[Any] = explain(
             model,
             [row.given for row in rows],
             self.method,
-            unit=settings.unit,
+            **replace(settings, target=pairs or settings.target).keywords(),
             units=self.units,
             language=self.language,
-            target=target,
-            of=settings.of,
-            removal=settings.removal,
-            seed=settings.seed,
-            truncate=settings.truncate,
-            precision=settings.precision,
             select=self.select,
             threshold=self.threshold,
             progress=is_shown(),
