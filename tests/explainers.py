@@ -17,7 +17,7 @@ from raison.masking.substitutes import masking_name
 from raison.methods.aml import Aml
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.writing.writer import Writer
-from raison.models.derived import amortized, explainers
+from raison.models.derived import amortized, explainers, trained_masks
 from raison.models.derived.amortized import AmortizedCard, new_predictor
 from raison.models.derived.attributor import FIXED, Attributor
 from raison.models.derived.explainers import new_attributor
@@ -69,7 +69,7 @@ def untrained(
         "goals": {metric: MaskGoal(STATE, WEIGHTS, RATE, 0.5, 1) for metric in metrics},
     }
     card = MaskCard(**usual | {"backbone": backbone, "rank": rank, "masking": masking} | settings)
-    explainers.write(folder, card, {STATE: state})
+    trained_masks.write(folder, card, {STATE: state})
     return card
 
 
