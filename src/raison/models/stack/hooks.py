@@ -114,6 +114,8 @@ class _Installed:
 
     module: nn.Module
     users: set[_HookActions] = field(default_factory=set)
+    is_set: bool = False
+    """False while the hook is set or removed, which may be interrupted."""
 
 
 _OPEN: ContextVar[tuple[_HookActions, ...]] = ContextVar("raison_open_hooks", default=())
@@ -124,12 +126,14 @@ _LOCK = Lock()
 def _install(opened: _HookActions, keys: Mapping[tuple[HookPlace, int], nn.Module]) -> None:
     with _LOCK:
         for key, module in keys.items():
-            installed = _INSTALLED.get(key)
-            if installed is None:
-                # Known before it is set: if interrupted in between, it is removed all the same.
-                installed = _INSTALLED[key] = _Installed(module, {opened})
-                _SETTERS[key[0]](module)
+            # Known before it is set: if interrupted in between, it is removed all the same.
+            installed = _INSTALLED.setdefault(key, _Installed(module))
             installed.users.add(opened)
+            if not installed.is_set:
+                # Another thread may have been interrupted while it set or removed the hook.
+                _unset(module, _HOOKS[key[0]])
+                _SETTERS[key[0]](module)
+                installed.is_set = True
 
 
 def _close(opened: _HookActions, keys: Iterable[tuple[HookPlace, int]]) -> None:
@@ -139,13 +143,14 @@ def _close(opened: _HookActions, keys: Iterable[tuple[HookPlace, int]]) -> None:
     with _LOCK:
         for key in keys:
             installed = _INSTALLED.get(key)
-            if installed is None or opened not in installed.users:
+            if installed is None:
                 continue
-            if installed.users == {opened}:
+            if installed.users - {opened}:
+                installed.users.discard(opened)
+            else:
+                installed.is_set = False
                 _unset(installed.module, _HOOKS[key[0]])
                 del _INSTALLED[key]
-            else:
-                installed.users.discard(opened)
 
 
 def _unset(module: nn.Module, hook: Callable[..., Any]) -> None:

@@ -8,7 +8,8 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import ExitStack
-from itertools import count
+from functools import partial
+from itertools import count, takewhile
 from typing import Any
 
 import pytest
@@ -201,3 +202,23 @@ def test_an_interruption_at_any_moment_leaves_nothing() -> None:
         if not interrupted:
             break
     assert moment > 40
+
+
+@pytest.mark.parametrize("leaving", [False, True])
+def test_whoever_comes_between_an_interruption_and_its_clean_up_has_its_hook(leaving: bool) -> None:
+    """The lock is free then, so that another thread may find a hook that is only half set or removed."""
+
+    def found(moment: int) -> bool:
+        module = Sum(1.0)
+        opened, keys = hooks._HookActions({}), {("after", id(module)): module}
+        if leaving:
+            hooks._install(opened, keys)
+        change = partial(hooks._close if leaving else hooks._install, opened, keys)
+        interrupted = interrupted_at(moment, hooks, change)
+        with hooked([module], after=lambda _m, _a, output: output + 10):
+            hooks._close(opened, keys)
+            assert module(torch.tensor(0.0)) == 11
+        assert bare(module)
+        return interrupted
+
+    assert len(list(takewhile(found, count()))) > 3
