@@ -51,28 +51,32 @@ def embedding_tables(model: PreTrainedModel) -> list[nn.Module]:
 
     Raises UnsupportedError for a model that computes its embeddings, as CANINE does from characters.
     """
-    try:
-        return _embedding_tables(model)
-    except NotImplementedError:
+    if is_a(model, "T5EncoderModel"):
+        # The model's own table is not the module that the encoder calls.
+        stacks = [model.get_encoder()]
+    elif model.config.is_encoder_decoder:
+        stacks = [model.get_encoder(), model.get_decoder()]
+    else:
+        stacks = [model]
+    tables = [table for stack in stacks if (table := _table_of(stack)) is not None]
+    if len(tables) < len(stacks):
         raise UnsupportedError(
             f"cannot explain a {type(model).__name__}",
             ["transformers names no table of word embeddings in it"],
             "Explain it as a function: raison.load(function, classes=[...]).",
-        ) from None
+        )
+    return tables[:1] if tables[0] is tables[-1] else tables
 
 
-def _embedding_tables(model: PreTrainedModel) -> list[nn.Module]:
-    if is_a(model, "T5EncoderModel"):
-        # The model's own table is not the module that the encoder calls.
-        return [model.get_encoder().get_input_embeddings()]
-    if not model.config.is_encoder_decoder:
-        return [model.get_input_embeddings()]
-    stacks = [model.get_encoder(), model.get_decoder()]
-    if not all(isinstance(stack, PreTrainedModel) for stack in stacks):
-        # FSMT's stacks are plain modules, which do not say where their tables are.
-        raise NotImplementedError
-    both = [stack.get_input_embeddings() for stack in stacks]
-    return both[:1] if both[0] is both[1] else both
+def _table_of(stack: nn.Module) -> nn.Module | None:
+    """A stack's word embeddings; None if it has no table, or is a plain module that does not name it, as in FSMT."""
+    if not isinstance(stack, PreTrainedModel):
+        return None
+    try:
+        return stack.get_input_embeddings()
+    except NotImplementedError:
+        # So transformers says that a model has no table.
+        return None
 
 
 def is_a(model: PreTrainedModel, *endings: str) -> bool:
