@@ -26,11 +26,11 @@ from raison.numerics.losses.interpretability import consistency_loss
 from raison.training.loop.objective import TrainingBatch
 from raison.training.objectives.task_and_criteria import TaskAndCriteria
 from raison.training.recipes.ivra import make_trainable, trainable_copy
-from raison.training.recipes.ivra_settings import IvraSettings
 from raison.training.self_explaining.criterion import create_criteria
 from raison.training.self_explaining.reading import Labelled, SelfExplaining
 from raison.training.self_explaining.simulation import Lessons, Simulation, SimulationPlan
 from raison.training.self_explaining.texts import TaughtTexts
+from raison.training.settings.ivra import IvraSettings
 
 TEXTS, ROUNDS = 16, 3
 CRITERIA = ("comp", "suff", "suff_kl", "cons", "clust", "sim")

@@ -19,7 +19,7 @@ from raison.training.loop.tuning import TuningTrial
 from raison.training.objectives.attributive_masking import AttributiveMasking
 from raison.training.recipes import aml
 from raison.training.recipes.aml import train_aml
-from raison.training.recipes.aml_settings import AmlSettings
+from raison.training.settings.aml import AmlSettings
 from tests.tokenizers import TOKENIZERS
 from tests.toys import ToyModel
 

@@ -21,16 +21,16 @@ from raison.studies.kinds.audit.spec import AuditPlan
 from raison.studies.runner import examine, execute
 from raison.studies.runner import run as run_study
 from raison.training.recipes.aml import train_aml
-from raison.training.recipes.aml_settings import AmlSettings
 from raison.training.recipes.amortized_shap import AmortizedShapSettings, train_amortized_shap
 from raison.training.recipes.answers import train_answers
-from raison.training.recipes.answers_settings import AnswersSettings
 from raison.training.recipes.at2 import squad_rows, train_at2
-from raison.training.recipes.at2_settings import At2Settings
 from raison.training.recipes.classifier import ClassifierSettings, Splits, train_classifier
 from raison.training.recipes.ivra import fine_tune, train_ivra
-from raison.training.recipes.ivra_settings import FineTuneSettings, IvraSettings
 from raison.training.recipes.scratch import ScratchSettings, train_scratch
+from raison.training.settings.aml import AmlSettings
+from raison.training.settings.answers import AnswersSettings
+from raison.training.settings.at2 import At2Settings
+from raison.training.settings.ivra import FineTuneSettings, IvraSettings
 from raison.trust.attacks import EmbeddingAttack
 from raison.trust.substitution import Substitution
 from tests.reading import build_chatting, write_articles

@@ -18,11 +18,11 @@ from raison.numerics.attention.interpretable import NORMS
 from raison.numerics.losses.interpretability import cross_entropy
 from raison.training.recipes import ivra
 from raison.training.recipes.ivra import train_ivra
-from raison.training.recipes.ivra_settings import IvraSettings
 from raison.training.self_explaining.criterion import CRITERIA, Criterion, Simulated, TrainingStep
 from raison.training.self_explaining.reading import SelfExplaining
 from raison.training.self_explaining.simulation import SimulationPlan
 from raison.training.self_explaining.texts import LOSS, TaughtTexts
+from raison.training.settings.ivra import IvraSettings
 from tests.attention_explainers import map_of
 from tests.explainers import saved_encoder
 from tests.taught import DATA, LABELS, TEXTS, coefficients, design_of, taught

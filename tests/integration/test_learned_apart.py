@@ -7,7 +7,7 @@ import pytest
 from raison.cli.train.commands import app
 from raison.core.errors import InputError
 from raison.data import Dataset
-from raison.training.recipes.data_leakage import check_apart, learned_by
+from raison.training.preparation.data_leakage import check_apart, learned_by
 from tests.integration.test_bad_input import run
 from tests.tiny import TINY
 

@@ -20,7 +20,7 @@ from raison.numerics.losses.attributive_masking import LossWeights
 from raison.training.loop.trainer import History
 from raison.training.recipes import aml
 from raison.training.recipes.aml import train_aml
-from raison.training.recipes.aml_settings import AmlSettings
+from raison.training.settings.aml import AmlSettings
 from tests.contracts.test_methods import fingerprint
 from tests.integration.test_bad_input import run
 from tests.planted import DATA, GIVEN, Planted, names_in, no_search, quick_settings, texts

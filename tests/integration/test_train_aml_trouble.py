@@ -18,9 +18,9 @@ from raison.models.derived import cards
 from raison.numerics.losses.attributive_masking import LossWeights
 from raison.training.objectives.attributive_masking import AttributiveMasking
 from raison.training.recipes.aml import train_aml
-from raison.training.recipes.aml_settings import AmlSettings
 from raison.training.recipes.ivra import train_ivra
-from raison.training.recipes.ivra_settings import IvraSettings
+from raison.training.settings.aml import AmlSettings
+from raison.training.settings.ivra import IvraSettings
 from tests.planted import DATA, GIVEN, Killed, Planted, dies_at, killed_at, names_in, no_search, quick_settings, texts
 from tests.tiny import TAGS, TINY, build_at_places
 

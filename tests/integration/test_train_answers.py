@@ -15,8 +15,8 @@ from raison.data.sourced.passages import SourcedQuestions
 from raison.models.adapters.writing.generator import Generator
 from raison.models.loading import zoo
 from raison.training.objectives.next_tokens import NextTokens
+from raison.training.preparation.passage_batches import ReadingBatches, tree_batch
 from raison.training.recipes.answers import AnswersSettings, adapted, exact, held_out_questions, train_answers
-from raison.training.recipes.passage_batches import ReadingBatches, tree_batch
 from tests.reading import build_chatting, write_articles
 from tests.tiny import build_language_model
 

@@ -20,7 +20,7 @@ from raison.models.derived.trained_attention import find, read_card
 from raison.training.loop.objective import TrainingBatch
 from raison.training.objectives.task_and_criteria import TaskAndCriteria
 from raison.training.recipes.ivra import fine_tune, train_ivra
-from raison.training.recipes.ivra_settings import FineTuneSettings, IvraSettings
+from raison.training.settings.ivra import FineTuneSettings, IvraSettings
 from tests.attention_explainers import PAIRS, span_adapter
 from tests.contracts.test_methods import fingerprint
 from tests.explainers import saved_encoder

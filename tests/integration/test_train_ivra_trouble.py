@@ -20,7 +20,7 @@ from raison.models.derived.attention_explainer import Design
 from raison.models.derived.trained_attention import find
 from raison.models.stack.eval_mode import quiet
 from raison.training.recipes.ivra import fine_tune, train_ivra
-from raison.training.recipes.ivra_settings import FineTuneSettings, IvraSettings
+from raison.training.settings.ivra import FineTuneSettings, IvraSettings
 from tests.attention_explainers import span_adapter, untrained_attention
 from tests.explainers import edit, saved_encoder
 from tests.integration.test_bad_input import run

@@ -16,7 +16,7 @@ from raison.masking.substitutes import Substitutes
 from raison.methods.aml import Aml
 from raison.models.adapters.classifier import Classifier
 from raison.numerics.losses.attributive_masking import LossWeights, MaskSize
-from raison.training.recipes.masks import MaskedTexts
+from raison.training.preparation.masks import MaskedTexts
 from tests.explainers import WEIGHTS, maps_of, problem_of, untrained
 from tests.tiny import build_language_model
 

@@ -21,7 +21,7 @@ from raison.numerics.losses.attributive_masking import LossWeights
 from raison.training.loop.objective import TrainingBatch
 from raison.training.loop.trainer import TrainSettings, fit
 from raison.training.objectives.attributive_masking import AttributiveMasking
-from raison.training.recipes.masks import MaskedTexts
+from raison.training.preparation.masks import MaskedTexts
 from tests.literal_aml import ENCODERS, SEARCHED, TEXTS, one, pair
 
 

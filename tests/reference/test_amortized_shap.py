@@ -16,9 +16,9 @@ from raison.jobs.store import RecordStore
 from raison.methods.amortized_shap import AmortizedShap
 from raison.models.adapters.classifier import Classifier
 from raison.models.derived.amortized import STATE, read_card
+from raison.training.preparation.samples import split
 from raison.training.recipes import amortized_shap as recipe
 from raison.training.recipes.amortized_shap import AmortizedShapSettings, train_amortized_shap
-from raison.training.recipes.samples import split
 from tests.explainers import edit, maps_of, problem_of, untrained_values
 from tests.literal_aml import ENCODERS, TEXTS, Literal, one
 from tests.planted import Planted, quick_settings, texts

@@ -23,7 +23,7 @@ from raison.explaining.settings import (
 )
 from raison.runs.headers import Seeds
 from raison.runs.models_figure import Axis
-from raison.training.recipes.scratch_settings import ScratchSettings
+from raison.training.settings.scratch import ScratchSettings
 
 Count = Annotated[int | None, Setting(least=1)]
 

@@ -9,7 +9,7 @@
     heads = 4
     train = { source = "sst2", split = "train", limit = 6000, known_features = { words = ["negative", "positive"] } }
 
-The settings are documented in raison.training.recipes.scratch_settings. Without `held_out`, a table of the same kind as
+The settings are documented in raison.training.settings.scratch. Without `held_out`, a table of the same kind as
 `train`, a tenth of the training texts chooses the best epoch and gives the accuracy.
 """
 
@@ -34,7 +34,7 @@ from raison.models.loading import zoo
 from raison.paths import cache_folder
 from raison.studies.data_loading import load_rows, numbered
 from raison.studies.entries import Made, StudyModel
-from raison.training.recipes.samples import split
+from raison.training.preparation.samples import split
 from raison.training.recipes.scratch import train_scratch
 
 _RECIPE = 2

@@ -9,7 +9,7 @@ from raison.cli.options import TASKS, But, Model, from_records
 from raison.cli.train.shared import LearnedData, command_line
 from raison.data import Wanted
 from raison.data.lengths import Lengths
-from raison.training.recipes.aml_settings import AmlSettings
+from raison.training.settings.aml import AmlSettings
 
 
 @from_records

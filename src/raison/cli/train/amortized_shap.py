@@ -9,7 +9,7 @@ from raison.cli.options import TASKS, But, Model, from_records
 from raison.cli.train.shared import LearnedData, command_line
 from raison.data import Wanted
 from raison.data.lengths import Lengths
-from raison.training.recipes.amortized_shap_settings import AmortizedShapSettings
+from raison.training.settings.amortized_shap import AmortizedShapSettings
 
 
 @from_records

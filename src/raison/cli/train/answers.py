@@ -6,7 +6,7 @@ import typer
 
 from raison.cli.options import But, from_records
 from raison.cli.train.shared import Adapter, command_line
-from raison.training.recipes.answers_settings import AnswersSettings
+from raison.training.settings.answers import AnswersSettings
 
 
 @from_records

@@ -12,7 +12,7 @@ from raison.core.errors import InputError
 from raison.core.settings.fields import Setting
 from raison.explaining.settings import DeviceSetting, DtypeSetting
 from raison.studies.entries import StudyModel
-from raison.training.recipes.at2_settings import At2Settings
+from raison.training.settings.at2 import At2Settings
 
 if TYPE_CHECKING:
     from raison.data.question_rows import QuestionRow

@@ -18,7 +18,7 @@ from raison.cli.train.shared import (
 from raison.core.settings.fields import Setting
 from raison.data import Wanted
 from raison.data.columns import EncodingSetting
-from raison.training.recipes.classifier_settings import ClassifierSettings
+from raison.training.settings.classifier import ClassifierSettings
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from raison.cli.train.shared import LearnedData, command_line
 from raison.core.settings.fields import REQUIRED
 from raison.data import Wanted
 from raison.data.lengths import Lengths
-from raison.training.recipes.ivra_settings import FineTuneSettings, IvraSettings
+from raison.training.settings.ivra import FineTuneSettings, IvraSettings
 
 PLAIN = "plain"
 """The subfolder for a base model that is fine-tuned first."""

@@ -12,8 +12,8 @@ from raison.cli.train.shared import KnownFeatureOptions, TrainSetting, command_l
 from raison.core.settings.fields import Setting
 from raison.data import Dataset, Wanted
 from raison.data.columns import EncodingSetting
-from raison.training.recipes.classifier_settings import LabelsSetting
-from raison.training.recipes.scratch_settings import ScratchSettings
+from raison.training.settings.classifier import LabelsSetting
+from raison.training.settings.scratch import ScratchSettings
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,1 @@
-"""Recipes: a classifier, an explainer by attributive masking, a model that explains itself."""
+"""Recipes: one file for each training, and the card that a training writes."""

@@ -37,13 +37,13 @@ from raison.training.loop.checkpoint import Best
 from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit
 from raison.training.loop.tuning import ReportScores, SearchSettings, TuningTrial, best, search
 from raison.training.objectives.attributive_masking import AttributiveMasking
-from raison.training.recipes.aml_settings import LOSSES, AmlSettings
-from raison.training.recipes.attribution_models import backbone_of, identity_of_training
+from raison.training.preparation.attribution_models import backbone_of, identity_of_training
+from raison.training.preparation.data_leakage import check_apart, learned_by
+from raison.training.preparation.majority_baseline import check_learned
+from raison.training.preparation.masks import MaskedTexts, RowBatches, afresh, part_of
+from raison.training.preparation.samples import split, stratified_rows
 from raison.training.recipes.card import TrainingCall, provenance_of
-from raison.training.recipes.data_leakage import check_apart, learned_by
-from raison.training.recipes.majority_baseline import check_learned
-from raison.training.recipes.masks import MaskedTexts, RowBatches, afresh, part_of
-from raison.training.recipes.samples import split, stratified_rows
+from raison.training.settings.aml import LOSSES, AmlSettings
 
 JOURNAL, CHECKPOINT = "search.jsonl", "training-{}.checkpoint"
 ABSENT = dict.fromkeys(LOSSES, 0.0)

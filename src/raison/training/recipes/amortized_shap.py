@@ -37,17 +37,17 @@ from raison.models.derived.amortized import KIND, AmortizedCard, new_predictor, 
 from raison.progress import progress_bar
 from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit
 from raison.training.objectives.mean_squared_error import MeanSquaredError
-from raison.training.recipes.amortized_shap_settings import AmortizedShapSettings as AmortizedShapSettings
-from raison.training.recipes.attribution_models import (
+from raison.training.preparation.attribution_models import (
     BACKBONE,
     backbone_of,
     identity_of_training,
 )
+from raison.training.preparation.data_leakage import check_apart, learned_by
+from raison.training.preparation.masks import RowBatches
+from raison.training.preparation.samples import split
+from raison.training.preparation.taught_values import TextsWithValues, ValueLessons
 from raison.training.recipes.card import TrainingCall, provenance_of
-from raison.training.recipes.data_leakage import check_apart, learned_by
-from raison.training.recipes.masks import RowBatches
-from raison.training.recipes.samples import split
-from raison.training.recipes.taught_values import TextsWithValues, ValueLessons
+from raison.training.settings.amortized_shap import AmortizedShapSettings as AmortizedShapSettings
 
 JOURNAL, CHECKPOINT = "values.jsonl", "training.checkpoint"
 ESTIMATES = "settings of the Shapley values"

@@ -28,10 +28,10 @@ from raison.text.answer_match import same_answer
 from raison.text.sourced import find
 from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit
 from raison.training.objectives.next_tokens import NextTokens
-from raison.training.recipes.answers_settings import AnswersSettings as AnswersSettings
+from raison.training.preparation.passage_batches import TEMPLATE, AnswerLogits, ReadingBatches
 from raison.training.recipes.card import TrainingCall, run_notes
 from raison.training.recipes.classifier import CHECKPOINT_FILE, base_entry, save_adapter
-from raison.training.recipes.passage_batches import TEMPLATE, AnswerLogits, ReadingBatches
+from raison.training.settings.answers import AnswersSettings as AnswersSettings
 
 TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj")
 OTHERS = (4, 9, 19)

@@ -26,8 +26,8 @@ from raison.models.derived.identity import identity_of
 from raison.models.derived.trained_heads import HeadsCard, card_of, write
 from raison.numerics.attention.head_weights import Ablated, correlations, learned_weights
 from raison.progress import progress_bar
-from raison.training.recipes.at2_settings import At2Settings as At2Settings
 from raison.training.recipes.card import TrainingCall, run_notes
+from raison.training.settings.at2 import At2Settings as At2Settings
 
 JOURNAL = "ablations.jsonl"
 KEEP = 0.5

@@ -25,9 +25,9 @@ from raison.numerics.measures.class_scores import ClassScores, class_scores
 from raison.training.loop.batches import TokenBatches, tokenize
 from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit
 from raison.training.objectives.cross_entropy import CrossEntropy
+from raison.training.preparation.data_leakage import check_apart
 from raison.training.recipes.card import Outcome, Setup, TrainingCall, make_card, write_card
-from raison.training.recipes.classifier_settings import ClassifierSettings as ClassifierSettings
-from raison.training.recipes.data_leakage import check_apart
+from raison.training.settings.classifier import ClassifierSettings as ClassifierSettings
 
 CHECKPOINT_FILE = "training.checkpoint"
 _LAST = 100

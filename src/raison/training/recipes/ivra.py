@@ -36,13 +36,12 @@ from raison.models.loading.pretrained import moved
 from raison.models.stack.eval_mode import drawing, quiet
 from raison.training.loop.trainer import Evaluation, History, StepDecay, TrainSettings, fit
 from raison.training.objectives.task_and_criteria import TaskAndCriteria
+from raison.training.preparation.data_leakage import check_apart, learned_by
+from raison.training.preparation.majority_baseline import check_learned
+from raison.training.preparation.masks import RowBatches
+from raison.training.preparation.samples import split
 from raison.training.recipes.card import TrainingCall, provenance_of
 from raison.training.recipes.classifier import labels_of
-from raison.training.recipes.data_leakage import check_apart, learned_by
-from raison.training.recipes.ivra_settings import DECAY_EPOCHS, FineTuneSettings, IvraSettings
-from raison.training.recipes.majority_baseline import check_learned
-from raison.training.recipes.masks import RowBatches
-from raison.training.recipes.samples import split
 from raison.training.self_explaining.reading import Labelled, SelfExplaining
 from raison.training.self_explaining.simulation import Lessons, Simulation, SimulationPlan, chosen_rows
 from raison.training.self_explaining.texts import (
@@ -54,6 +53,7 @@ from raison.training.self_explaining.texts import (
     curves,
     scores_of,
 )
+from raison.training.settings.ivra import DECAY_EPOCHS, FineTuneSettings, IvraSettings
 
 CHECKPOINT = "training.checkpoint"
 CARD = "fine_tuned.json"

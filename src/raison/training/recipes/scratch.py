@@ -27,6 +27,7 @@ from raison.training.loop.batches import TokenBatches, tokenize
 from raison.training.loop.objective import TrainingBatch
 from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit
 from raison.training.objectives.cross_entropy import CrossEntropy
+from raison.training.preparation.data_leakage import check_apart
 from raison.training.recipes.card import Outcome, Setup, TrainingCall, make_card
 from raison.training.recipes.classifier import (
     CHECKPOINT_FILE,
@@ -37,8 +38,7 @@ from raison.training.recipes.classifier import (
     labels_of,
     measured,
 )
-from raison.training.recipes.data_leakage import check_apart
-from raison.training.recipes.scratch_settings import ScratchSettings as ScratchSettings
+from raison.training.settings.scratch import ScratchSettings as ScratchSettings
 
 ENCODER = "t5_encoder"
 _WITH_BASE = (ENCODER, *LAID)

@@ -5,7 +5,7 @@ import pytest
 
 from raison.core.errors import InputError
 from raison.numerics.measures.class_scores import class_scores
-from raison.training.recipes.majority_baseline import check_learned
+from raison.training.preparation.majority_baseline import check_learned
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -25,7 +25,7 @@ def recipes() -> Recipes:
     """The training functions of raison.training."""
     # Imported here: importing transformers takes longer than reading a study file.
     from raison.training.recipes.ivra import fine_tune, train_ivra
-    from raison.training.recipes.ivra_settings import FineTuneSettings, IvraSettings
+    from raison.training.settings.ivra import FineTuneSettings, IvraSettings
 
     return Recipes(fine_tune, train_ivra, FineTuneSettings, IvraSettings)
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from raison.core.settings.fields import Setting
-from raison.training.recipes.classifier_settings import BatchSetting, EpochsSetting, HalfSetting, PeakSetting
+from raison.training.settings.classifier import BatchSetting, EpochsSetting, HalfSetting, PeakSetting
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from typing import Annotated
 from raison.core.inputs.unit import Granularity
 from raison.core.settings.fields import Setting, check
 from raison.explaining.settings import OfSetting, RemovalSetting
-from raison.training.recipes.aml_settings import BackboneSetting, RankSetting, TextsSetting, ValidationSetting
-from raison.training.recipes.classifier_settings import BatchSetting, EpochsSetting, HalfSetting
+from raison.training.settings.aml import BackboneSetting, RankSetting, TextsSetting, ValidationSetting
+from raison.training.settings.classifier import BatchSetting, EpochsSetting, HalfSetting
 
 ENCODER_RATE, LOW_RANK_RATE = 5e-5, 1e-3
 

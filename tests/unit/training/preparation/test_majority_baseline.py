@@ -4,7 +4,7 @@ import pytest
 
 from raison.core.errors import InputError
 from raison.numerics.measures.class_scores import ClassScores
-from raison.training.recipes.majority_baseline import check_learned
+from raison.training.preparation.majority_baseline import check_learned
 
 
 def scores(accuracy: float, majority: float) -> ClassScores:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from raison.core.settings.fields import Setting, check
-from raison.training.recipes.classifier_settings import HalfSetting, PeakSetting
+from raison.training.settings.classifier import HalfSetting, PeakSetting
 
 
 @dataclass(frozen=True, slots=True)

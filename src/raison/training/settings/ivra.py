@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from raison.core.errors import InputError
 from raison.core.settings.fields import Setting, check
-from raison.training.recipes.classifier_settings import AboveChanceSetting, BatchSetting, EpochsSetting
+from raison.training.settings.classifier import AboveChanceSetting, BatchSetting, EpochsSetting
 
 if TYPE_CHECKING:
     from raison.models.derived.attention_explainer import Design

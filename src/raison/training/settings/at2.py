@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from raison.core.settings.fields import Setting, check
-from raison.training.recipes.classifier_settings import PeakSetting
+from raison.training.settings.classifier import PeakSetting
 
 
 @dataclass(frozen=True, slots=True)

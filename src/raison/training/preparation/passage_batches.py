@@ -16,7 +16,7 @@ from raison.models.adapters.writing.generator import Generator
 from raison.models.passes.prefixes.trie import merge, sees
 from raison.text.sourced import find
 from raison.training.loop.objective import TrainingBatch
-from raison.training.recipes.answers_settings import AnswersSettings
+from raison.training.settings.answers import AnswersSettings
 
 TEMPLATE = "chat"
 """The default of raison.cite for a tokenizer that has a template."""

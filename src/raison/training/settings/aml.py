@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from raison.core.inputs.unit import Granularity, Merge
 from raison.core.settings.fields import Setting, check
 from raison.numerics.losses.loss_weights import LossWeights, MaskSize, weights_of
-from raison.training.recipes.classifier_settings import AboveChanceSetting, BatchSetting, EpochsSetting, HalfSetting
+from raison.training.settings.classifier import AboveChanceSetting, BatchSetting, EpochsSetting, HalfSetting
 
 ENCODER_RATE, LOW_RANK_RATE = 4e-5, 1e-3
 """Learning rates: that of the published code, for a whole backbone; and one for low-rank matrices."""

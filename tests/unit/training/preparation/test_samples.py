@@ -9,7 +9,7 @@ import pytest
 from raison.core.errors import InputError
 from raison.data import Dataset, Row
 from raison.data.digest import dataset_digest as digest
-from raison.training.recipes.samples import split, stratified, stratified_rows
+from raison.training.preparation.samples import split, stratified, stratified_rows
 
 # Sorted by label, as some data sets are: the first rows are of one class only.
 ROWS = tuple(Row(f"text {n}", 0 if n < 60 else 1 if n < 90 else "rare", n + 1) for n in range(100))

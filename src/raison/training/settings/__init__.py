@@ -1,0 +1,1 @@
+"""How each training is done: what a caller may set."""
