@@ -18,6 +18,7 @@ from raison.core.method import Property
 from raison.core.model import LanguageModel
 from raison.core.results.explanation import Explanation
 from raison.explaining.attribution import Settings, prepare
+from raison.judging.estimate import estimate
 from raison.methods import CATALOGUE
 from raison.methods.saliency import Saliency
 from raison.models.adapters.classifier import Classifier
@@ -155,6 +156,30 @@ def test_metrics_comparisons_and_lists() -> None:
         assert table["occlusion"][metric].values == pytest.approx(alone[metric].values, abs=1e-6)
     side = raison.explain(model, (QUERY, DOCUMENTS), "occlusion", target=(1, 2), units="second", progress=False)
     assert {unit.segment for unit in side.units} == {1}
+
+
+@pytest.mark.parametrize("family", ["bert", "embedder", "function"])
+def test_of_several_documents_the_leading_two_are_compared(family: str, tmp_path: Path) -> None:
+    model = scorer(family)
+    rankings = [(QUERY, DOCUMENTS), ("what is dull ?", DOCUMENTS[:2])]
+    leading = []
+    for query, documents in rankings:
+        first, second, *_ = sorted(documents, key=lambda document: -score(model, (query, document)))
+        leading.append((query, first, second))
+    metrics = ["comprehensiveness", "sufficiency"]
+    found = raison.compare(model, rankings, "occlusion", metrics, out=tmp_path / "run", progress=False)
+    expected = raison.compare(model, leading, "occlusion", metrics, progress=False)
+    for metric in metrics:
+        assert found["occlusion"][metric].values == expected["occlusion"][metric].values
+    again = raison.compare(model, rankings, "occlusion", metrics, out=tmp_path / "run", progress=False)
+    assert again.to_json() == found.to_json()
+    audited = raison.audit(model, rankings, "occlusion", out=tmp_path / "audit", plan=TRIED, progress=False)
+    aopc = "aopc_comprehensiveness"
+    alone = raison.compare(model, leading, "occlusion", aopc, progress=False)["occlusion"]
+    row = next(row for row in audited.table.rows if row.method == "occlusion")
+    assert row[aopc].values == pytest.approx(alone[aopc].values, abs=1e-5)
+    whole = estimate(model, rankings, "occlusion", metrics)
+    assert whole.total_forwards == estimate(model, leading, "occlusion", metrics).total_forwards
 
 
 @pytest.mark.parametrize("family", ["bert", "embedder", "function"])

@@ -18,7 +18,7 @@ from raison.data.questions import row_of
 from raison.explaining.attribution import check_model
 from raison.explaining.given_texts import InputOptions
 from raison.explaining.measuring import Annotations
-from raison.explaining.ranking import fitting
+from raison.explaining.ranking import fitting, leading_pairs
 from raison.explaining.sources.answer_statements import AnswerRequest, stated_answer
 from raison.explaining.sources.sourced_prompt import SourcedPrompt, sourced_prompt
 from raison.models.adapters.writing.statements import Statements
@@ -87,8 +87,11 @@ def judged(
     texts: Any,
     reading: InputOptions,
     template: SourceTemplate | str | Path | None = None,
+    truncate: bool = False,
 ) -> Judged:
     """Texts and the model that predicts them; a language model that writes answers them first.
+
+    Of queries with documents that the model ranks, the first two documents are compared.
 
     Raises InputError, TextTooLongError, DataError.
     """
@@ -101,7 +104,7 @@ def judged(
     check_model(model)
     if template is not None:
         raise InputError("template= applies to generative language models only: leave it out.")
-    given, unit = reading.several(texts)
+    given, unit = reading.several(leading_pairs(model, texts, truncate))
     return Judged(fitting(model, given), tuple(given), unit)
 
 

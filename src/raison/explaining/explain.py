@@ -36,7 +36,7 @@ from raison.explaining.each_prediction import batch_of_each, threshold_of, witho
 from raison.explaining.generation import OutputContrast, Writing, explain_generation, for_each, writings
 from raison.explaining.given_texts import InputOptions, PromptInput, Texts
 from raison.explaining.measuring import create_metrics, lacking_of, missing_needs
-from raison.explaining.ranking import fitting, named, pairs_of, read_ranked
+from raison.explaining.ranking import Ranking, fitting, named, pairs_of, read_ranked
 from raison.explaining.selection import best_maps, check_selection
 from raison.methods import CATALOGUE
 from raison.models.adapters.writing.writer import Writer
@@ -48,8 +48,6 @@ _Result = (
     Explanation | GenerationExplanation | list[Explanation] | list[list[Explanation]] | list[GenerationExplanation]
 )
 
-Ranking = tuple[str, list[str]]
-"""A query, and the documents that a model ranks for it."""
 OneInput = str | tuple[str, str] | PartedText | Ranking
 """One text; a tuple of three strings counts as three texts."""
 

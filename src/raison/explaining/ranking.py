@@ -15,6 +15,9 @@ from raison.core.results.explanation import Explanation
 from raison.core.targets.ranking import Ranked, before, is_ranked, settled
 from raison.data.dataset import Dataset
 
+Ranking = tuple[str, list[str]]
+"""A query, and the documents that a model ranks for it."""
+
 
 def fitting(model: LanguageModel, texts: Iterable[Given]) -> LanguageModel:
     """The model, or its ranker if the texts are queries with two documents. Raises InputError for a mixture."""
@@ -64,6 +67,15 @@ def pairs_of(
         del numbers[: len(one.documents)]
         pairs.append((settled(target, scores), scores))
     return pairs
+
+
+def leading_pairs(model: LanguageModel, texts: Any, truncate: bool) -> Any:
+    """Of rankings, each query with its first two documents; other texts are unchanged. Takes a pass per document."""
+    ranked = read_ranked(texts)
+    if ranked is None:
+        return texts
+    chosen = pairs_of(model, ranked[0], None, truncate)
+    return [one.pair(*documents) for one, (documents, _) in zip(ranked[0], chosen, strict=True)]
 
 
 def named(e: Explanation, first: int, second: int, scores: Sequence[float]) -> Explanation:

@@ -24,6 +24,7 @@ from raison.explaining.attribution import BATCH, Settings, check, prepare
 from raison.explaining.each_prediction import each_target, threshold_of
 from raison.explaining.given_texts import InputOptions, Texts, read_names
 from raison.explaining.measuring import Annotations, AnyMetric, Metrics, create_metrics
+from raison.explaining.ranking import Ranking
 from raison.explaining.settings import ComparisonSettings
 from raison.jobs.engine import ALONE, Job, Shard, Sharing
 from raison.jobs.folder import COMPARISON, beginning, refuse_others, working_in
@@ -44,7 +45,7 @@ DEFAULT_METHODS = ComparisonSettings().methods
 
 def compare(
     model: LanguageModel | Writer,
-    texts: Texts | QuestionRows | Answers,
+    texts: Texts | Sequence[Ranking] | QuestionRows | Answers,
     methods: str | Method | Iterable[str | Method] | None = None,
     metrics: Metrics | None = None,
     *,
@@ -73,7 +74,8 @@ def compare(
     A row of `random` scores is always included. Every perturbed text is computed once for all methods and metrics.
 
     Args:
-        texts: any sequence of texts, including a tuple. For a generative model: prompts, or rows with "question",
+        texts: any sequence of texts, including a tuple. Of a query with a list of documents, those two are compared that
+            the model ranks first. For a generative model: prompts, or rows with "question",
             "sources", "answer" and "gold" (docs/cite.md); metrics use the log-probability of the answer.
         methods, metrics, select: one name, or several; methods=None: those of DEFAULT_METHODS that work.
         target: as in `explain`; a list names each text's class. "each": every label from `threshold` on, with a table
@@ -91,7 +93,8 @@ def compare(
     Raises InputError, UnknownNameError and UnsupportedError before anything runs; DataError for a folder that holds
     another run, or if no space is left (what was written stays usable).
     """
-    given, seeds = judged(model, texts, InputOptions(unit, units, text, language), template), _seeds(seed)
+    given = judged(model, texts, InputOptions(unit, units, text, language), template, truncate)
+    seeds = _seeds(seed)
     reader = given.model
     settings = Settings(given.unit, target, asked_of(reader, of), removal, seeds[0], truncate, precision)
     choosers = create_metrics(select)

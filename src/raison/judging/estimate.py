@@ -22,6 +22,7 @@ from raison.explaining.answers import Answers, QuestionRows, judged
 from raison.explaining.attribution import Settings, prepare, run_candidates
 from raison.explaining.given_texts import InputOptions, Texts, read_names
 from raison.explaining.measuring import Metrics, create_metrics
+from raison.explaining.ranking import Ranking
 from raison.explaining.sources.rewordings import worded
 from raison.explaining.token_by_token import looks_inside
 from raison.judging.evaluate import default_metrics
@@ -75,7 +76,7 @@ class Estimate:
 
 def estimate(
     model: LanguageModel | Writer,
-    texts: Texts | QuestionRows | Answers,
+    texts: Texts | Sequence[Ranking] | QuestionRows | Answers,
     methods: str | Method | Iterable[str | Method],
     metrics: Metrics | None,
     settings: Settings | None = None,
@@ -92,7 +93,7 @@ def estimate(
     settings = settings or Settings()
     # Spans replace the settings' unit, whose default nobody chose.
     unit = settings.unit if units is None or isinstance(units, str) else None
-    given = judged(model, texts, InputOptions(unit, units, text, language))
+    given = judged(model, texts, InputOptions(unit, units, text, language), truncate=settings.truncate)
     settings = replace(settings, unit=given.unit, of=asked_of(given.model, settings.of))
     rows = plan_rows([CATALOGUE.create(method) for method in read_names(methods)], (), (settings.seed,))
     chosen = create_metrics(default_metrics(given.model) if metrics is None else metrics)

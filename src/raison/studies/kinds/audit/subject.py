@@ -12,7 +12,7 @@ from raison.core.model import LanguageModel
 from raison.explaining.answers import Answers, answers_of, judged, own_answers
 from raison.explaining.attribution import Settings, check_model
 from raison.explaining.given_texts import InputOptions, read_texts
-from raison.explaining.ranking import fitting
+from raison.explaining.ranking import fitting, leading_pairs
 from raison.models.adapters.writing.generator import Generator
 from raison.models.adapters.writing.writer import Writer
 from raison.text.sourced import SourceTemplate
@@ -42,7 +42,8 @@ def subject_of(
     check_model(model)
     if template is not None:
         raise InputError("template= applies to generative language models only: leave it out.")
-    given, settings = _read(reading, texts, settings or Settings())
+    settings = settings or Settings()
+    given, settings = _read(reading, leading_pairs(model, texts, settings.truncate), settings)
     return AuditSubject(fitting(model, given), given, settings)
 
 

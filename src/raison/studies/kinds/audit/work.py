@@ -18,7 +18,7 @@ from raison.core.registry import label_of, name_of
 from raison.explaining.answers import Answers, QuestionRows
 from raison.explaining.attribution import Settings
 from raison.explaining.given_texts import InputOptions, Texts, read_names
-from raison.explaining.ranking import fitting
+from raison.explaining.ranking import Ranking, fitting
 from raison.jobs.engine import ALONE, Job, Sharing
 from raison.jobs.folder import AUDIT, read_marker, refuse_others
 from raison.jobs.identity import DATA, IDENTITY, SETTINGS, digest_of
@@ -87,7 +87,7 @@ def _as_suited(model: LanguageModel | Writer, suite: Suite) -> LanguageModel:
 
 def audit(
     model: LanguageModel | Writer,
-    texts: Texts | QuestionRows | Answers,
+    texts: Texts | Sequence[Ranking] | QuestionRows | Answers,
     methods: str | Method | Iterable[str | Method] | None = None,
     *,
     out: str | Path,
@@ -110,7 +110,7 @@ def audit(
     method="auto" finds it for this exact model.
 
     Args:
-        texts: any sequence of texts, as in `explain`; for rows, `text` names the column. `units` and `language` are
+        texts: any sequence of texts, or of queries with documents as in `compare`; for rows, `text` names the column. `units` and `language` are
             those of `explain`. For a generative model: rows of questions as in `compare`, with the prompt `template`;
             answers that it would not generate itself are left out, and nothing is attacked.
         methods: a name, call or instance, or any sequence of them; by default the usual ones that the model allows.
@@ -153,7 +153,7 @@ def _remember(model: LanguageModel, audited: Audit) -> None:
 
 def estimate_audit(
     model: LanguageModel | Writer,
-    texts: Texts | QuestionRows | Answers,
+    texts: Texts | Sequence[Ranking] | QuestionRows | Answers,
     methods: str | Method | Iterable[str | Method] | None = None,
     *,
     text: str | list[str] | None = None,
