@@ -12,13 +12,13 @@ from raison.runs.table import comparison
 from raison.studies.kinds.comparison.results import read as read_study
 
 
-def interrupted_at(moment: int, code: types.ModuleType, work: Callable[[], object]) -> bool:
+def interrupted_at(moment: int, work: Callable[[], object], *code: types.ModuleType) -> bool:
     """Whether Ctrl-C at this moment interrupts the work: Python delivers it at a call of this code, or after one."""
-    events = 0
+    events, files = 0, {module.__file__ for module in code}
 
     def interrupt(frame: types.FrameType, event: str, _: Any) -> None:
         nonlocal events
-        if frame.f_code.co_filename == code.__file__ and event in ("call", "c_return"):
+        if frame.f_code.co_filename in files and event in ("call", "c_return"):
             events += 1
             if events > moment:
                 # Once, as a key is pressed once.

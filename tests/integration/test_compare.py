@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 import raison
 from raison.cli import app
 from raison.core.errors import DataError, InputError, TextTooLongError, UnknownNameError
+from raison.jobs import workers
 from raison.jobs.engine import Shard, Sharing
 from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier
@@ -197,6 +198,33 @@ def test_two_processes_give_the_table_of_one(tmp_path: Path) -> None:
     assert values(shared) == values(alone)
     assert sum(heard) == 20
     assert sorted(path.name for path in (tmp_path / "out").glob("records*")) == ["records-1.jsonl", "records-2.jsonl"]
+
+
+def test_what_the_callers_progress_raises_ends_the_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "PROMPT", 0.0)
+    network, tokenizer = TINY["bert"]()
+    network.save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    loading, out = partial(raison.load, tmp_path / "model"), tmp_path / "out"
+
+    def fails(_count: int) -> None:
+        raise LookupError("no longer wanted")
+
+    texts, asked = TEXTS[:20] * 10, ("kernel_shap(samples=60)", "sufficiency")
+    with pytest.raises(LookupError, match="no longer wanted"):
+        raison.compare(
+            loading(),
+            texts,
+            *asked,
+            out=out,
+            progress=fails,
+            sharing=Sharing(workers=2),
+            load=loading,
+        )
+    written = sum(len(path.read_bytes().splitlines()) for path in out.glob("records*"))
+    resumed = raison.compare(loading(), texts, *asked, out=out, progress=False)
+    assert 0 < written < sum(len(path.read_bytes().splitlines()) for path in out.glob("records*"))
+    assert len(resumed["kernel_shap(samples=60)"]["sufficiency"].values) == len(texts)
 
 
 def test_workers_need_a_folder_to_meet_in(model: Classifier) -> None:

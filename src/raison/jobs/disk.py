@@ -11,6 +11,7 @@ import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 
 from raison.core.errors import DataError
@@ -18,6 +19,7 @@ from raison.core.errors import DataError
 PART = ".part"
 RECORDS = "Records written so far are intact."
 """What an error of work that can be resumed ends with."""
+_NUMBERS = count()
 
 
 def write_whole(path: Path, content: str | bytes, kept: str = RECORDS) -> None:
@@ -54,13 +56,13 @@ def whole_file(path: Path, kept: str = RECORDS) -> Iterator[Path]:
 
     The permissions of the file that it replaces stay.
     """
-    part = path.with_name(f"{path.name}.{os.getpid()}{PART}")
+    part = path.with_name(_part_of(path.name))
     with explained(path, kept):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             yield part
             _place(part, path)
-        except OSError:
+        except BaseException:
             with suppress(OSError):
                 os.unlink(part)
             raise
@@ -73,9 +75,8 @@ def whole_files(folder: Path) -> Iterator[Path]:
 
     Existing files stay or are replaced, one after the other, in the order of their names.
     """
-    part = folder / f"files.{os.getpid()}{PART}"
+    part = folder / _part_of("files")
     with explained(folder):
-        shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
         yield part
         for path in sorted(path for path in part.rglob("*") if path.is_file()):
@@ -127,6 +128,11 @@ def explained(path: Path, kept: str = RECORDS) -> Iterator[None]:
         else:
             failed = [f"cannot write to {path}: {error.strerror or error}.", kept]
         raise DataError(" ".join(filter(None, failed))) from error
+
+
+def _part_of(name: str) -> str:
+    """A name that no other process or thread uses meanwhile."""
+    return f"{name}.{os.getpid()}.{next(_NUMBERS)}{PART}"
 
 
 def _append(path: Path, file: int, content: bytes) -> None:

@@ -9,18 +9,22 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 
 from raison.core.errors import DataError, InputError, RaisonError
 from raison.jobs import shared_folder
 from raison.jobs.engine import Job, Shard, Work, do_share
 from raison.jobs.folder import WorkInterrupted
-from raison.progress import Advance, CallbackProgress, progress_bar
+from raison.progress import Advance, CallbackProgress, ProgressCallback, progress_bar
 
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
 _CODE = "from raison.jobs.workers import main; main()"
 _DONE, _FAILED = b"+", b"!"
 PROMPT, PATIENCE = 3.0, 20.0
 """Seconds until an interrupt is passed on to the processes, and seconds that they then have to finish writing."""
+
+_LOOK = 0.1
+"""Seconds between two looks at whether reporting progress has failed."""
 
 
 def packed(work: Work) -> bytes:
@@ -43,37 +47,54 @@ def in_processes(work: Work, jobs: Sequence[Job], count: int, progress: bool | A
     whole = packed(work)
     requests = [pickle.dumps((whole, Shard(number, count))) for number in range(1, count + 1)]
     started = [_started(count) for _ in requests]
-    reasons: list[str] = []
     total, unit = sum(job.size for job in jobs), jobs[0].unit
     with progress_bar(f"{count} processes", total, progress, unit=unit) as advance:
-        lock = threading.Lock()
-
-        def listen(process: subprocess.Popen[bytes], request: bytes) -> None:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            with suppress(BrokenPipeError), process.stdin as given:
-                given.write(request)
-            with process.stdout as heard:
-                for line in heard:
-                    with lock:
-                        if line.startswith(_DONE):
-                            number, _, note = line[1:].decode().partition(" ")
-                            advance(int(number), note.strip())
-                        elif line.startswith(_FAILED):
-                            reasons.append(line[1:].decode().strip())
-            if process.wait() and not reasons:
-                with lock:
-                    reasons.append(f"a process ended with exit code {process.returncode}")
-
+        heard = _Heard(advance)
         threads = [
-            threading.Thread(target=listen, args=pair, daemon=True) for pair in zip(started, requests, strict=True)
+            threading.Thread(target=heard.listen, args=pair, daemon=True)
+            for pair in zip(started, requests, strict=True)
         ]
         try:
-            _joined(threads, started)
+            _joined(threads, started, heard)
         except KeyboardInterrupt:
             raise WorkInterrupted(work.folder) from None
-    if reasons:
-        raise DataError(f"{reasons[0]} Finished work is kept: start again to resume it.")
+    if heard.reasons:
+        raise DataError(f"{heard.reasons[0]} Finished work is kept: start again to resume it.")
+
+
+@dataclass(slots=True)
+class _Heard:
+    """What the processes report: their progress, the reasons of those that failed, and what `advance` raised."""
+
+    advance: ProgressCallback
+    reasons: list[str] = field(default_factory=list)
+    raised: BaseException | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def listen(self, process: "subprocess.Popen[bytes]", request: bytes) -> None:
+        """Send a process its request and hear it until it ends."""
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with suppress(BrokenPipeError), process.stdin as given:
+            given.write(request)
+        with process.stdout as heard:
+            for line in heard:
+                with self.lock:
+                    self._note(line)
+        if process.wait() and not self.reasons:
+            with self.lock:
+                self.reasons.append(f"a process ended with exit code {process.returncode}")
+
+    def _note(self, line: bytes) -> None:
+        if line.startswith(_FAILED):
+            self.reasons.append(line[1:].decode().strip())
+        elif line.startswith(_DONE) and self.raised is None:
+            number, _, note = line[1:].decode().partition(" ")
+            try:
+                self.advance(int(number), note.strip())
+            except BaseException as error:
+                # For the thread that waits to raise; the processes keep what they have finished.
+                self.raised = error
 
 
 def main() -> None:
@@ -109,13 +130,17 @@ def _started(count: int) -> "subprocess.Popen[bytes]":
     )
 
 
-def _joined(threads: list[threading.Thread], processes: "list[subprocess.Popen[bytes]]") -> None:
-    """Wait for all processes; an interrupt also reaches them, and they keep finished work."""
+def _joined(threads: list[threading.Thread], processes: "list[subprocess.Popen[bytes]]", heard: _Heard) -> None:
+    """Wait for all processes. An interrupt, or what reporting progress raises, also stops them; they keep finished
+    work."""
     try:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join()
+            while thread.is_alive():
+                thread.join(_LOOK)
+                if heard.raised is not None:
+                    raise heard.raised
     except BaseException:
         interrupt(processes)
         raise

@@ -1,8 +1,8 @@
 """The rule for deciding claims, shared by studies of scores, of trust and of trainings, and for audits.
 
     too few     fewer than 8 paired values: with so few, an interval decides half of the cases by chance
-    not judged  the model did not learn its task: its accuracy exceeds the share of the largest class by at most 10
-    points holds       the 95 % interval of the difference lies wholly on the claimed side of zero
+    not judged  the model did not learn its task: its accuracy is at most 10 points above the share of the largest class
+    holds       the 95 % interval of the difference lies wholly on the claimed side of zero
     fails       it lies wholly on the other side
     undecided   otherwise
 

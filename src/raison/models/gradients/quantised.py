@@ -1,9 +1,12 @@
-"""Linear layers whose gradient does not match their forward computation: most that are quantised to integers."""
+"""Quantised parts without a gradient: most linear layers of integers, and embeddings with a scale of their own."""
 
 import copy
 
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from raison.models.stack.transformer import embedding_tables
 
 _WRONG = 0.1
 """A relative tolerance: a linear layer rounded to four or eight bits is linear to within a few percent."""
@@ -30,6 +33,16 @@ def without_gradient(model: nn.Module) -> str | None:
         if not tried[kind]:
             bits = "int8 " if "int8" in repr(module) else ""
             return f"quantised: its {bits}linear layers have no gradient"
+    return None
+
+
+@torch.no_grad()
+def without_vectors(model: PreTrainedModel) -> str | None:
+    """Why word embeddings cannot be changed: a table looks up more than vectors. None if all look up vectors."""
+    for table in embedding_tables(model):
+        weight: Tensor = table.weight  # type: ignore[assignment]
+        if not isinstance(table.forward(torch.zeros(1, 1, dtype=torch.long, device=weight.device)), Tensor):
+            return f"quantised: {type(table).__name__} looks up numbers with their scale, not vectors"
     return None
 
 

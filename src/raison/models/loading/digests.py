@@ -2,12 +2,13 @@
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from raison.core.errors import DataError
+from raison.jobs.disk import PART, write_whole
 
 FILE = "checked.json"
 _CHUNK = 1 << 20
@@ -59,13 +60,14 @@ def changed(folder: Path, pinned: Mapping[str, str]) -> str:
         seen[name] = Seen(now, identity)
     if seen != known:
         # Files of a read-only folder are read again each time.
-        with suppress(OSError):
+        with suppress(DataError):
             _write(folder, seen)
     return ""
 
 
 def _files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.iterdir() if path.is_file() and path.name != FILE)
+    # Another process may be writing its record, or a killed one have left a part of it.
+    return sorted(path for path in folder.iterdir() if path.is_file() and path.name != FILE and path.suffix != PART)
 
 
 def _identity(path: Path) -> tuple[int, ...]:
@@ -82,9 +84,4 @@ def _read(folder: Path) -> dict[str, Seen]:
 
 
 def _write(folder: Path, files: Mapping[str, Seen]) -> None:
-    content = json.dumps({name: asdict(seen) for name, seen in files.items()}, indent=1)
-    # Atomically: another process may be reading.
-    handle, name = tempfile.mkstemp(prefix=".", dir=folder)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(content + "\n")
-    Path(name).replace(folder / FILE)
+    write_whole(folder / FILE, json.dumps({name: asdict(seen) for name, seen in files.items()}, indent=1) + "\n", "")

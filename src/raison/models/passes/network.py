@@ -17,6 +17,7 @@ from raison.models.passes.encoder_decoder import EncoderDecoder
 from raison.models.passes.given_embeddings import causal_embeddings, given_embeddings
 from raison.models.passes.outputs.heads import NetworkOutput
 from raison.models.passes.outputs.readout import Readout
+from raison.models.passes.own_failures import told_as_own
 from raison.models.passes.prefixes.packing import PackedReader
 from raison.models.passes.token_batch import TokenBatch, extended
 from raison.models.passes.unpadded import reads_padding, unpadded
@@ -99,7 +100,7 @@ class Network:
         given: AbstractContextManager[None] = contextlib.nullcontext()
         if embeds is not None:
             given = given_embeddings(self.tables, embeds, family_of(self.core).tokens_first)
-        with given:
+        with told_as_own(self.core), given:
             outputs: NetworkOutput = self.core(**self.inputs(batch))
         return outputs
 
@@ -139,7 +140,7 @@ class Network:
         given: AbstractContextManager[None] = contextlib.nullcontext()
         if embeds is not None:
             given = causal_embeddings(self.table, embeds[:, skipped:], lengths)
-        with given:
+        with told_as_own(self.core), given:
             hidden: Tensor = self.core.base_model(**inputs)[0]
         return self._read(hidden, lengths, branch)
 

@@ -14,6 +14,8 @@ import torch
 from torch import nn
 from transformers.utils import logging as hf_logging
 
+from raison.models.stack.shared_changes import SharedChanges
+
 _LOCK = Lock()
 _RANDOM = RLock()
 
@@ -39,16 +41,8 @@ def quiet() -> Iterator[None]:
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
     """Evaluation mode inside; modules that were training train again afterwards, once no thread evaluates them."""
-    user = object()
-    try:
-        _hold(model, user)
+    with _MODES.made(model.modules()):
         yield
-    finally:
-        try:
-            _let_go(user)
-        except KeyboardInterrupt:
-            _let_go(user)
-            raise
 
 
 @contextmanager
@@ -74,8 +68,6 @@ class _Hushed:
 
 
 _HUSHED = _Hushed(ExitStack())
-_TRAINING: dict[nn.Module, set[object]] = {}
-"""Modules that will train again, and the contexts in which they are evaluated."""
 
 
 def _speak(user: object) -> None:
@@ -85,28 +77,16 @@ def _speak(user: object) -> None:
         _HUSHED.users.discard(user)
 
 
-def _hold(model: nn.Module, user: object) -> None:
-    """Put modules in training mode, or that would be without other contexts, into evaluation mode."""
-    with _LOCK:
-        if _TRAINING:
-            held = [module for module in model.modules() if module.training or module in _TRAINING]
-        else:
-            held = [module for module in model.modules() if module.training]
-        for module in held:
-            _TRAINING.setdefault(module, set()).add(user)
-            if module.training:
-                module.training = False
+def _train(module: nn.Module, trains: bool) -> None:
+    module.training = trains
 
 
-def _let_go(user: object) -> None:
-    """May be repeated after an interruption."""
-    with _LOCK:
-        for module in [module for module, users in _TRAINING.items() if user in users]:
-            if _TRAINING[module] == {user}:
-                module.training = True
-                del _TRAINING[module]
-            else:
-                _TRAINING[module].discard(user)
+_MODES = SharedChanges[nn.Module, bool](
+    read=lambda module: module.training,
+    change=lambda module: _train(module, False),
+    restore=_train,
+    is_changed=lambda module: not module.training,
+)
 
 
 @contextmanager

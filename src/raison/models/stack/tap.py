@@ -17,7 +17,6 @@ from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
-from threading import Lock
 from typing import Any
 
 from torch import Tensor, nn
@@ -34,6 +33,7 @@ from raison.models.stack.attention_steps import STEPS, AttentionStep, Steps, wri
 from raison.models.stack.hooks import Args, Keywords, hooked
 from raison.models.stack.mixing import other_mixing
 from raison.models.stack.query_blocks import Heads, in_blocks
+from raison.models.stack.shared_changes import SharedChanges
 
 Edit = Callable[[AttentionStep, int, Tensor], Tensor]
 """(step, layer, tensor) -> the tensor to go on with: the same one, or another of the same shape."""
@@ -106,19 +106,21 @@ def tap(
     configs = configs_of(model)
     inside = frozenset(id(part) for part in (*model.modules(), *configs))
     opened = _OpenTap(records, frozenset(record), frozenset(chosen), _Numbers(modules, first), inside, edit)
-    _switch(configs)
-    _OPEN.set((*_OPEN.get(), opened))
-    try:
-        with ExitStack() as watching:
+    with _SWITCHED.made(configs), ExitStack() as watching:
+        try:
+            _OPEN.set((*_OPEN.get(), opened))
             if opened.numbers.shared:
                 watching.enter_context(hooked([_transformer(model).base_model], before=opened.numbers.restart))
             if untapped := [module for module in modules if not _dispatches(module)]:
                 mode = watching.enter_context(_TapMode(opened))
                 watching.enter_context(hooked(untapped, before=mode.begin, inner=mode.end))
             yield records
-    finally:
-        _OPEN.set(tuple(other for other in _OPEN.get() if other is not opened))
-        _restore(configs)
+        finally:
+            try:
+                _close(opened)
+            except KeyboardInterrupt:
+                _close(opened)
+                raise
 
 
 def tapped(config: PreTrainedConfig) -> bool:
@@ -128,16 +130,16 @@ def tapped(config: PreTrainedConfig) -> bool:
 
 def implementation_of(config: PreTrainedConfig) -> str | None:
     """The attention implementation that a model was given, also while a tap is open, in this thread or another."""
-    with _LOCK:
-        return _own_implementation(config)
+    with _SWITCHED.before() as before:
+        return _own(before(config))
 
 
 def untapped_copy(config: PreTrainedConfig) -> PreTrainedConfig:
     """A copy of a config as it is while no tap is open."""
     copied = copy.deepcopy(config)
-    with _LOCK:
+    with _SWITCHED.before() as before:
         for part, copied_part in zip(_with_sub_configs(config), _with_sub_configs(copied), strict=True):
-            copied_part._attn_implementation_internal = _own_implementation(part)
+            copied_part._attn_implementation_internal = _own(before(part))
     return copied
 
 
@@ -207,43 +209,26 @@ class _OpenTap:
         return self.edit is not None or step in self.steps
 
 
-@dataclass(slots=True)
-class _Switched:
-    """A config whose attention implementation is ours for now, how often, and what it was."""
+def _name(config: PreTrainedConfig) -> str | None:
+    name: str | None = config._attn_implementation_internal
+    return name
 
-    config: PreTrainedConfig
-    previous: str | None
-    taps: int = 0
+
+def _set_name(config: PreTrainedConfig, name: str | None) -> None:
+    # Not the public-looking setter: it would also overwrite the sub-configs, whose values may differ.
+    config._attn_implementation_internal = name
 
 
 # The open taps belong to a thread (or task); the configs that they switch belong to all.
 _OPEN: ContextVar[tuple[_OpenTap, ...]] = ContextVar("raison_open_taps", default=())
-_SWITCHED: dict[int, _Switched] = {}
-_LOCK = Lock()
+_SWITCHED = SharedChanges[PreTrainedConfig, str | None](_name, lambda config: _set_name(config, TAP), _set_name)
 
 
-def _switch(configs: list[PreTrainedConfig]) -> None:
-    with _LOCK:
-        for config in configs:
-            state = _SWITCHED.setdefault(id(config), _Switched(config, config._attn_implementation_internal))
-            state.taps += 1
-            # Not the public-looking setter: it would also overwrite the sub-configs, whose values may differ.
-            config._attn_implementation_internal = TAP
+def _close(opened: _OpenTap) -> None:
+    _OPEN.set(tuple(other for other in _OPEN.get() if other is not opened))
 
 
-def _restore(configs: list[PreTrainedConfig]) -> None:
-    with _LOCK:
-        for config in configs:
-            state = _SWITCHED[id(config)]
-            state.taps -= 1
-            if state.taps == 0:
-                config._attn_implementation_internal = state.previous
-                del _SWITCHED[id(config)]
-
-
-def _own_implementation(config: PreTrainedConfig) -> str | None:
-    state = _SWITCHED.get(id(config))
-    name: str | None = config._attn_implementation if state is None else state.previous
+def _own(name: str | None) -> str | None:
     # A copy that was made while the model was tapped has no record of its own implementation.
     return None if name == TAP else name
 

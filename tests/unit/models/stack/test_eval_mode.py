@@ -70,24 +70,6 @@ def test_the_last_thread_lets_it_train_again() -> None:
     assert modes(model) == before
 
 
-def test_an_interruption_at_any_moment_puts_every_mode_back() -> None:
-    model = trainable()
-    before = modes(model)
-
-    def evaluate() -> None:
-        with evaluating(model):
-            assert not any(modes(model))
-
-    for moment in count():
-        with evaluating(model[2]):
-            interrupted = interrupted_at(moment, eval_mode, evaluate)
-            assert modes(model) == [True, True, False, False, False]
-        assert modes(model) == before
-        if not interrupted:
-            break
-    assert moment > 10
-
-
 def test_silence_ends_with_the_last_thread() -> None:
     level, filters = hf_logging.get_verbosity(), list(warnings.filters)
     one, two = quiet(), quiet()

@@ -194,7 +194,7 @@ def test_an_interruption_at_any_moment_leaves_nothing() -> None:
 
     for moment in count():
         with hooked(modules[:1], after=after("another", [])):
-            interrupted = interrupted_at(moment, hooks, act)
+            interrupted = interrupted_at(moment, act, hooks)
             assert modules[0](torch.tensor(0.0)) == 2
             assert bare(modules[1])
         assert all(map(bare, modules))
@@ -214,7 +214,7 @@ def test_whoever_comes_between_an_interruption_and_its_clean_up_has_its_hook(lea
         if leaving:
             hooks._install(opened, keys)
         change = partial(hooks._close if leaving else hooks._install, opened, keys)
-        interrupted = interrupted_at(moment, hooks, change)
+        interrupted = interrupted_at(moment, change, hooks)
         with hooked([module], after=lambda _m, _a, output: output + 10):
             hooks._close(opened, keys)
             assert module(torch.tensor(0.0)) == 11

@@ -30,7 +30,7 @@ from raison.models.anatomy.stacked_attention import OneStack, TwoStacks
 from raison.models.anatomy.tapped_attention import TappedAttention
 from raison.models.families import Pooling
 from raison.models.gradients.path_gradients import RowGradients
-from raison.models.gradients.quantised import without_gradient
+from raison.models.gradients.quantised import without_gradient, without_vectors
 from raison.models.gradients.rules.ruled_gradients import RuledPasses
 from raison.models.gradients.word_embeddings import TableEmbeddings
 from raison.models.passes.forward import ForwardPasses
@@ -143,7 +143,7 @@ def _no_parts(model: PreTrainedModel) -> str:
 
 
 def _not_in_weights(model: PreTrainedModel, readout: Readout | None, head: Head) -> dict[type[Capability], str]:
-    flat = without_gradient(model)
+    flat = without_gradient(model) or without_vectors(model)
     if flat is None:
         return {}
     lost: list[type[Capability]] = [WordEmbeddings, ReplaceableAttention, BackwardRules, Anatomy]

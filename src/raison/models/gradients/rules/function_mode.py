@@ -38,6 +38,8 @@ class TorchCall:
 
 Rule = Callable[[TorchCall], Any]
 
+_OTHERWISE = "integrated_gradients needs no rules."
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RuleBook:
@@ -78,7 +80,7 @@ def refuse_fused(_call: TorchCall) -> Any:
     raise UnsupportedError(
         "relevance cannot go back through this model's attention",
         ["it calls a fused kernel instead of the attention interface of transformers"],
-        "Load the model with attn_implementation='eager', or use integrated_gradients.",
+        f"Load the model with attn_implementation='eager'. {_OTHERWISE}",
     )
 
 
@@ -106,6 +108,10 @@ class _RuleMode(TorchFunctionMode):
         kwargs = kwargs or {}
         if self._inside or name in ("__get__", "__set__"):
             return func(*args, **kwargs)
+        if args and _in_place(name) and _is_pulled(args[0]):
+            raise UnsupportedError(
+                "relevance cannot go back through this model", [f"it changes a result in place, by {name}"], _OTHERWISE
+            )
         args = tuple(_constant(value) for value in args)
         kwargs = {key: _constant(value) for key, value in kwargs.items()}
         rule = self._book.functions.get(name)
@@ -124,6 +130,16 @@ class _RuleMode(TorchFunctionMode):
             return self._book.activation(TorchCall(module.forward, args, {}))
         finally:
             self._inside -= 1
+
+
+def _in_place(name: str) -> bool:
+    """Whether a torch function of this name writes into its first argument; x += y is add_."""
+    return name.endswith("_") and not name.endswith("__")
+
+
+def _is_pulled(value: Any) -> bool:
+    """Whether a rule computed the value, which is a view that torch does not let change."""
+    return carries(value) and type(value.grad_fn).__name__ == f"{_Pulled.__name__}Backward"
 
 
 def _whole(module: nn.Module) -> bool:

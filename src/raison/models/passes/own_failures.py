@@ -1,0 +1,46 @@
+"""Errors that a model's own forward function raises, told as such."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import torch
+from transformers import PreTrainedModel
+
+from raison.core.errors import RaisonError, UnsupportedError
+
+_KINDS = (RuntimeError, TypeError, ValueError, LookupError, AttributeError)
+_SEEN_THROUGH = ("torch", "contextlib")
+"""Packages that only pass on what their caller asks for."""
+_MOST = 200
+"""Characters of the model's message."""
+
+
+@contextmanager
+def told_as_own(model: PreTrainedModel) -> Iterator[None]:
+    """Raise UnsupportedError for an error in the model's own code. What this library's hooks raise, and a lack of
+    memory, pass unchanged."""
+    try:
+        yield
+    except _KINDS as error:
+        if isinstance(error, RaisonError | torch.OutOfMemoryError) or "memory" in str(error) or not _is_own(error):
+            raise
+        message = " ".join(str(error).split())
+        raise UnsupportedError(
+            f"the forward function of {type(model).__name__} fails",
+            [f"{type(error).__name__}: {message:.{_MOST}}"],
+            "It was given ids and an attention mask, as its tokenizer makes them: a model that needs more, such as "
+            "tables, is explained as a function, raison.load(function, classes=[...]).",
+        ) from error
+
+
+def _is_own(error: BaseException) -> bool:
+    """Whether the innermost code that is not torch's belongs to the model."""
+    frames: list[FrameType] = []
+    trace = error.__traceback__
+    while trace is not None:
+        frames.append(trace.tb_frame)
+        trace = trace.tb_next
+    packages = [str(frame.f_globals.get("__name__", "")).partition(".")[0] for frame in frames]
+    inner = [package for package in packages if package not in _SEEN_THROUGH]
+    return bool(inner) and inner[-1] != __name__.partition(".")[0]

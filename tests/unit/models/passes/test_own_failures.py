@@ -1,0 +1,49 @@
+"""Errors of a model's own code are told as such; others pass unchanged."""
+
+from types import FunctionType
+
+import pytest
+import torch
+
+from raison.core.errors import InputError, UnsupportedError
+from raison.models.passes.own_failures import told_as_own
+from tests.tiny import TINY
+
+
+def look_up_nothing() -> None:
+    torch.nn.functional.embedding(torch.tensor([7]), torch.zeros(2, 3))
+
+
+def of_package(name: str) -> FunctionType:
+    """The function, as code of another package."""
+    return FunctionType(look_up_nothing.__code__, {"__name__": name, "torch": torch})
+
+
+@pytest.mark.parametrize("package", ["transformers.models.bert.modeling_bert", "somebodys_own"])
+def test_an_error_in_the_models_code_is_told_in_one_line(package: str) -> None:
+    model, _ = TINY["bert"]()
+    with pytest.raises(UnsupportedError, match="BertForSequenceClassification fails: IndexError") as caught:
+        with told_as_own(model):
+            of_package(package)()
+    assert isinstance(caught.value.__cause__, IndexError)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_an_error_in_this_librarys_code_is_not_the_models() -> None:
+    with pytest.raises(IndexError), told_as_own(TINY["bert"]()[0]):
+        of_package("raison.models.stack.tap")()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        InputError("a text"),
+        torch.OutOfMemoryError("full"),
+        RuntimeError("not enough memory: you tried to allocate"),
+        KeyboardInterrupt(),
+    ],
+)
+def test_what_has_an_answer_of_its_own_passes_unchanged(error: BaseException) -> None:
+    with pytest.raises(type(error)) as caught, told_as_own(TINY["bert"]()[0]):
+        raise error
+    assert caught.value is error
