@@ -44,9 +44,11 @@ def test_every_method_explains_it_or_says_why_not(kind: str, method: str) -> Non
     try:
         e = raison.explain(built(kind), TEXT, SHORTER.get(method, method), progress=False)
     except RaisonError as refusal:
-        assert len(str(refusal).splitlines()) == 1
+        lines = len(str(refusal).splitlines())
     else:
         assert np.isfinite(e.scores).all()
+        return
+    assert lines == 1
 
 
 @pytest.mark.parametrize("kind", ["ibert", "nystromformer"])

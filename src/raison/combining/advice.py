@@ -6,6 +6,7 @@ as untrusted input: anything but a recommendation for this model is ignored, and
 
 import json
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 
 from raison.core.errors import DataError
@@ -18,6 +19,7 @@ from raison.jobs.identity import digest_of
 from raison.models.adapters.blackbox.function import BlackBox
 from raison.models.adapters.classifier import text_classifier
 from raison.models.derived.identity import identity_of
+from raison.models.derived.per_model import made_once
 from raison.paths import cache_folder
 
 SCHEMA = 2
@@ -42,7 +44,7 @@ def kept(model: LanguageModel) -> Path | None:
     """The file of this exact model, if there is one; a changed model has none."""
     if not folder().is_dir() or not (isinstance(model, BlackBox) or text_classifier(model) is not None):
         return None
-    place = _place(identity_of(model))
+    place = _place(_identity(model))
     return place if place.is_file() else None
 
 
@@ -60,7 +62,7 @@ def advised(model: LanguageModel) -> str | None:
     except (OSError, ValueError, DataError):
         return None
     held = recommendation.data
-    current = held.get("schema") == SCHEMA and held["identity"] == identity_of(model)
+    current = held.get("schema") == SCHEMA and held["identity"] == _identity(model)
     return str(held["method"]) if current else None
 
 
@@ -72,6 +74,13 @@ def harmless(method: Method) -> bool:
     if changed and Property.TRAINED in method.properties:
         return False
     return all(_plain(getattr(method, name)) for name in changed)
+
+
+def _identity(model: LanguageModel) -> dict[str, str]:
+    """The model's identity, found once while it does not change: auto asks for each of its batches. A function's is
+    found once, because it takes calls of it."""
+    reading = None if isinstance(model, BlackBox) else text_classifier(model)
+    return made_once(model, None if reading is None else reading.model, "identity", partial(identity_of, model))
 
 
 def _plain(value: object) -> bool:

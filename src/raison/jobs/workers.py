@@ -68,7 +68,7 @@ class _Heard:
 
     advance: ProgressCallback
     reasons: list[str] = field(default_factory=list)
-    raised: BaseException | None = None
+    raised: Exception | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def listen(self, process: "subprocess.Popen[bytes]", request: bytes) -> None:
@@ -92,8 +92,7 @@ class _Heard:
             number, _, note = line[1:].decode().partition(" ")
             try:
                 self.advance(int(number), note.strip())
-            except BaseException as error:
-                # For the thread that waits to raise; the processes keep what they have finished.
+            except Exception as error:  # noqa: BLE001 - the waiting thread raises it
                 self.raised = error
 
 

@@ -74,9 +74,9 @@ def compare(
     A row of `random` scores is always included. Every perturbed text is computed once for all methods and metrics.
 
     Args:
-        texts: any sequence of texts, including a tuple. Of a query with a list of documents, those two are compared that
-            the model ranks first. For a generative model: prompts, or rows with "question",
-            "sources", "answer" and "gold" (docs/cite.md); metrics use the log-probability of the answer.
+        texts: any sequence of texts, including a tuple. Of a query with a list of documents, the two that the model
+            ranks first are used. For a generative model: prompts, or rows with "question", "sources", "answer" and
+            "gold" (docs/cite.md); metrics use the log-probability of the answer.
         methods, metrics, select: one name, or several; methods=None: those of DEFAULT_METHODS that work.
         target: as in `explain`; a list names each text's class. "each": every label from `threshold` on, with a table
             for each in `by_target`. For an answer: the whole of it (None), a part of it, or "each" of its sentences.

@@ -4,7 +4,6 @@ import copy
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -92,10 +91,6 @@ class Explainer:
         return model.ask(Passes).in_batches(encoding, run)
 
 
-_KNOWN: WeakKeyDictionary[LanguageModel, dict[tuple[object, ...], Explainer]] = WeakKeyDictionary()
-"""Loaded and checked explainers, by model."""
-
-
 def find(model: LanguageModel, checkpoint: str | None, metric: str | None) -> Explainer:
     """The explainer in a folder, or the model's usual one, checked against the model once.
 
@@ -106,15 +101,10 @@ def find(model: LanguageModel, checkpoint: str | None, metric: str | None) -> Ex
     folder = explainers.usual_folder(model.name, KIND) if checkpoint is None else Path(checkpoint)
     card = trained_masks.read_card(folder, model.name)
     name = trained_masks.goal_of(card, metric, folder)
-    state = folder / card.goals[name].file
-    # Reading refuses a missing or broken file.
-    written = state.stat().st_mtime_ns if state.exists() else 0
-    key = (folder, name, written, explainers.version_of(model))
-    known = _KNOWN.setdefault(model, {})
-    if key not in known:
+
+    def checked() -> Explainer:
         explainers.check_fits(card, model, folder)
-        # Outside the caller's inference mode, whose tensors could not be fine-tuned later.
-        with torch.inference_mode(False):
-            attributor = trained_masks.load_attributor(folder, card, name, model)
-        known[key] = Explainer(attributor, card, name, Substitutes.of(model, card.masking, card.filler))
-    return known[key]
+        attributor = trained_masks.load_attributor(folder, card, name, model)
+        return Explainer(attributor, card, name, Substitutes.of(model, card.masking, card.filler))
+
+    return explainers.checked_once(model, folder, folder / card.goals[name].file, checked, name)

@@ -13,6 +13,7 @@ from raison.combining import advice
 from raison.combining.advice import advised, harmless, kept, remember
 from raison.core.model import LanguageModel
 from raison.methods import CATALOGUE
+from raison.models.derived import identity
 from tests.tiny import TINY
 from tests.toys import Linear
 
@@ -167,3 +168,19 @@ def test_the_cache_holds_no_text(model: LanguageModel) -> None:
     held = json.loads(place.read_text(encoding="utf-8"))
     assert set(held) == {"schema", "method", "identity"}
     assert set(held["identity"]) == {"model weights", "tokenizer", "model configuration"}
+
+
+def test_a_model_is_identified_once_however_many_batches_auto_explains(
+    model: LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remember(model, "occlusion")
+    found = []
+
+    def identity_of(of: LanguageModel) -> dict[str, str]:
+        found.append(of)
+        return identity.identity_of(of)
+
+    monkeypatch.setattr(advice, "identity_of", identity_of)
+    explained = raison.explain(model, [f"{TEXT} {number}" for number in range(70)], progress=False)
+    assert {e.method for e in explained} == {"occlusion"}
+    assert len(found) == 1

@@ -4,9 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -118,10 +116,6 @@ def _card(content: dict[str, Any]) -> AmortizedCard:
     return AmortizedCard(**content | {"classes": tuple(content["classes"]), "said": explainers.said_in(content)})
 
 
-_KNOWN: WeakKeyDictionary[LanguageModel, dict[tuple[object, ...], Amortized]] = WeakKeyDictionary()
-"""Loaded and checked explainers, by model."""
-
-
 def find(model: LanguageModel, checkpoint: str | None) -> Amortized:
     """The explainer in a folder, or the model's usual one, checked against the model once.
 
@@ -130,14 +124,10 @@ def find(model: LanguageModel, checkpoint: str | None) -> Amortized:
     explainers.check_whole_texts(model, KIND)
     folder = explainers.usual_folder(model.name, KIND) if checkpoint is None else Path(checkpoint)
     card = read_card(folder, model.name)
-    state = folder / STATE
-    # Reading refuses a missing or broken file.
-    written = state.stat().st_mtime_ns if state.exists() else 0
-    key = (folder, written, explainers.version_of(model))
-    known = _KNOWN.setdefault(model, {})
-    if key not in known:
+
+    def checked() -> Amortized:
         explainers.check_fits(card, model, folder, COMMAND)
-        with torch.inference_mode(False):
-            new = new_predictor(model, card.backbone, card.rank)
-            known[key] = Amortized(explainers.load_weights(new, state, card.backbone), card)
-    return known[key]
+        new = new_predictor(model, card.backbone, card.rank)
+        return Amortized(explainers.load_weights(new, folder / STATE, card.backbone), card)
+
+    return explainers.checked_once(model, folder, folder / STATE, checked)

@@ -3,9 +3,9 @@
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import torch
 from safetensors import SafetensorError
@@ -22,10 +22,13 @@ from raison.models.adapters.classifier import Classifier, text_classifier
 from raison.models.derived import cards
 from raison.models.derived.attributor import Attributor, encoder_copy
 from raison.models.derived.cards import FILE
+from raison.models.derived.per_model import made_once
 from raison.models.loading import base_weights, zoo
 from raison.models.loading.pretrained import read_tokenizer, read_with_new_head
 from raison.models.stack.eval_mode import drawing
 from raison.paths import cache_folder
+
+T = TypeVar("T")
 
 OWN = "own"
 PROBES = ("The plot is thin, but the acting is a quiet pleasure.", "i feel so tired and a little afraid today")
@@ -150,11 +153,14 @@ def probes_of(model: LanguageModel) -> tuple[Text, ...]:
     return QUESTIONS if model.head.in_context else tuple(model.use.probe(text) for text in PROBES)
 
 
-def version_of(model: LanguageModel) -> int:
-    """Increases when the model is trained: an explainer is valid only for the weights it was checked with."""
-    if not isinstance(model, Classifier):
-        return 0
-    return sum(0 if p.is_inference() else p._version for p in model.core.parameters())
+def checked_once(model: LanguageModel, folder: Path, weights: Path, make: Callable[[], T], *further: Hashable) -> T:
+    """An explainer in a folder, which `make` checks against the model and loads: once, until the model or the file of
+    its weights changes. `further` is what else distinguishes it.
+    """
+    # Loading refuses a missing or broken file.
+    written = weights.stat().st_mtime_ns if weights.exists() else 0
+    network = model.model if isinstance(model, Classifier) else None
+    return made_once(model, network, (folder, weights.name, written, *further), make)
 
 
 def said_by(model: LanguageModel) -> tuple[tuple[float, ...], ...]:

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import torch
 from jaxtyping import Float
@@ -128,10 +127,6 @@ class TrainedAttention:
         return maps
 
 
-_KNOWN: WeakKeyDictionary[LanguageModel, dict[tuple[object, ...], TrainedAttention]] = WeakKeyDictionary()
-"""Loaded and checked explainers, kept as long as their models are in use."""
-
-
 def find(model: LanguageModel, checkpoint: str | None, form: ExplainerForm) -> TrainedAttention:
     """The explainer in a folder, or the one next to the model, checked against the model once.
 
@@ -140,14 +135,12 @@ def find(model: LanguageModel, checkpoint: str | None, form: ExplainerForm) -> T
     explainers.check_whole_texts(model, form)
     folder = explainers.usual_folder(model.name, form) if checkpoint is None else Path(checkpoint)
     card = read_card(folder, model.name, form)
-    state = folder / STATE
-    written = state.stat().st_mtime_ns if state.exists() else 0
-    key = (folder, form, written, explainers.version_of(model))
-    known = _KNOWN.setdefault(model, {})
-    if key not in known:
+
+    def checked() -> TrainedAttention:
         check_fits(card, model, folder, form)
-        known[key] = TrainedAttention(card, _loaded(card, state).to(_device(model)))
-    return known[key]
+        return TrainedAttention(card, _loaded(card, folder / STATE).to(_device(model)))
+
+    return explainers.checked_once(model, folder, folder / STATE, checked, form)
 
 
 def check_fits(card: AttentionCard, model: LanguageModel, folder: Path, form: ExplainerForm) -> None:

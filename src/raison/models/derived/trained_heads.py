@@ -2,15 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from transformers import PreTrainedModel
 
 from raison.core.capabilities.answer_attention import AnswerAttention
 from raison.core.errors import UnsupportedError
@@ -23,7 +22,8 @@ from raison.models.adapters.writing.generator import Generator
 from raison.models.adapters.writing.statements import Statements
 from raison.models.adapters.writing.writer import Writer
 from raison.models.derived import cards
-from raison.models.derived.explainers import TOLERANCE, usual_folder, version_of
+from raison.models.derived.explainers import TOLERANCE, usual_folder
+from raison.models.derived.per_model import made_once
 from raison.models.tokens.sourced import Sourced
 from raison.models.tokens.written_answer import WrittenAnswer
 
@@ -71,10 +71,8 @@ def find(model: LanguageModel, checkpoint: str | None) -> Float[Tensor, "layers 
         raise UnsupportedError(f"at2 does not explain {model.name}", ["it is not a generative language model"])
     folder = usual_folder(model.name, KIND) if checkpoint is None else Path(checkpoint)
     card = read_card(folder, model.name)
-    known, key = _KNOWN.setdefault(reader.core, set()), (card.vocabulary, card.said, version_of(reader))
-    if key not in known:
-        _check_fits(card, Generator(reader.model, reader.tokenizer, reader.name), folder)
-        known.add(key)
+    of_writer = partial(_check_fits, card, Generator(reader.model, reader.tokenizer, reader.name), folder)
+    made_once(reader.core, reader.core, (KIND, card.vocabulary, card.said), of_writer)
     return torch.tensor(card.weights, dtype=torch.float64)
 
 
@@ -98,10 +96,6 @@ def _card(content: dict[str, Any]) -> HeadsCard:
         Fields({"weights": row}, fields.what).numbers("weights", len(layers[0]))
     weights = tuple(tuple(map(float, row)) for row in layers)
     return HeadsCard(**content | {"weights": weights, "said": tuple(map(float, content["said"]))})
-
-
-_KNOWN: WeakKeyDictionary[PreTrainedModel, set[tuple[str, tuple[float, ...], int]]] = WeakKeyDictionary()
-"""Verified claims of cards about a model, with its version, kept as long as it is in use."""
 
 
 def _check_fits(card: HeadsCard, writer: Writer, folder: Path) -> None:

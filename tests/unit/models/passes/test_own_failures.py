@@ -22,9 +22,9 @@ def of_package(name: str) -> FunctionType:
 @pytest.mark.parametrize("package", ["transformers.models.bert.modeling_bert", "somebodys_own"])
 def test_an_error_in_the_models_code_is_told_in_one_line(package: str) -> None:
     model, _ = TINY["bert"]()
-    with pytest.raises(UnsupportedError, match="BertForSequenceClassification fails: IndexError") as caught:
-        with told_as_own(model):
-            of_package(package)()
+    failure = pytest.raises(UnsupportedError, match="BertForSequenceClassification fails: IndexError")
+    with failure as caught, told_as_own(model):
+        of_package(package)()
     assert isinstance(caught.value.__cause__, IndexError)
     assert len(str(caught.value).splitlines()) == 1
 

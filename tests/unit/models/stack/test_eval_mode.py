@@ -2,16 +2,13 @@
 
 import threading
 import warnings
-from itertools import count
 
 import pytest
 import torch
 from torch import nn
 from transformers.utils import logging as hf_logging
 
-from raison.models.stack import eval_mode
 from raison.models.stack.eval_mode import drawing, evaluating, quiet
-from tests.interruptions import interrupted_at
 from tests.threads import in_another
 
 

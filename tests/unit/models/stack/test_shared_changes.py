@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from types import ModuleType
 
@@ -48,7 +49,7 @@ def test_whoever_comes_between_an_interruption_and_its_clean_up_finds_the_change
         changes, lamp, user = painted(), Lamp("green"), object()
         if leaving:
             changes._make([lamp], user)
-        work: Callable[[], None] = (lambda: changes._undo(user)) if leaving else lambda: changes._make([lamp], user)
+        work = partial(changes._undo, user) if leaving else partial(changes._make, [lamp], user)
         interrupted = interrupted_at(moment, work, shared_changes)
         with changes.made([lamp]):
             changes._undo(user)

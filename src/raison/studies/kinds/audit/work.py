@@ -110,9 +110,9 @@ def audit(
     method="auto" finds it for this exact model.
 
     Args:
-        texts: any sequence of texts, or of queries with documents as in `compare`; for rows, `text` names the column. `units` and `language` are
-            those of `explain`. For a generative model: rows of questions as in `compare`, with the prompt `template`;
-            answers that it would not generate itself are left out, and nothing is attacked.
+        texts: any sequence of texts, or of queries with documents as in `compare`; for rows, `text` names the column.
+            `units` and `language` are those of `explain`. For a generative model: rows of questions as in `compare`,
+            with the prompt `template`; answers that it would not generate itself are left out, and nothing is attacked.
         methods: a name, call or instance, or any sequence of them; by default the usual ones that the model allows.
         plan: the numbers of texts for the tests, and the settings of randomisation and attacks.
         settings: what is explained: always the predicted class, or the number of a model with one number.
