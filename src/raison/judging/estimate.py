@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import accumulate
 from statistics import median
 
 from raison.core.capabilities.answer_lengths import AnswerLengths
@@ -184,12 +185,9 @@ def probes(encoding: Encoding) -> list[int]:
     """Texts of typical length, for measuring a model's speed."""
     middle = median(encoding.lengths)
     nearest = sorted(range(len(encoding)), key=lambda text: abs(encoding.lengths[text] - middle))
-    fitting = [
-        text
-        for place, text in enumerate(nearest)
-        if sum(encoding.lengths[t] for t in nearest[: place + 1]) <= PROBED_TOKENS
-    ]
-    return (fitting or nearest[:1])[:PROBED]
+    tokens = accumulate(encoding.lengths[text] for text in nearest[:PROBED])
+    fitting = [text for text, whole in zip(nearest, tokens, strict=False) if whole <= PROBED_TOKENS]
+    return fitting or nearest[:1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,13 +85,14 @@ def plan_rows(methods: list[Method], choosers: Sequence[AnyMetric], seeds: tuple
 
 def header_of(plan: Plan, cautions: Sequence[str] | None = None) -> RunHead:
     """The settings that identify a run, with the cautions to report with its results."""
+    texts = _digest_of_texts(plan)
     header: dict[str, object] = {
         "schema": SCHEMA,
         "raison": __version__,
         "model": plan.model.name,
         "data": plan.data,
         "texts": len(plan.texts),
-        "texts_sha256": _digest_of_texts(plan),
+        "texts_sha256": texts,
         "rows": [
             {
                 "label": row.label,
@@ -104,7 +105,7 @@ def header_of(plan: Plan, cautions: Sequence[str] | None = None) -> RunHead:
         "metrics": [asdict(info_of(metric)) for metric in plan.metrics],
         TOGETHER: texts_together(plan),
         "settings": _stated(plan.settings) | ({} if plan.threshold is None else {EACH_FROM: plan.threshold}),
-        IDENTITY: _identity(plan),
+        IDENTITY: _identity(plan, texts),
         "versions": versions(),
     }
     if plan.model.outputs != "classes":
@@ -147,8 +148,8 @@ def _digest_of_texts(plan: Plan) -> str:
     return digest.hexdigest()
 
 
-def _identity(plan: Plan) -> dict[str, str]:
-    """Digests of the model, of texts with marks and labels, and of the rest, by the names that errors use."""
+def _identity(plan: Plan, texts: str) -> dict[str, str]:
+    """Digests of the model, of `texts` with marks and labels, and of the rest, by the names that errors use."""
     target = plan.settings.target
     labels = target if isinstance(target, list) else None
     rows = [[row.label, label_of(row.method), row.seeds, row.chooser and label_of(row.chooser)] for row in plan.rows]
@@ -157,7 +158,7 @@ def _identity(plan: Plan) -> dict[str, str]:
     return {
         **identity_of(plan.model),
         **files_identity(plan.model, [*(row.method for row in plan.rows), *plan.metrics]),
-        DATA: digest_of([_digest_of_texts(plan), labels, plan.data]),
+        DATA: digest_of([texts, labels, plan.data]),
         SETTINGS: digest_of([rows, metrics, settings]),
     }
 

@@ -123,26 +123,17 @@ def plan_of(request: RunRequest, model: LanguageModel | Writer, data: Dataset) -
     )
 
 
-def reasons_against(request: RunRequest, model: LanguageModel | Writer, data: Dataset) -> list[str]:
-    """Why a comparison is impossible: every reason, one line each."""
+def checked_plan(
+    request: RunRequest, model: LanguageModel | Writer, data: Dataset
+) -> tuple[Plan | None, tuple[str, ...]]:
+    """A comparison, and why it is impossible: every reason, one line each."""
     if isinstance(model, Writer) or data.questions:
-        try:
-            plan = plan_of(request, model, data)
-            check_metrics(
-                plan.model,
-                [*plan.metrics, *create_metrics(request.select)],
-                has_rationales=bool(plan.rationales),
-                texts=len(plan.texts),
-            )
-            prepare(plan.model, plan.texts[:1], plan.settings)
-        except RaisonError as error:
-            return [*(error.reasons if isinstance(error, UnsupportedError) else [str(error)])]
-        return learned_from(request.model, data)
+        return _plan_of_answers(request, model, data)
     reasons = [*_unfit_labels(request, model, data), *_unfit_metrics(request, model, data)]
     reasons += learned_from(request.model, data)
-    unreadable = unreadable_texts(model, data, request.settings.unit, request.settings.truncate)
-    if reasons or unreadable:
-        return reasons + unreadable
+    reasons += unreadable_texts(model, data, request.settings.unit, request.settings.truncate)
+    if reasons:
+        return None, tuple(reasons)
     try:
         # The target, the explained quantity and the removal are checked against the model here.
         plan = plan_of(request, model, data)
@@ -150,8 +141,28 @@ def reasons_against(request: RunRequest, model: LanguageModel | Writer, data: Da
         first = replace(plan.settings, target=target[:1]) if isinstance(target, list) else plan.settings
         prepare(model, plan.texts[:1], first)
     except RaisonError as error:
-        return [str(error)]
-    return []
+        return None, (str(error),)
+    return plan, ()
+
+
+def _plan_of_answers(
+    request: RunRequest, model: LanguageModel | Writer, data: Dataset
+) -> tuple[Plan | None, tuple[str, ...]]:
+    """`checked_plan` for a language model, which writes the answers that the data do not give."""
+    try:
+        plan = plan_of(request, model, data)
+        check_metrics(
+            plan.model,
+            [*plan.metrics, *create_metrics(request.select)],
+            has_rationales=bool(plan.rationales),
+            texts=len(plan.texts),
+        )
+        prepare(plan.model, plan.texts[:1], plan.settings)
+    except UnsupportedError as error:
+        return None, error.reasons
+    except RaisonError as error:
+        return None, (str(error),)
+    return plan, tuple(learned_from(request.model, data))
 
 
 def learned_from(entry: StudyModel, data: Dataset) -> list[str]:

@@ -8,6 +8,9 @@ from typer.testing import CliRunner
 
 from raison.cli import app
 from raison.core.errors import InputError
+from raison.judging import plan as plans
+from raison.models.adapters.writing.generator import Generator
+from raison.models.tokens.continuation import Output, TokenizedPrompt
 from raison.runs.table import comparison
 from raison.studies.file import StudyError, read
 from raison.studies.kinds.comparison.results import read as read_study
@@ -80,6 +83,27 @@ def test_a_study_of_a_model_that_writes(tmp_path: Path) -> None:
     examined = examine(read("study.toml"))
     [(name, plan)] = examined.work()
     assert (name, len(plan.texts), plan.rationales != ()) == ("writer--rows", 2, True)
+
+
+def test_an_answer_that_no_row_gives_is_written_twice_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once to check the study, and once to run it, however many chunks its texts make."""
+    rows = [{"question": f"who told it, {number}?", "sources": SOURCES} for number in range(6)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    shorter = STUDY.replace(', "linear_datamodeling_score(samples=8)", "precision_at_top"', "")
+    shorter = shorter.replace("agreement = true", "").replace('"llama"', json.dumps(str(Path("llama").absolute())))
+    (tmp_path / "study.toml").write_text(shorter)
+    written: list[str] = []
+
+    def continuation(writer: Generator, prompt: TokenizedPrompt, new_tokens: int) -> Output:
+        written.append(prompt.text)
+        return own(writer, prompt, min(new_tokens, 4))
+
+    own = Generator.continuation
+    monkeypatch.setattr(Generator, "continuation", continuation)
+    monkeypatch.setattr(plans, "MOST_TOGETHER", 2)
+    run(tmp_path / "study.toml", tmp_path / "out", progress=False)
+    assert len(set(written)) == 6
+    assert len(written) == 12
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from raison.studies.folder import header_of as study_header
 from raison.studies.kind import EstimateTable
 from raison.studies.labels import accuracy_of, write_labels
 from raison.studies.made import described
-from raison.studies.plans import Models, load_entry, plan_of, reasons_against, to_compute, unable
+from raison.studies.plans import Models, checked_plan, load_entry, plan_of, to_compute, unable
 
 REUSED = (HEADER,)
 """Files of runs whose rows can be taken over from other folders."""
@@ -44,17 +44,31 @@ class Examined(kind.Examined):
     known: Mapping[str, set[str]]
     reusing: bool = False
 
-    def plan(self, models: Models, run: GridRun) -> Plan:
-        """A run's plan; its model is loaded now if it is not the last one."""
-        spec = self.study.spec
-        return plan_of(spec.request(run), models.of(spec.grid.models[run.model]), self.labels[run.data])
-
     def work(self) -> Iterator[tuple[str, Plan]]:
         """Every run's name and plan, without reused rows; one model in memory at a time."""
-        models = Models()
+        plans = _Plans(self)
         for run in self.study.spec.grid.wanted:
-            plan, known = self.plan(models, run), self.known[run.name]
+            plan, known = plans.of(run), self.known[run.name]
             yield run.name, replace(plan, rows=tuple(row for row in plan.rows if row.label not in known))
+
+
+class _Plans:
+    """A study's plans, one in memory at a time with its model, so that a language model writes its answers once."""
+
+    def __init__(self, examined: Examined) -> None:
+        self._examined = examined
+        self._models = Models()
+        self._known: tuple[str, Plan] | None = None
+
+    def of(self, run: GridRun) -> Plan:
+        """A run's plan; its model is loaded now if it is not the last one."""
+        if self._known is None or self._known[0] != run.name:
+            # It refers to its model, which must leave memory before another is loaded.
+            self._known = None
+            spec, data = self._examined.study.spec, self._examined.labels[run.data]
+            plan = plan_of(spec.request(run), self._models.of(spec.grid.models[run.model]), data)
+            self._known = (run.name, plan)
+        return self._known[1]
 
 
 def examine(study: Study, limit: int | None = None, sources: Sequence[Path] = ()) -> Examined:
@@ -79,12 +93,11 @@ def examine(study: Study, limit: int | None = None, sources: Sequence[Path] = ()
         for run in spec.grid.of_model(key):
             request, rows = spec.request(run), data.get(run.data)
             if rows is not None:
-                against = reasons_against(request, model, rows)
+                plan, against = checked_plan(request, model, rows)
                 try:
-                    plan = None if against else plan_of(request, model, rows)
-                    head = None if plan is None else noted_header(plan)
+                    head = None if against or plan is None else noted_header(plan)
                 except RaisonError as error:
-                    head, against = None, [str(error)]
+                    head, against = None, (str(error),)
                 reasons += [f"model '{key}' on data '{run.data}': {reason}" for reason in against]
                 if head is not None and plan is not None:
                     able = plan.model
@@ -118,11 +131,11 @@ def begin(examined: Examined, folder: Path, sources: Sequence[Path]) -> None:
 
 def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job]:
     """For each run chunks of texts, then metrics of many texts, agreement and accuracy; one model at a time."""
-    models, listed = Models(), []
+    plans, listed = _Plans(examined), []
     for run in examined.study.spec.grid.wanted:
         name = run.name
         there = open_run(examined.parts[name], folder / name, shard)
-        listed += jobs_of(partial(examined.plan, models, run), there, name)
+        listed += jobs_of(partial(plans.of, run), there, name)
         close = partial(_close, examined, run, there)
         listed.append(Job(f"{name} closed", f"closing {name}", close, lambda: False, last=True))
     return listed

@@ -29,7 +29,7 @@ from raison.studies.kinds.trainings.pair import TaskData, Workshop, do_pair, is_
 from raison.studies.kinds.trainings.recipes import Recipes, short_names
 from raison.studies.kinds.trainings.records import PLAIN, STORE, read_records, store_of
 from raison.studies.kinds.trainings.spec import Task, Trainings
-from raison.studies.plans import reasons_against, unable
+from raison.studies.plans import checked_plan, unable
 from raison.studies.settings import as_values, make
 
 REUSED = (STORE,)
@@ -118,9 +118,9 @@ def _reasons(spec: Trainings, task: Task, data: Mapping[str, TaskData], model: L
     reasons = [f"[tasks.{task.name}]: {reason}" for reason in wrong]
     for test in (test for test in task.tests if test in data):
         request = spec.request(task, test, methods or ("random",), spec.seeds[0])
-        against = reasons_against(request, model, data[test].test)
+        _, against = checked_plan(request, model, data[test].test)
         same = shared(data[task.name].train.name, data[test].test.name) if task.name in data else None
-        against += [] if same is None else [same]
+        against += () if same is None else (same,)
         reasons += [f"[tasks.{task.name}] on the test data of '{test}': {reason}" for reason in against]
     return list(dict.fromkeys(reasons))
 
