@@ -195,15 +195,17 @@ def explain(
 
     Raises InputError, TextTooLongError, UnknownNameError, UnsupportedError, NonFiniteError.
     """
-    chosen = CATALOGUE.create(method) if budget is None else within_budget(method, budget)
+    chosen = within_budget(method, budget)
     settings = Settings("word", target, of, removal, seed, truncate, precision)
     how = _ExplainOptions(chosen, _chooser(model, chosen, select), settings, progress, threshold)
     writing = writings(output, max_new_tokens, contrast, earlier)
     return _explain(model, texts, InputOptions(unit, units, text, language), how, writing)
 
 
-def within_budget(method: str | Method, budget: int) -> Method:
-    """auto with a budget. InputError for other methods, which have their own settings."""
+def within_budget(method: str | Method, budget: int | None) -> Method:
+    """The method, or auto with a budget. InputError for other methods with one, which have their own settings."""
+    if budget is None:
+        return CATALOGUE.create(method)
     if method != "auto":
         raise InputError(
             "budget= is for method='auto'; other methods set their number of passes themselves, such as "

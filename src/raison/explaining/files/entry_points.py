@@ -27,7 +27,6 @@ from raison.explaining.files.work import FileWork
 from raison.explaining.generation import Writing
 from raison.jobs.engine import ALONE, Sharing
 from raison.jobs.runner import perform
-from raison.methods import CATALOGUE
 from raison.models.adapters.writing.writer import Writer
 from raison.progress import Advance
 from raison.runs.files import shards
@@ -90,7 +89,7 @@ def explain_file(
         DataError: no readable row, a folder that holds something else, or no space left (what was written stays).
     """
     place, ends = folder_of(out, format), until(budget_hours)
-    chosen = CATALOGUE.create(method) if budget is None else within_budget(method, budget)
+    chosen = within_budget(method, budget)
     settings = Settings(unit, target, of, removal, seed, truncate, precision)
     how: RowExplainer[Any]
     if isinstance(model, Writer):

@@ -146,14 +146,9 @@ class FileWork(Generic[M]):
         path, places = self.shards.shard(number), _places(store)
         parts = [places[part.start] for part in self.survey.shards[number]]
         tally = _ShardCounts(sum(part.rows for part in self.survey.shards[number]))
-        written.write(path, (row for part in store.at(parts) for row in tally.counted(part)), self.form)
+        written.write(path, (row for part in store.at(parts) for row in tally.counted(part)), self.shards.format)
         write_record(self.shards.receipt(number), asdict(tally.receipt(path)))
         disk.remove(self.shards.work(number))
-
-    @property
-    def form(self) -> written.Format:
-        """The format of the shards."""
-        return "parquet" if self.shards.format == "parquet" else "jsonl"
 
     def _finish(self, count: int, advance: ProgressCallback) -> None:
         if all(self.shards.receipt(number).exists() for number in range(count)):

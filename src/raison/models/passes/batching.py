@@ -34,10 +34,9 @@ class TokenBudget:
     """Tokens (padding included) per batch. Out of memory halves it for the rest of the run."""
 
     tokens: int
-    floor: int = 1
 
     def halve(self) -> None:
-        self.tokens = max(self.floor, self.tokens // 2)
+        self.tokens = max(1, self.tokens // 2)
 
 
 def default_budget(device: torch.device) -> int:

@@ -72,8 +72,8 @@ def mean_interval(values: Sequence[float]) -> Interval:
     return pooled_interval(np.asarray(values, dtype=np.float64).reshape(-1, 1))
 
 
-def pooled_interval(parts: Parts, pool: str = "mean", level: float = 0.95, seed: int = 0) -> Interval:
-    """A pooled value with its percentile bootstrap interval (Efron 1979), `RESAMPLES` resamples of the texts.
+def pooled_interval(parts: Parts, pool: str = "mean") -> Interval:
+    """A pooled value with its 95 % percentile bootstrap interval (Efron 1979), `RESAMPLES` resamples of the texts.
 
     Above `LARGEST` texts, groups of texts are resampled in their place (numerics/statistics/resampling.py).
     A part that is NaN on a text is left out of that part's mean. One text has no spread to resample: its interval is
@@ -85,20 +85,20 @@ def pooled_interval(parts: Parts, pool: str = "mean", level: float = 0.95, seed:
     value = pooled(parts, pool)
     if len(parts) == 1:
         return Interval(value, float("nan"), float("nan"))
-    resampled = make(_resampled_means(parts, seed))
+    resampled = make(_resampled_means(parts))
     # Resamples in which the pooled value is undefined say nothing about it.
     resampled = resampled[~np.isnan(resampled)]
     if not len(resampled):
         return Interval(value, float("nan"), float("nan"))
-    low, high = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(resampled, [0.025, 0.975])
     return Interval(value, float(low), float(high))
 
 
-def _resampled_means(parts: Parts, seed: int) -> Float[np.ndarray, "samples parts"]:
+def _resampled_means(parts: Parts) -> Float[np.ndarray, "samples parts"]:
     """`part_means` of each resample."""
     missing = np.isnan(parts)
     # Sums and counts side by side: one product of few columns is twice as fast as two.
-    table = grouped(np.hstack([np.where(missing, 0.0, parts), ~missing]), seed)
-    totals = np.concatenate([weights @ table for weights in draws(len(table), seed).resamples()])
+    table = grouped(np.hstack([np.where(missing, 0.0, parts), ~missing]), 0)
+    totals = np.concatenate([weights @ table for weights in draws(len(table), 0).resamples()])
     sums, counts = np.hsplit(totals, 2)
     return np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)

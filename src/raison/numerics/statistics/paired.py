@@ -111,7 +111,6 @@ def against(
     values: Float[np.ndarray, "texts parts"],
     number: float,
     pool: str = "mean",
-    seed: int = 0,
     bounds: Bounds | None = None,
 ) -> Difference:
     """Compare the pooled value of many texts with a number.
@@ -130,7 +129,7 @@ def against(
     """
     make = pool_of(pool)
     known = values[~np.isnan(values).any(axis=1)].astype(np.float64)
-    value, low, high = pooled_interval(known, pool, LEVEL, seed)
+    value, low, high = pooled_interval(known, pool)
     if math.isnan(value):
         return Difference(math.nan, math.nan, math.nan, math.nan, len(known))
     gap = value - number
@@ -142,8 +141,8 @@ def against(
         second_test = p if len(known) < FEW else math.nan
     else:
         shares = (gap + apart)[:, None]
-        p = difference(shares, np.zeros_like(shares), seed=seed).p
-        second_test = _second_test(known, lambda means: make(means) - number, seed)
+        p = difference(shares, np.zeros_like(shares)).p
+        second_test = _second_test(known, lambda means: make(means) - number, 0)
         if bounds is not None and bounds.low < number < bounds.high and len(known) < FEW:
             second_test = min(second_test, betting_p(known[:, 0], number, bounds))
     return Difference(gap, low - number, high - number, p, len(known), second_test, _error(apart))

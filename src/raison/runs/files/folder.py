@@ -18,6 +18,7 @@ from raison.jobs.folder import EXPLANATIONS, read_marker
 from raison.jobs.store import read_record
 from raison.runs.files import shards
 from raison.runs.files.flat_records import Explains, FlatRecord
+from raison.runs.files.shards import Format
 from raison.runs.headers import Raw
 from raison.runs.record_validation import check_schema
 
@@ -33,7 +34,7 @@ class Manifest:
     sources: tuple[str, ...]
     rows: int
     shards: int
-    format: str
+    format: Format
     model: str
     method: str
     outputs: str
@@ -71,7 +72,7 @@ class Folder:
     """Paths in the folder of explanations of a format, by the number of a shard."""
 
     path: Path
-    format: str
+    format: Format
 
     def shard(self, number: int) -> Path:
         """The rows."""

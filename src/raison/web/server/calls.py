@@ -83,7 +83,7 @@ class ExplanationRequest(ModelRequest):
     def read(cls, body: ExplainBody, limits: Limits) -> "ExplanationRequest":
         """Raises a RaisonError for settings that are invalid for any text."""
         check_size(body, limits)
-        method = METHODS.create(body.method) if body.budget is None else within_budget(body.method, body.budget)
+        method = within_budget(body.method, body.budget)
         check_call(method, limits)
         if body.select is not None:
             check_call(METRICS.create(body.select), limits)
