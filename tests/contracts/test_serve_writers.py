@@ -125,8 +125,8 @@ def test_citations_are_the_librarys(client: TestClient, options: dict[str, objec
 def test_an_answer_of_the_models_own_is_as_long_as_the_server_allows() -> None:
     served = ServedModels(MODELS, limits=Limits(new_tokens=20))
     asked = CitationsRequest.read(CiteBody(**QUESTION), served.limits)
-    assert asked.max_new_tokens == 20
-    assert CitationsRequest.read(CiteBody(**GIVEN), served.limits).max_new_tokens is None
+    assert asked.citing.max_new_tokens == 20
+    assert CitationsRequest.read(CiteBody(**GIVEN), served.limits).citing.max_new_tokens is None
     assert asked.key != CitationsRequest.read(CiteBody(**GIVEN), served.limits).key
 
 

@@ -14,6 +14,7 @@ from raison.cli.files import show as show_files
 from raison.core.errors import DataError, InputError, RaisonError
 from raison.core.settings.fields import Setting
 from raison.core.settings.reading import dump
+from raison.explaining.settings import DRAWS
 from raison.studies.entries import StudyModel
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class Citing:
     max_new_tokens: Annotated[int | None, Setting("Maximum length of the model's own answer; 100 by default.")] = None
     draws: Annotated[
         int, Setting("Number of random texts that each source is compared with; 0: no lights.", least=0)
-    ] = 16
+    ] = DRAWS
 
     def options(self) -> dict[str, Any]:
         """The keyword arguments of raison.cite."""

@@ -2,60 +2,34 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 
 from raison._version import __version__
-from raison.core.errors import InputError, UnknownNameError
+from raison.core.errors import InputError
 from raison.core.inputs.unit import PART, Granularity
-from raison.core.method import Method, Property
+from raison.core.method import Method
 from raison.core.note_names import BASELINE, GROUPS, NOISE, SERVED
 from raison.core.registry import name_of
 from raison.core.results.citations import Citations, Statement
 from raison.core.results.explanation import Explanation
 from raison.core.results.notes import noise_in
-from raison.core.targets.choices import Of, SingleTarget
+from raison.core.targets.choices import SingleTarget
 from raison.explaining.attribution import Settings, prepare_stated, run
+from raison.explaining.settings import DRAWS
 from raison.explaining.sources.answer_statements import AnswerRequest, StatedAnswer, StatementSpans, stated_answer
+from raison.explaining.sources.citation_settings import CitationSettings, Within
 from raison.explaining.sources.entailment import Judge, supported
 from raison.explaining.sources.source_necessity import Lit, RandomRemovals, lit
 from raison.explaining.sources.sourced_prompt import Question, SourcedPrompt, Sources, sourced_prompt
 from raison.explaining.token_by_token import looks_inside
-from raison.methods import CATALOGUE
 from raison.models.adapters.writing.statements import Statements
 from raison.models.adapters.writing.writer import Writer
 from raison.models.tokens.written_answer import WrittenAnswer
 from raison.text.sourced import SourceTemplate
-
-Within = Literal["sentence", "source"]
-DRAWS = 16
-AUTO: dict[Within, str] = {"sentence": "hierarchical_occlusion", "source": "occlusion"}
-"""Exact, and the fewest passes."""
-ADDITIVE = frozenset({Property.COMPLETE, Property.TOKENWISE, Property.LINEAR})
-"""A method with one of these gives a source the sum of its sentences' scores."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScoringOptions:
-    """How statements are scored."""
-
-    method: Method
-    within: Within
-    removal: str
-    seed: int
-    draws: int
-
-    @property
-    def of(self) -> Of:
-        return self.method.statement_value
-
-    @property
-    def adds_up(self) -> bool:
-        """Whether the scores of a source's sentences sum to that of the source."""
-        return bool(ADDITIVE & self.method.properties)
 
 
 def cite(
@@ -95,12 +69,31 @@ def cite(
 
     Raises InputError, TextTooLongError, UnknownNameError, UnsupportedError, DataError, NonFiniteError.
     """
-    started = time.perf_counter()
+    settings = CitationSettings.of(
+        template=template,
+        method=method,
+        within=within,
+        removal=removal,
+        seed=seed,
+        max_new_tokens=max_new_tokens,
+        draws=draws,
+    )
+    return cited(writer, question, sources, AnswerRequest(answer, statements, max_new_tokens), settings, judge)
+
+
+def cited(
+    writer: Writer,
+    question: Question,
+    sources: Sources | None,
+    wanted: AnswerRequest,
+    settings: CitationSettings,
+    judge: Judge | None = None,
+) -> Citations:
+    """`cite` with its settings as one."""
     check_generative(writer)
-    how = ScoringOptions(method_of(method, within, draws), within, removal, seed, draws)
-    wanted = AnswerRequest(answer, statements, max_new_tokens)
-    prompt = sourced_prompt(writer, question, sources, template)
-    result = _cited(writer, prompt, stated_answer(writer, prompt, wanted), how)
+    started = time.perf_counter()
+    prompt = sourced_prompt(writer, question, sources, settings.template)
+    result = _cited(writer, prompt, stated_answer(writer, prompt, wanted), settings)
     values: dict[str, Any] = {"seconds": time.perf_counter() - started}
     if judge is not None:
         values["supported"] = supported(judge, [s.text for s in result.sources], [s.text for s in result.statements])
@@ -115,21 +108,7 @@ def check_generative(writer: object) -> None:
         )
 
 
-def method_of(method: str | Method, within: Within, draws: int) -> Method:
-    """The method by its name, after checking the level and the number of random texts.
-
-    Raises InputError or UnknownNameError.
-    """
-    if within not in get_args(Within):
-        raise UnknownNameError("level (within=)", within, get_args(Within))
-    if type(draws) is not int or draws < 0:
-        raise InputError(
-            f"draws cannot be {draws!r}: it is the number of random texts. Give a whole number, or 0 for no lights."
-        )
-    return CATALOGUE.create(AUTO[within] if method == "auto" else method)
-
-
-def _cited(writer: Writer, prompt: SourcedPrompt, answer: StatedAnswer, how: ScoringOptions) -> Citations:
+def _cited(writer: Writer, prompt: SourcedPrompt, answer: StatedAnswer, how: CitationSettings) -> Citations:
     answered, source = answer.answered, prompt.source
     model, spans = Statements(writer, [answered]), answered.statements
     explained = _explained(model, how, "sentence" if how.within == "sentence" else PART)
@@ -160,7 +139,7 @@ def _cited(writer: Writer, prompt: SourcedPrompt, answer: StatedAnswer, how: Sco
         within=within,
         intervals=_intervals(explained),
         checks=lights.checks,
-        of=how.of,
+        of=how.explained,
         method=name_of(how.method),
         config=asdict(how.method),
         model=writer.name,
@@ -177,10 +156,10 @@ def _cited(writer: Writer, prompt: SourcedPrompt, answer: StatedAnswer, how: Sco
     )
 
 
-def _explained(model: Statements, how: ScoringOptions, unit: Granularity) -> list[Explanation]:
+def _explained(model: Statements, how: CitationSettings, unit: Granularity) -> list[Explanation]:
     [answered] = model.answers.values()
     targets: list[SingleTarget] = [*answered.statements]
-    settings = Settings(unit, targets, how.of, how.removal, how.seed)
+    settings = Settings(unit, targets, how.explained, how.removal, how.seed)
     return run(prepare_stated(model, [answered.texts] * len(targets), settings), how.method)
 
 
@@ -210,7 +189,7 @@ def _intervals(explained: Sequence[Explanation]) -> tuple[tuple[tuple[float, flo
 
 
 def _scores(
-    answered: WrittenAnswer, how: ScoringOptions, explained: Sequence[Explanation], whole: Sequence[Explanation]
+    answered: WrittenAnswer, how: CitationSettings, explained: Sequence[Explanation], whole: Sequence[Explanation]
 ) -> tuple[tuple[tuple[float, ...], ...], tuple[tuple[float | None, ...], ...]]:
     """Scores of the sources, and of the sentences that the method looked at. `whole` are sources scored by themselves,
     where the scores of sentences give none."""

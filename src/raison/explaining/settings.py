@@ -38,6 +38,10 @@ PromptSetting = Annotated[
 ]
 
 
+DRAWS = 16
+"""The number of random texts with which `cite` compares each source."""
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """What is explained, whatever the method.

@@ -2,7 +2,7 @@
 
 import time
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Unpack
 
 from raison.core.capabilities.asked_again import AskedAgain
 from raison.core.errors import InputError
@@ -10,8 +10,9 @@ from raison.core.inputs.unit import PART, Granularity
 from raison.core.method import Cost, Method
 from raison.core.registry import name_of
 from raison.explaining.attribution import Settings, check
-from raison.explaining.cite import DRAWS, ScoringOptions, Within, check_generative, method_of
+from raison.explaining.cite import check_generative
 from raison.explaining.sources.answer_statements import AnswerRequest, StatementSpans, stated_answer
+from raison.explaining.sources.citation_settings import CitationOptions, CitationSettings
 from raison.explaining.sources.source_necessity import RandomRemovals, passes_of
 from raison.explaining.sources.sourced_prompt import Question, Sources, sourced_prompt
 from raison.explaining.token_by_token import looks_inside
@@ -21,7 +22,6 @@ from raison.models.adapters.blackbox.server_writer import ServedWriter
 from raison.models.adapters.writing.statements import Statements
 from raison.models.adapters.writing.writer import Writer
 from raison.models.tokens.written_answer import WrittenAnswer
-from raison.text.sourced import SourceTemplate
 
 ADAPTIVE = ("coarse_to_fine", "partition_shap", "hierarchical_occlusion")
 """Methods whose next request depends on earlier answers, so that each statement may need its own."""
@@ -69,13 +69,7 @@ def estimate_cite(
     *,
     answer: str | None = None,
     statements: StatementSpans | None = None,
-    template: SourceTemplate | str | Path | None = None,
-    method: str | Method = "auto",
-    within: Within = "sentence",
-    removal: str = "delete",
-    seed: int = 0,
-    max_new_tokens: int | None = None,
-    draws: int = DRAWS,
+    **options: Unpack[CitationOptions],
 ) -> CiteEstimate:
     """Count the passes of `raison.cite` with the same arguments, and time a few of them.
 
@@ -85,9 +79,9 @@ def estimate_cite(
     check_generative(writer)
     if isinstance(writer, ServedWriter) and answer is None:
         raise InputError(f"an estimate sends no request to {writer.name}, so its answer is unknown: pass answer=.")
-    how = ScoringOptions(method_of(method, within, draws), within, removal, seed, draws)
-    wanted = AnswerRequest(answer, statements, max_new_tokens)
-    prompt = sourced_prompt(writer, question, sources, template)
+    how = CitationSettings.of(**options)
+    wanted = AnswerRequest(answer, statements, how.max_new_tokens)
+    prompt = sourced_prompt(writer, question, sources, how.template)
     started = time.perf_counter()
     answered = stated_answer(writer, prompt, wanted).answered
     writing = time.perf_counter() - started
@@ -116,14 +110,17 @@ def estimate_cite(
     )
 
 
-def _plan(model: Statements, answered: WrittenAnswer, how: ScoringOptions) -> Plan:
+def _plan(model: Statements, answered: WrittenAnswer, how: CitationSettings) -> Plan:
     """One comparison of the method on the answer, whose passes are timed."""
     unit: Granularity = "sentence" if how.within == "sentence" else PART
-    rows, settings = plan_rows([how.method], (), (how.seed,)), Settings(unit, None, how.of, how.removal, how.seed)
+    rows, settings = (
+        plan_rows([how.method], (), (how.seed,)),
+        Settings(unit, None, how.explained, how.removal, how.seed),
+    )
     return Plan(model, (answered.texts,), (), rows, (), settings, "")
 
 
-def _cost(model: Statements, how: ScoringOptions) -> Cost:
+def _cost(model: Statements, how: CitationSettings) -> Cost:
     """Passes of all statements, of scores of whole sources where sentences do not add up to them, and of the lights."""
     [answered] = model.answers.values()
     source, method = answered.source, how.method

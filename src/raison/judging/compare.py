@@ -74,14 +74,13 @@ def compare(
     A row of `random` scores is always included. Every perturbed text is computed once for all methods and metrics.
 
     Args:
-        texts: any sequence of texts, including a tuple. Of a query with a list of documents, the two that the model
-            ranks first are used. For a generative model: prompts, or rows with "question", "sources", "answer" and
-            "gold" (docs/cite.md); metrics use the log-probability of the answer.
+        texts: any sequence of texts; of a query with documents, the first two of the ranking are used. For a
+            generative model: prompts, or rows of questions (docs/cite.md), whose answers' log-probability is measured.
         methods, metrics, select: one name, or several; methods=None: those of DEFAULT_METHODS that work.
         target: as in `explain`; a list names each text's class. "each": every label from `threshold` on, with a table
             for each in `by_target`. For an answer: the whole of it (None), a part of it, or "each" of its sentences.
         seed: the seed of random methods; several seeds run them once with each, and the results are averaged.
-        rationales: what people marked in each text, for the metrics that need it; see `evaluate`.
+        rationales: what people marked in each text; see `evaluate`.
         select: metrics that choose each text's map among those that a method offers. Every method that offers several
             gets one more row per metric, and so does `random` with as many draws, as the control for choosing.
         out: a folder for every explanation and score. If it contains this run, the run is resumed.
@@ -93,8 +92,7 @@ def compare(
     Raises InputError, UnknownNameError and UnsupportedError before anything runs; DataError for a folder that holds
     another run, or if no space is left (what was written stays usable).
     """
-    given = judged(model, texts, InputOptions(unit, units, text, language), template, truncate)
-    seeds = _seeds(seed)
+    given, seeds = judged(model, texts, InputOptions(unit, units, text, language), template, truncate), _seeds(seed)
     reader = given.model
     settings = Settings(given.unit, target, asked_of(reader, of), removal, seeds[0], truncate, precision)
     choosers = create_metrics(select)

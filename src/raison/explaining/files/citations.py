@@ -13,13 +13,13 @@ from raison.data import Row
 from raison.data.question_rows import QuestionRow
 from raison.data.streams import Item
 from raison.explaining.answers import standing_for
-from raison.explaining.cite import DRAWS, Within, cite
+from raison.explaining.cite import cited
 from raison.explaining.files.explained_rows import RowExplainer, row_of
 from raison.explaining.sources.answer_statements import AnswerRequest
+from raison.explaining.sources.citation_settings import CitationSettings
 from raison.explaining.sources.sourced_prompt import sourced_prompt
 from raison.models.adapters.writing.writer import Writer
 from raison.runs.files.flat_records import FlatRecord, records_of_citations
-from raison.text.sourced import SourceTemplate
 
 
 @dataclass(frozen=True)
@@ -27,16 +27,14 @@ class CitationRows(RowExplainer[Writer]):
     """The arguments of `cite`."""
 
     explains = "citations"
-    method: Method
-    template: SourceTemplate | None = None
-    within: Within = "sentence"
-    removal: str = "delete"
-    seed: int = 0
-    max_new_tokens: int | None = None
-    draws: int = DRAWS
+    settings: CitationSettings
+
+    @property
+    def method(self) -> Method:  # type: ignore[override]
+        return self.settings.method
 
     def stated(self) -> dict[str, Any]:
-        return {name: value for name, value in asdict(self).items() if name != "method"}
+        return {name: value for name, value in asdict(self.settings).items() if name != "method"}
 
     def standing(self, model: Writer) -> LanguageModel:
         return standing_for(model)
@@ -44,7 +42,7 @@ class CitationRows(RowExplainer[Writer]):
     def check(self, model: Writer, row: Row) -> None:
         question = _asked(row)
         try:
-            sourced_prompt(model, _question(question), question.sources, self.template)
+            sourced_prompt(model, _question(question), question.sources, self.settings.template)
         except DataError as error:
             # The template was read before: this is about the names of sources.
             raise InputError(str(error)) from None
@@ -52,29 +50,17 @@ class CitationRows(RowExplainer[Writer]):
 
     def try_one(self, model: Writer, row: Row) -> None:
         """Without lights: they cost the most, and none of their settings can be invalid."""
-        replace(self, draws=0)._cited(model, row)
+        CitationRows(replace(self.settings, draws=0))._cited(model, row)
 
     def records(self, model: Writer, items: Sequence[Item]) -> list[FlatRecord]:
         return [record for item in items for record in records_of_citations(item, self._cited(model, row_of(item)))]
 
     def _wanted(self, question: QuestionRow) -> AnswerRequest:
-        return AnswerRequest(question.answer, None, self.max_new_tokens if question.answer is None else None)
+        return AnswerRequest(question.answer, None, self.settings.max_new_tokens if question.answer is None else None)
 
     def _cited(self, model: Writer, row: Row) -> Citations:
         question = _asked(row)
-        return cite(
-            model,
-            _question(question),
-            question.sources,
-            answer=question.answer,
-            template=self.template,
-            method=self.method,
-            within=self.within,
-            removal=self.removal,
-            seed=self.seed,
-            max_new_tokens=self._wanted(question).max_new_tokens,
-            draws=self.draws,
-        )
+        return cited(model, _question(question), question.sources, self._wanted(question), self.settings)
 
 
 def _asked(row: Row) -> QuestionRow:

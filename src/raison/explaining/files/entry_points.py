@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from raison.core.errors import InputError
 from raison.core.inputs.unit import Granularity, Side
@@ -15,7 +15,7 @@ from raison.core.targets.target import TargetSpec
 from raison.data.questions import stream_questions
 from raison.data.streams import Reading, sources_of
 from raison.explaining.attribution import Settings, check, check_model
-from raison.explaining.cite import DRAWS, Within, check_generative, method_of
+from raison.explaining.cite import check_generative
 from raison.explaining.explain import check_unwritten, within_budget
 from raison.explaining.files.citations import CitationRows
 from raison.explaining.files.explained_rows import RowExplainer
@@ -25,13 +25,13 @@ from raison.explaining.files.survey import Input
 from raison.explaining.files.texts import TextRows
 from raison.explaining.files.work import FileWork
 from raison.explaining.generation import Writing
+from raison.explaining.sources.citation_settings import CitationOptions, CitationSettings
 from raison.jobs.engine import ALONE, Sharing
 from raison.jobs.runner import perform
 from raison.models.adapters.writing.writer import Writer
 from raison.progress import Advance
 from raison.runs.files import shards
 from raison.runs.files.folder import WrittenShards, read
-from raison.text.sourced import SourceTemplate, find
 
 _PASSES, _FEWEST = 2560, 4
 """The passes that an interruption may cost, and the rows that are explained together whatever they cost."""
@@ -109,18 +109,12 @@ def cite_file(
     out: str | Path,
     *,
     reading: Reading | None = None,
-    template: SourceTemplate | str | Path | None = None,
-    method: str | Method = "auto",
-    within: Within = "sentence",
-    removal: str = "delete",
-    seed: int = 0,
-    max_new_tokens: int | None = None,
-    draws: int = DRAWS,
     format: shards.Format = "parquet",
     budget_hours: float | None = None,
     sharing: Sharing = ALONE,
     load: Callable[[], Writer] | None = None,
     progress: bool | Advance = True,
+    **options: Unpack[CitationOptions],
 ) -> WrittenShards:
     """Find the sources that led a language model to each statement of its answers, for all questions in files.
 
@@ -135,15 +129,7 @@ def cite_file(
     """
     place, ends = folder_of(out, format), until(budget_hours)
     check_generative(writer)
-    rows = CitationRows(
-        method_of(method, within, draws),
-        None if template is None else find(template),
-        within,
-        removal,
-        seed,
-        max_new_tokens,
-        draws,
-    )
+    rows = CitationRows(CitationSettings.of(**options))
     questions = Input(_sources(data), reading or Reading(), stream_questions, WRITTEN)
     work = begun(writer, questions, rows, place)
     perform(replace(work, until=ends, load=load), sharing, progress)

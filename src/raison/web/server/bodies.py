@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from raison.core.errors import InputError
+from raison.explaining.settings import DRAWS
 
 Name = Annotated[str, Field(max_length=500)]
 JsonRange = list[int]
@@ -98,7 +99,7 @@ class CiteBody(Body):
     )
     seed: Seed = 0
     max_new_tokens: NewTokens = None
-    draws: Annotated[int, Field(ge=0, le=256, description="a whole number from 0 to 256")] = 16
+    draws: Annotated[int, Field(ge=0, le=256, description="a whole number from 0 to 256")] = DRAWS
 
 
 def characters(body: PredictBody | CiteBody) -> int:

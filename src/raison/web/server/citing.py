@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from raison.core.errors import InputError, UnknownNameError
-from raison.core.method import Method
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
 from raison.core.settings.reading import dump
-from raison.explaining.cite import cite, method_of
-from raison.explaining.sources.answer_statements import NEW_TOKENS
+from raison.explaining.cite import cited
+from raison.explaining.sources.answer_statements import NEW_TOKENS, AnswerRequest
+from raison.explaining.sources.citation_settings import CitationSettings
 from raison.explaining.sources.sourced_prompt import sourced_prompt
 from raison.models.adapters.writing.writer import Writer
 from raison.text.sourced import names
@@ -24,8 +24,7 @@ class CitationsRequest(ModelRequest):
     """One question with its sources; questions are answered one by one."""
 
     body: CiteBody
-    method: Method
-    max_new_tokens: int | None
+    citing: CitationSettings
     together: int = 1
 
     @classmethod
@@ -35,10 +34,18 @@ class CitationsRequest(ModelRequest):
         # A template of another name would be a file.
         if body.template is not None and "{" not in body.template and body.template not in names():
             raise UnknownNameError("template", body.template, names())
-        method = method_of(body.method, body.within, body.draws)
-        check_call(method, limits)
         limit = None if body.answer is not None else min(NEW_TOKENS, limits.new_tokens)
-        return cls(body, method, body.max_new_tokens or limit)
+        citing = CitationSettings.of(
+            template=body.template,
+            method=body.method,
+            within=body.within,
+            removal=body.removal,
+            seed=body.seed,
+            max_new_tokens=body.max_new_tokens or limit,
+            draws=body.draws,
+        )
+        check_call(citing.method, limits)
+        return cls(body, citing)
 
     @property
     def about(self) -> object:
@@ -47,15 +54,15 @@ class CitationsRequest(ModelRequest):
     @property
     def settings(self) -> str:
         left = {"question", "sources", "answer", "statements"}
-        return dump(self.body.model_dump(exclude=left) | {"method": label_of(self.method)})
+        return dump(self.body.model_dump(exclude=left) | {"method": label_of(self.citing.method)})
 
     def check(self, model: LanguageModel | Writer, limits: Limits) -> None:
         if not isinstance(model, Writer):
             return
         body = self.body
-        source = sourced_prompt(model, _question(body), body.sources, body.template).source
+        source = sourced_prompt(model, _question(body), body.sources, self.citing.template).source
         count = len(source.sources if body.within == "source" else source.sentences)
-        most = passes(self.method, count) + (1 + body.draws) * len(source.sources)
+        most = passes(self.citing.method, count) + (1 + body.draws) * len(source.sources)
         if most > limits.passes:
             raise InputError(
                 f"this needs up to {most:,} passes for {count:,} parts of the sources, and this server allows "
@@ -64,20 +71,9 @@ class CitationsRequest(ModelRequest):
 
     def run(self, model: Any, requests: Sequence[ModelRequest]) -> list[bytes]:
         body = self.body
-        citations = cite(
-            model,
-            _question(body),
-            body.sources,
-            answer=body.answer,
-            statements=None if body.statements is None else [(start, end) for start, end in body.statements],
-            template=body.template,
-            method=self.method,
-            within=body.within,
-            removal=body.removal,
-            seed=body.seed,
-            max_new_tokens=self.max_new_tokens,
-            draws=body.draws,
-        )
+        statements = None if body.statements is None else [(start, end) for start, end in body.statements]
+        wanted = AnswerRequest(body.answer, statements, self.citing.max_new_tokens)
+        citations = cited(model, _question(body), body.sources, wanted, self.citing)
         return [json_of(citations.to_dict())]
 
 
