@@ -1,15 +1,27 @@
 """Classifiers whose parts are unlike others': every method explains them, or is refused in one line."""
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
-from transformers import AutoModelForSequenceClassification, IBertConfig, NystromformerConfig, TapasConfig
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
+    ConvBertConfig,
+    FNetConfig,
+    IBertConfig,
+    NystromformerConfig,
+    TapasConfig,
+)
 
 import raison
 from raison.core.errors import RaisonError, UnsupportedError
+from raison.core.model import LanguageModel
 from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier
 from tests.contracts.test_methods import SHORTER
@@ -81,3 +93,115 @@ def test_results_that_are_changed_in_place_carry_no_relevance() -> None:
 def test_a_model_that_needs_more_than_a_text_says_so(method: str) -> None:
     with pytest.raises(UnsupportedError, match="forward function of TapasForSequenceClassification fails: IndexError"):
         raison.explain(built("tapas"), TEXT, method, progress=False)
+
+
+LONG = "a dull plot told well is a quiet film with a good end"
+PADDED = {
+    "convbert": (ConvBertConfig, {"embedding_size": SMALL["hidden_size"]}),
+    "fnet": (FNetConfig, {}),
+    "nystromformer": CONFIGS["nystromformer"],
+}
+"""Architectures that do not mask all of their padding."""
+
+
+@cache
+def padded(kind: str, tags: bool) -> tuple[LanguageModel, bool]:
+    _, tokenizer = build("bert")
+    config, further = PADDED[kind]
+    known = config(vocab_size=len(tokenizer), num_labels=3, **(SMALL | further))
+    made = AutoModelForTokenClassification if tags else AutoModelForSequenceClassification
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = made.from_config(known).eval()
+        for parameter in model.parameters():
+            nn.init.normal_(parameter, 0, 0.2)
+    pad = torch.full((1, 6), tokenizer.pad_token_id)
+    ids = tokenizer("a dull plot", return_tensors="pt")["input_ids"]
+    mask = torch.cat([torch.ones_like(ids), torch.zeros_like(pad)], 1)
+    with torch.no_grad():
+        alone = model(input_ids=ids).logits
+        beside = model(input_ids=torch.cat([ids, pad], 1), attention_mask=mask).logits
+    reads = not torch.allclose(alone, beside[:, : alone.shape[1]] if tags else beside, atol=1e-4)
+    return raison.load(model, tokenizer), reads
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        "occlusion",
+        "input_x_gradient",
+        "integrated_gradients",
+        "attention_last",
+        "generic_attention",
+        "deep_lift",
+        "rpi",
+    ],
+)
+@pytest.mark.parametrize("kind", sorted(PADDED))
+def test_a_text_is_explained_in_a_list_as_alone(kind: str, method: str) -> None:
+    model, reads = padded(kind, tags=False)
+    assert reads, "a model that masks its padding would pass"
+    texts = ["dull plot", LONG, "a dull plot", "told well"]
+    try:
+        alone = [raison.explain(model, text, method, removal="delete", progress=False) for text in texts]
+    except UnsupportedError:
+        return
+    together = raison.explain(model, texts, method, removal="delete", progress=False)
+    for one, other in zip(alone, together, strict=True):
+        assert other.value_full == pytest.approx(one.value_full, abs=1e-5)
+        np.testing.assert_allclose(other.scores, one.scores, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", sorted(PADDED))
+def test_so_are_tags(kind: str) -> None:
+    model, reads = padded(kind, tags=True)
+    assert reads, "a model that masks its padding would pass"
+    target = (0, 4, "LABEL_1")
+    alone = raison.explain(model, "dull plot", "occlusion", target=target, progress=False)
+    other, _ = raison.explain(model, ["dull plot", LONG], "occlusion", target=target, progress=False)
+    np.testing.assert_allclose(other.scores, alone.scores, atol=1e-5)
+
+
+def with_types(kind: type[Any]) -> tuple[Any, Any]:
+    """GPT-2 with a tokenizer that gives types of tokens, which GPT-2 looks up among its words."""
+    _, tokenizer = build("bert")
+    config = AutoConfig.for_model(
+        "gpt2", vocab_size=len(tokenizer), n_embd=16, n_layer=2, n_head=2, num_labels=2, pad_token_id=0
+    )
+    assert "token_type_ids" in tokenizer.model_input_names
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = kind.from_config(config).eval()
+        for parameter in model.parameters():
+            nn.init.normal_(parameter, 0, 0.2)
+    return model, tokenizer
+
+
+@pytest.mark.parametrize("method", ["occlusion", "integrated_gradients(steps=60)", "deep_lift", "gradient_shap"])
+def test_types_of_tokens_among_the_words_stay_as_they_are(method: str) -> None:
+    model, tokenizer = with_types(AutoModelForSequenceClassification)
+    loaded = raison.load(model, tokenizer)
+    e = raison.explain(loaded, TEXT, method, of="logit", progress=False)
+    with torch.no_grad():
+        own = model(**tokenizer(TEXT, return_tensors="pt")).logits[0]
+        typeless = model(tokenizer(TEXT, return_tensors="pt")["input_ids"]).logits[0]
+    assert not torch.allclose(own, typeless, atol=1e-3), "types without an effect would pass"
+    assert e.value_full == pytest.approx(float(own[loaded.classes.index(e.target)]), abs=1e-5)
+    if method in ("integrated_gradients(steps=60)", "deep_lift"):
+        assert sum(e.scores) == pytest.approx(e.value_full - e.value_empty, abs=1e-3)
+    with pytest.raises(UnsupportedError, match="tokens have types"):
+        raison.explain(loaded, TEXT, "sp_pi", progress=False)
+
+
+def test_a_model_that_writes_is_explained_as_it_writes() -> None:
+    """transformers gives no types when it generates."""
+    model, tokenizer = with_types(AutoModelForCausalLM)
+    writer = raison.load(model, tokenizer)
+    ids = torch.tensor([writer.prompt(TEXT).ids])
+    with torch.no_grad():
+        best = model(ids).logits[0, -1].log_softmax(-1)
+        typed = model(ids, token_type_ids=torch.zeros_like(ids)).logits[0, -1].log_softmax(-1)
+    assert not torch.allclose(best, typed, atol=1e-3), "types without an effect would pass"
+    for method in ("occlusion", "deep_lift", "integrated_gradients(steps=60)"):
+        e = raison.explain(writer, TEXT, method, of="log_probability", max_new_tokens=1, progress=False)
+        assert e.log_probability == pytest.approx(float(best.max()), abs=1e-4)

@@ -3,6 +3,7 @@
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from raison.core.capabilities.step_logits import StepLogits
 from raison.core.capability import Capability
 from raison.models.adapters.offered.classifiers import capabilities_of, withheld_from
 from raison.models.adapters.task_setup import TaskSetup
@@ -38,6 +39,8 @@ class Assembly:
             None if stacks is None else EncoderDecoderRows(self.passes, stacks)
         )
         """Masked predictions of a decoder, whose rows share their beginnings."""
-        if causal is not None and reads is None:
+        if causal is not None and network.takes_types:
+            self.withheld[StepLogits] = "its tokens have types, and the beginnings of texts that rows share have none"
+        elif causal is not None and reads is None:
             steps = CausalSteps(self.passes, causal.packed, self.removals)
             self.rows, self.capabilities = steps, (*self.capabilities, steps)

@@ -85,7 +85,7 @@ class Classifier(LanguageModel):
         self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str
     ) -> list[Float[Tensor, "_masks classes"]]:
         remover = self.removing.remover(removal)
-        if self._rows is not None and not self.passes.network.takes_types:
+        if self._rows is not None:
             return self._rows.masked_logits(encoding, keeps, remover)
         return self.passes.masked_logits(encoding, keeps, remover)
 

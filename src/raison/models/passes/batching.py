@@ -31,9 +31,13 @@ SHOWN = 40
 
 @dataclass(slots=True)
 class TokenBudget:
-    """Tokens (padding included) per batch. Out of memory halves it for the rest of the run."""
+    """Tokens (padding included) per batch. Out of memory halves it for the rest of the run.
+
+    `unpadded` says that only rows of equal length belong together.
+    """
 
     tokens: int
+    unpadded: bool = False
 
     def halve(self) -> None:
         self.tokens = max(1, self.tokens // 2)
@@ -44,8 +48,9 @@ def default_budget(device: torch.device) -> int:
     return 2048 if device.type == "cpu" else 65536
 
 
-def groups(lengths: Sequence[int], budget: int) -> list[list[int]]:
-    """Rows in groups of similar length, longest first, each of at most `budget` tokens with its padding.
+def groups(lengths: Sequence[int], budget: int, unpadded: bool = False) -> list[list[int]]:
+    """Rows in groups of similar or, if `unpadded`, of equal length, longest first, each of at most `budget` tokens with
+    its padding.
 
     A group ends early where the next row is shorter and the group is a quarter full: a smaller batch without
     padding is cheaper than a full one with it.
@@ -56,7 +61,7 @@ def groups(lengths: Sequence[int], budget: int) -> list[list[int]]:
         if batches:
             width, size = lengths[batches[-1][0]], len(batches[-1])
             fits = (size + 1) * width <= budget
-            worth = lengths[row] == width or size * width * 4 < budget
+            worth = lengths[row] == width or (not unpadded and size * width * 4 < budget)
             if fits and worth:
                 batches[-1].append(row)
                 continue
@@ -161,7 +166,7 @@ def run_grouped(
     budget: TokenBudget, lengths: Sequence[int], run: Callable[[list[int]], Result]
 ) -> Iterator[tuple[list[int], Result]]:
     """Run rows of these lengths in groups under the budget; after out of memory, the rest in smaller groups."""
-    pending = groups(lengths, budget.tokens)
+    pending = groups(lengths, budget.tokens, budget.unpadded)
     with steps_of("passes", len(lengths)) as progress:
         while pending:
             before = budget.tokens
@@ -170,7 +175,8 @@ def run_grouped(
                 yield rows, result
             if budget.tokens < before:
                 left = [row for group in pending for row in group]
-                pending = [[left[i] for i in group] for group in groups([lengths[row] for row in left], budget.tokens)]
+                smaller = groups([lengths[row] for row in left], budget.tokens, budget.unpadded)
+                pending = [[left[i] for i in group] for group in smaller]
 
 
 def _pieces(encoding: Encoding, keeps: Sequence[Tensor]) -> Iterator[list[tuple[int, slice]]]:

@@ -18,6 +18,7 @@ from raison.models.passes.outputs.heads import Head
 from raison.models.passes.outputs.multi_input_outputs import Reads, RunRead
 from raison.models.passes.removal import Remover
 from raison.models.passes.token_batch import TokenBatch, placed
+from raison.models.passes.unpadded import BatchRead, by_length
 from raison.models.stack.nonfinite import nonfinite_logits
 
 
@@ -49,8 +50,7 @@ class ForwardPasses(Passes):
         batch = self.batch_of(encoding)
         if self.reads is not None:
             return self.forward(batch, embeds)[:, None]
-        with self.network.quiet(), self.head.reading(batch):
-            parts = self.head.parts(self.network.run(batch, embeds), batch)
+        parts = self._unpadded(self._parts, batch, embeds)
         if batch.context is None:
             return self._checked(batch, parts.flatten(1)).reshape(parts.shape)
         # Excluded positions are infinite on purpose.
@@ -62,7 +62,7 @@ class ForwardPasses(Passes):
         return self.head.predicted(decisions)
 
     def batches(self, encoding: Encoding) -> list[list[int]]:
-        return batching.groups(encoding.lengths, self.budget.tokens)
+        return batching.groups(encoding.lengths, self.budget.tokens, self.budget.unpadded)
 
     def in_batches(self, encoding: Encoding, run: Callable[[list[int]], Result]) -> Iterator[tuple[list[int], Result]]:
         return batching.run_grouped(self.budget, encoding.lengths, run)
@@ -101,7 +101,23 @@ class ForwardPasses(Passes):
         return logits
 
     def _read(self, batch: TokenBatch, embeds: Embeddings | None) -> Logits:
-        with self.network.quiet(), self.head.reading(batch):
+        return self._unpadded(self._logits, batch, embeds)
+
+    def _unpadded(self, read: BatchRead, batch: TokenBatch, embeds: Embeddings | None) -> Tensor:
+        """What `read` gives for a batch; rows of different lengths apart, if the model's output depends on padding."""
+        with self.network.quiet():
+            if not self.network.reads_padding(batch):
+                return read(batch, embeds)
+            # From now on, rows of different lengths do not meet in a batch.
+            self.budget.unpadded = True
+            return by_length(read, batch, embeds)
+
+    def _parts(self, batch: TokenBatch, embeds: Embeddings | None) -> Tensor:
+        with self.head.reading(batch):
+            return self.head.parts(self.network.run(batch, embeds), batch)
+
+    def _logits(self, batch: TokenBatch, embeds: Embeddings | None) -> Logits:
+        with self.head.reading(batch):
             return self.head.logits(self.head.parts(self.network.run(batch, embeds), batch), batch)
 
     def _narrow(self, batch: TokenBatch, embeds: Embeddings | None) -> Logits:

@@ -40,10 +40,14 @@ def given_embeddings(tables: Sequence[nn.Module], embeds: Embeddings, tokens_fir
 
 @contextmanager
 def causal_embeddings(table: nn.Module, embeds: Embeddings, lengths: Int[Tensor, " rows"]) -> Iterator[None]:
-    """Look-ups return `embeds` for each row's first `lengths` tokens; the tokens after them keep their own
-    embeddings."""
+    """The first look-up returns `embeds` for each row's first `lengths` tokens; the tokens after them keep their own
+    embeddings. GPT-2 looks up the types of tokens in the same table afterwards."""
+    pending = [table]
 
     def replace(_module: nn.Module, _args: object, output: Tensor) -> Tensor:
+        if not pending:
+            return output
+        pending.pop()
         longer = output.shape[1] - embeds.shape[1]
         if longer == 0:
             return embeds.to(output)

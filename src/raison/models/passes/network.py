@@ -2,6 +2,7 @@
 
 import contextlib
 import inspect
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -20,7 +21,7 @@ from raison.models.passes.outputs.readout import Readout
 from raison.models.passes.own_failures import told_as_own
 from raison.models.passes.prefixes.packing import PackedReader
 from raison.models.passes.token_batch import TokenBatch, extended
-from raison.models.passes.unpadded import reads_padding, unpadded
+from raison.models.passes.unpadded import is_known, padding_matters, reads_last
 from raison.models.stack.caches import given_cache
 from raison.models.stack.eval_mode import evaluating
 from raison.models.stack.transformer import embedding_tables, is_a
@@ -56,11 +57,15 @@ class Network:
         self.packed = stack if isinstance(stack, PackedReader) else None
         self.stacks = stack if isinstance(stack, EncoderDecoder) else None
         accepted = inspect.signature(self.core.forward).parameters
-        self.takes_types = "token_type_ids" in tokenizer.model_input_names and "token_type_ids" in accepted
-        self._by_length = reads_padding(self.core.config)
-        # Without a head, nothing reads the padding.
-        elsewhere = self.core.base_model is self.core or is_a(core, *_AT_PLACES)
-        self._reads_padding = self._by_length and not elsewhere
+        # A model that writes gets none, as when transformers generates: GPT-2 would add a word's embedding to each.
+        typed = "token_type_ids" in tokenizer.model_input_names and "token_type_ids" in accepted
+        self.takes_types = typed and not is_a(core, "ForCausalLM", "LMHeadModel")
+        self._numeric_mask = reads_last(self.core.config)
+        # A readout reads states before the padding. Without a head, nothing of XLNet reads it.
+        headed = self.core.base_model is not self.core and not is_a(core, *_AT_PLACES)
+        self._pads: bool | None = None
+        if readout is not None or is_known(self.core.config):
+            self._pads = readout is None and self._numeric_mask and headed
         self._offset = family_of(self.core).position_offset if "position_ids" in accepted else 0
 
     @property
@@ -95,12 +100,22 @@ class Network:
         if self.readout is not None:
             states = [self._states(batch, branch, embeds) for branch in self.readout.branches]
             return (self.readout.logits(states),)
-        if self._reads_padding and batch.mask is not None:
-            return unpadded(self.run, batch, embeds)
         given: AbstractContextManager[None] = contextlib.nullcontext()
         if embeds is not None:
             given = given_embeddings(self.tables, embeds, family_of(self.core).tokens_first)
-        with told_as_own(self.core), given:
+        with given:
+            return self._outputs(batch)
+
+    def reads_padding(self, batch: TokenBatch) -> bool:
+        """Whether the rows of a batch must run without padding. An unknown architecture is tried once."""
+        if batch.mask is None:
+            return False
+        if self._pads is None:
+            self._pads = padding_matters(lambda rows: _first(self._outputs(rows)), batch)
+        return self._pads
+
+    def _outputs(self, batch: TokenBatch) -> NetworkOutput:
+        with told_as_own(self.core):
             outputs: NetworkOutput = self.core(**self.inputs(batch))
         return outputs
 
@@ -119,7 +134,7 @@ class Network:
             # Padding is on the right, so a causal model needs no mask for it.
             return inputs | {"use_cache": False}
         mask = batch.mask
-        if mask is not None and self._by_length:
+        if mask is not None and self._numeric_mask:
             # The model subtracts the mask, which booleans do not allow.
             mask = mask.long()
         return inputs | {"attention_mask": None if mask is None else mask.to(self.device)}
@@ -163,3 +178,12 @@ class Network:
         with given:
             states: Tensor = self.core.base_model(input_ids=ids, use_cache=False)[0]
         return states
+
+
+def _first(outputs: NetworkOutput) -> Tensor:
+    """The first tensor of a model's output: logits, or states."""
+    if isinstance(outputs, Tensor):
+        return outputs
+    values = outputs.values() if isinstance(outputs, Mapping) else outputs
+    tensor: Tensor = next(value for value in values if isinstance(value, Tensor))
+    return tensor

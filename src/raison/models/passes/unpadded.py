@@ -1,30 +1,67 @@
 """Passes without padding, for models whose output depends on it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import Context
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 from transformers import PreTrainedConfig
 
 from raison.core.dims import Embeddings
-from raison.models.passes.outputs.heads import NetworkOutput, class_logits
+from raison.models.families import UNKNOWN, family_of
 from raison.models.passes.token_batch import TokenBatch
 
-BatchRun = Callable[[TokenBatch, Embeddings | None], NetworkOutput]
+BatchRead = Callable[[TokenBatch, Embeddings | None], Tensor]
+"""(rows, their embeddings) -> a tensor for each read."""
+
+TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-4}
+"""Of the largest output, or of `LEAST`: the rounding of sums over masked padding stays below it."""
+ROUGH = 5e-2
+"""The same in half precision."""
+LEAST = 0.1
 
 
-def reads_padding(config: PreTrainedConfig) -> bool:
+def reads_last(config: PreTrainedConfig) -> bool:
     """Whether the head reads the last position of a row, or the mean of all, padding included (XLNet)."""
     return config.to_dict().get("summary_type") in ("last", "mean", "cls_index")
 
 
-def unpadded(run: BatchRun, batch: TokenBatch, embeds: Embeddings | None) -> tuple[Tensor]:
-    """The class logits of all rows; rows of equal length run together, one pass per length."""
+def is_known(config: PreTrainedConfig) -> bool:
+    """Whether the architecture is known to mask its padding; others are tried."""
+    return family_of(config) is not UNKNOWN
+
+
+@torch.no_grad()
+def padding_matters(run: Callable[[TokenBatch], Tensor], batch: TokenBatch) -> bool:
+    """Whether the shortest row of a batch has another output beside the longest than alone.
+
+    `run` gives the first output of the model. Whatever this thread does in the passes of the model is not done in these
+    two.
+    """
+    short, long = int(batch.lengths.argmin()), int(batch.lengths.argmax())
+    alone = Context().run(run, batch.select([short]))[0]
+    beside = Context().run(run, batch.select([short, long]))[0]
+    beside = beside[: len(alone)] if alone.dim() == beside.dim() else beside
+    most = max(LEAST, float(alone.abs().max())) * TOLERANCE.get(alone.dtype, ROUGH)
+    return not bool(((alone - beside).abs() <= most).all())
+
+
+def by_length(read: BatchRead, batch: TokenBatch, embeds: Embeddings | None) -> Tensor:
+    """What `read` gives for all rows, where rows of equal length run together, one pass per length."""
     order: list[int] = []
-    logits: list[Tensor] = []
+    found: list[Tensor] = []
     for length in batch.lengths.unique().tolist():
         rows = (batch.lengths == length).nonzero()[:, 0].tolist()
-        embedded = None if embeds is None else embeds[rows, :length]
-        logits.append(class_logits(run(batch.select(rows), embedded)))
-        order += rows
-    return (torch.cat(logits)[torch.tensor(order).argsort()],)
+        found.append(read(batch.select(rows), None if embeds is None else embeds[rows, :length]))
+        order += batch.reads_of(rows).tolist()
+    return torch.cat(list(_as_wide(found)))[torch.tensor(order).argsort()]
+
+
+def _as_wide(found: list[Tensor]) -> Iterator[Tensor]:
+    """The tensors of one shape but for their rows. Places behind a shorter row get zeros, and as choices -inf."""
+    shape = [max(sizes) for sizes in zip(*(one.shape[1:] for one in found), strict=True)]
+    for one in found:
+        lacking = [most - size for most, size in zip(shape, one.shape[1:], strict=True)]
+        wide = pad(one, (0, lacking[-1]), value=-torch.inf)
+        yield pad(wide, [side for more in (0, *reversed(lacking[:-1])) for side in (0, more)])
