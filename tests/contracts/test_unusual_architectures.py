@@ -16,7 +16,9 @@ from transformers import (
     FNetConfig,
     IBertConfig,
     NystromformerConfig,
+    ReformerConfig,
     TapasConfig,
+    XmodConfig,
 )
 
 import raison
@@ -31,6 +33,19 @@ TEXT = "a dull plot told well"
 CONFIGS = {
     "ibert": (IBertConfig, {"quant_mode": False}),
     "nystromformer": (NystromformerConfig, {"num_landmarks": 64, "segment_means_seq_len": 64}),
+    "reformer": (
+        ReformerConfig,
+        {
+            "attention_head_size": 8,
+            "attn_layers": ["local", "local"],
+            "axial_pos_embds": False,
+            "feed_forward_size": 64,
+            "is_decoder": False,
+            "local_attn_chunk_length": 16,
+            "max_position_embeddings": 128,
+        },
+    ),
+    "xmod": (XmodConfig, {"default_language": "en_XX", "languages": ["en_XX"]}),
     "tapas": (TapasConfig, {"type_vocab_sizes": [3, 8, 8, 2, 8, 8, 4]}),
 }
 
@@ -50,8 +65,11 @@ def built(kind: str) -> Classifier:
     return loaded
 
 
+READ = ("ibert", "nystromformer", "reformer", "xmod")
+
+
 @pytest.mark.parametrize("method", CATALOGUE.names)
-@pytest.mark.parametrize("kind", ["ibert", "nystromformer"])
+@pytest.mark.parametrize("kind", READ)
 def test_every_method_explains_it_or_says_why_not(kind: str, method: str) -> None:
     try:
         e = raison.explain(built(kind), TEXT, SHORTER.get(method, method), progress=False)
@@ -63,7 +81,15 @@ def test_every_method_explains_it_or_says_why_not(kind: str, method: str) -> Non
     assert lines == 1
 
 
-@pytest.mark.parametrize("kind", ["ibert", "nystromformer"])
+@pytest.mark.parametrize("kind", READ)
+def test_the_doctor_reports_on_it(kind: str) -> None:
+    failed = [line for line in str(raison.doctor(built(kind))).splitlines() if line.startswith("FAIL")]
+    # Only its own pass shows that this module computes another attention.
+    assert all("cannot read the attention of Nystrom" in line for line in failed)
+    assert bool(failed) == (kind == "nystromformer")
+
+
+@pytest.mark.parametrize("kind", READ)
 def test_occlusion_is_what_the_models_own_passes_give(kind: str) -> None:
     model = built(kind)
     e = raison.explain(model, TEXT, "occlusion", of="logit", removal="mask", progress=False)
@@ -82,6 +108,11 @@ def test_occlusion_is_what_the_models_own_passes_give(kind: str) -> None:
 def test_embeddings_with_a_scale_of_their_own_have_no_gradients() -> None:
     with pytest.raises(UnsupportedError, match="QuantEmbedding looks up numbers with their scale"):
         raison.explain(built("ibert"), TEXT, "integrated_gradients", progress=False)
+
+
+def test_layers_that_compute_again_what_they_read_have_no_gradients() -> None:
+    with pytest.raises(UnsupportedError, match="reversible layers have a gradient in training mode alone"):
+        raison.explain(built("reformer"), TEXT, "saliency", progress=False)
 
 
 def test_results_that_are_changed_in_place_carry_no_relevance() -> None:

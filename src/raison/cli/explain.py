@@ -149,13 +149,17 @@ def _explained_files(
     """The explanations of every row of files, in a folder."""
     if files.files.out is None:
         raise InputError("--data needs a folder for the explanations: give --out DIR.")
+    from raison.data.streams import columns_taken, sources_of
     from raison.explaining.files.entry_points import explain_file
     from raison.explaining.generation import Writing
     from raison.studies.plans import load_entry
 
+    sources = sources_of(data)
+    if taken := columns_taken(sources[0], files.reading):
+        typer.echo(f"raison: {sources[0]}: {taken}", err=True)
     return explain_file(
         load_entry(entry),
-        list(data),
+        sources,
         files.files.out,
         how.method,
         reading=files.reading,

@@ -262,8 +262,9 @@ def _headerless(lines: list[LineRecord], wanted: Wanted, comma_separated: bool) 
     rest = tuple(column for column in range(width) if column != label)
     if label is None or (len(rest) > 1 and not comma_separated):
         raise DataError(
-            f"the file has no header and {width} columns, so its text column cannot be identified. Name the columns "
-            f"by number, counted from 0, such as text=0 and label=1, or pair=(1, 2); text='1+2' joins two."
+            f"the first line ({' | '.join(map(str, lines[0].cells)):.60}) has none of the usual names of columns. If "
+            "it is a header, name the text's column by its name; if not, by its number, counted from 0 (--text-column, "
+            "text=); '1+2' joins two, and a pair has two columns (--pair-column, pair=)."
         )
     return ColumnLayout((rest,), label, width=width)
 

@@ -156,7 +156,8 @@ def _jsonl(file: TextIO) -> Iterator[LineRecord]:
         try:
             value = json_value(line, _unrepeated)
         except json.JSONDecodeError as error:
-            yield LineRecord(number, [], f"not JSON ({error.msg}, column {error.colno})")
+            # At the line's end, JSON reports the place after the line break.
+            yield LineRecord(number, [], f"not JSON ({error.msg}, column {min(error.pos, len(line.rstrip())) + 1})")
             continue
         except ValueError as error:
             yield LineRecord(number, [], f"not usable JSON: {error}")

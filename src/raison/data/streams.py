@@ -2,6 +2,7 @@
 
 import glob
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -104,6 +105,29 @@ def stream(sources: Sequence[str], reading: Reading) -> Iterator[Item]:
         yield Item(row, source, row_id or f"{Path(source).name}:{entry.number}", label, entry)
 
 
+def columns_taken(source: str, reading: Reading) -> str:
+    """Which columns of a source are used as text and label; "" for a named data set, whose columns are known.
+
+    Raises DataError.
+    """
+    if source.partition(":")[0] in named():
+        return ""
+    with _explained(source):
+        laid = laid_out(_records(source, reading), source, reading.wanted)
+        return laid.layout.described(laid.first)
+
+
+@contextmanager
+def _explained(source: str) -> Iterator[None]:
+    """Raise DataError for a source that cannot be read."""
+    try:
+        yield
+    except LookupError as error:
+        raise DataError(f"cannot read {source}: {error}.") from None
+    except OSError as error:
+        raise DataError(f"cannot read {source}: {error.strerror or error}.") from None
+
+
 def _entries(source: str, reading: Reading) -> Iterator[tuple[str, str, Entry]]:
     """Each row with its own id and label, "" without one."""
     name, _, split = source.partition(":")
@@ -116,7 +140,7 @@ def _entries(source: str, reading: Reading) -> Iterator[tuple[str, str, Entry]]:
             label = entry.label if isinstance(entry, Row) else None
             yield "", "" if label is None else data.labels[label] if isinstance(label, int) else label, entry
         return
-    try:
+    with _explained(source):
         laid = laid_out(_records(source, reading), source, reading.wanted)
         ids_from = id_column(laid.layout, laid.first, reading.id_column)
         output_column = reading.output_column
@@ -127,10 +151,6 @@ def _entries(source: str, reading: Reading) -> Iterator[tuple[str, str, Entry]]:
             entry = entry_of(record, layout)
             entry = entry if output is None else _with_output(entry, record, output, layout)
             yield _cell(record, ids_from), _cell(record, laid.layout.label), entry
-    except LookupError as error:
-        raise DataError(f"cannot read {source}: {error}.") from None
-    except OSError as error:
-        raise DataError(f"cannot read {source}: {error.strerror or error}.") from None
 
 
 def _records(source: str, reading: Reading) -> Iterator[LineRecord]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from numbers import Real
 
 from raison.core.errors import InputError
 from raison.core.inputs.parts import Given
@@ -35,8 +36,8 @@ def threshold_of(model: LanguageModel, target: TargetSpec, given: float | None) 
             "target='each' explains every label of a multi-label model, or every entity or masked word, but "
             f"{model.name} outputs {kind}: name one target, or leave it out."
         )
-    if given is not None and not 0 <= given <= 1:
-        raise InputError(f"threshold={given} is not a probability: give a number from 0 to 1.")
+    if given is not None and not (isinstance(given, Real) and 0 <= given <= 1):
+        raise InputError(f"threshold={given!r:.40} is not a probability: give a number from 0 to 1.")
     if given is None:
         return THRESHOLD if model.choosing is None else 0.0
     return float(given)

@@ -1,13 +1,13 @@
 """Explanations of rankings: why one document comes before another for a query."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
 
 from raison.core.errors import InputError
-from raison.core.inputs.parts import Given, plain
+from raison.core.inputs.parts import Given, PartedText, plain
 from raison.core.inputs.unit import Text
 from raison.core.model import LanguageModel
 from raison.core.note_names import RANKING
@@ -91,10 +91,15 @@ def unnamed(e: Explanation) -> Explanation:
 
 
 def _is_one(given: object) -> bool:
-    return isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str) and isinstance(given[1], list)
+    """Documents may be a list, an array or a column of a table; a tuple of strings could be a pair."""
+    if not isinstance(given, tuple) or len(given) != 2 or not isinstance(given[0], str):
+        return False
+    documents = given[1]
+    return isinstance(documents, Iterable) and not isinstance(documents, str | bytes | tuple | Mapping | PartedText)
 
 
-def _ranked(query: str, documents: Sequence[object]) -> Ranked:
+def _ranked(query: str, documents: Iterable[object]) -> Ranked:
+    documents = list(documents)
     for place, document in enumerate(documents):
         if not isinstance(document, str):
             raise InputError(f"document {place} is {document!r:.60}: it must be a string.")

@@ -97,7 +97,7 @@ def compare(
     settings = Settings(given.unit, target, asked_of(reader, of), removal, seeds[0], truncate, precision)
     choosers = create_metrics(select)
     rows = plan_rows(_created(reader, methods), choosers, seeds)
-    chosen = tuple(create_metrics(default_metrics(reader) if metrics is None else metrics))
+    chosen = _judging(reader, metrics)
     marks = given.gold if rationales is None else given_rationales(rationales, list(map(plain, given.texts)))
     plan = _of_labels(Plan(reader, given.texts, marks, rows, chosen, settings, data), threshold)
     if out is not None:
@@ -141,7 +141,17 @@ def _compared_in_memory(
 def _created(model: LanguageModel, methods: str | Method | Iterable[str | Method] | None) -> list[Method]:
     if methods is None:
         methods = [name for name in DEFAULT_METHODS if not CATALOGUE.get(name).lacking(model)]
-    return [CATALOGUE.create(method) for method in read_names(methods)]
+    created = [CATALOGUE.create(method) for method in read_names(methods)]
+    if not created:
+        raise InputError("no method given: name at least one, or leave methods out for the usual ones.")
+    return created
+
+
+def _judging(model: LanguageModel, metrics: Metrics | None) -> tuple[AnyMetric, ...]:
+    created = tuple(create_metrics(default_metrics(model) if metrics is None else metrics))
+    if not created:
+        raise InputError("no metric given: name at least one, or leave metrics out for the usual ones.")
+    return created
 
 
 def _seeds(seed: int | Sequence[int]) -> tuple[int, ...]:

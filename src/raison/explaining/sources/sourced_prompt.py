@@ -1,7 +1,7 @@
 """A prompt with sources: a question and texts in a template, or a conversation that contains them."""
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,7 +62,7 @@ def sourced_prompt(
 
 def _named(sources: Sources) -> dict[str, str]:
     """Texts by id. Raises InputError."""
-    if isinstance(sources, str) or not isinstance(sources, Mapping | Sequence):
+    if isinstance(sources, str | bytes) or not isinstance(sources, Iterable):
         raise InputError(f"sources are {sources!r:.60}: give {{'id': 'text', ...}}, or a list of texts.")
     items = list(sources.items()) if isinstance(sources, Mapping) else list(map(_entry, itertools.count(1), sources))
     if not items:

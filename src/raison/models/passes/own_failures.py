@@ -9,7 +9,7 @@ from transformers import PreTrainedModel
 
 from raison.core.errors import RaisonError, UnsupportedError
 
-_KINDS = (RuntimeError, TypeError, ValueError, LookupError, AttributeError)
+_KINDS = (RuntimeError, TypeError, ValueError, LookupError, AttributeError, AssertionError)
 _SEEN_THROUGH = ("torch", "contextlib")
 """Packages that only pass on what their caller asks for."""
 _MOST = 200

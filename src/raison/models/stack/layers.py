@@ -43,7 +43,9 @@ class LayerCall:
         """The same for a batch of equal texts, without a copy; for a call with one."""
 
         def expand(tensor: Tensor) -> Tensor:
-            wide = tensor.dim() > 1 and tensor.shape[0] == 1 and not self._tells_distances(tensor)
+            # One number may be of the text, as a language is, or of its only token.
+            of_text = tensor.dim() > 1 or self.hidden.shape[1] > 1
+            wide = tensor.shape[:1] == (1,) and of_text and not self._tells_distances(tensor)
             return tensor.expand(batch, *tensor.shape[1:]) if wide else tensor
 
         return self._mapped(expand)

@@ -18,6 +18,7 @@ _REWRITTEN = (
     "pass the rendered prompt as a string."
 )
 _SHAPE = "give dicts with the strings 'role' and 'content'"
+_CONTENT = "; the content may also be a list of text parts, and None beside tool_calls"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ def _check(chat: Chat) -> None:
         parts = content if isinstance(content, list) else []
         known = isinstance(content, str) or (content is None and message.get("tool_calls"))
         if not known and not (parts and all(isinstance(p, Mapping) and isinstance(p.get("text"), str) for p in parts)):
-            raise InputError(f"{message!r:.80} is not a chat message: {_SHAPE}.")
+            raise InputError(f"{message!r:.80} is not a chat message of text: {_SHAPE}{_CONTENT}.")
     for document in chat.documents:
         if not isinstance(document, Mapping) or not all(isinstance(value, str) for value in document.values()):
             raise InputError(f"{document!r:.80} is not a document: give dicts of strings, such as 'title' and 'text'.")
@@ -136,8 +137,8 @@ def _render(tokenizer: PreTrainedTokenizerBase, chat: Chat) -> str:
         )
     except (TemplateError, ValueError, TypeError) as error:
         raise InputError(
-            f"the tokenizer's chat template rejects the chat ({error}): change the messages, or pass the rendered "
-            "prompt as a string."
+            f"the tokenizer's chat template rejects the chat ({error}): change the messages (some templates take '' as "
+            "content, and not None), or pass the rendered prompt as a string."
         ) from None
 
 

@@ -44,7 +44,7 @@ class WrittenAnswer:
             if not after <= start < end <= len(self.text) or not self.text[start:end].strip():
                 raise InputError(
                     f"the statement ({start}, {end}) is outside the answer's {len(self.text)} characters, is blank, "
-                    "or overlaps the one before: give spans in order."
+                    "or begins before the end of the one before: give spans in the order of the answer."
                 )
             after = end
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,6 +105,11 @@ class Asking:
         numbers = self._numbers(returned)
         if numbers.ndim == 1 and len(self.classes) == 1:
             numbers = numbers[:, None]
+        if not numbers.ndim:
+            raise AnswerError(
+                f"{self.name} returned {returned!r:.40} for a list of {len(batch)} texts: it must return a number, or "
+                "a row of numbers, for each text of the list."
+            )
         if numbers.shape != (len(batch), len(self.classes)):
             raise AnswerError(
                 f"{self.name} returned an array of shape {numbers.shape} for {len(batch)} texts: with the classes "
@@ -119,6 +124,10 @@ class Asking:
         return numbers
 
     def _numbers(self, returned: Any) -> Float[np.ndarray, "..."]:
+        if returned is None:
+            raise AnswerError(f"{self.name} returned None: it may lack a return statement.")
+        if isinstance(returned, list | tuple) and returned and all(isinstance(row, Mapping) for row in returned):
+            returned = self._by_name(returned)
         if isinstance(returned, torch.Tensor):
             returned = returned.detach().cpu().double().numpy()
         order = self._order(returned)
@@ -131,6 +140,17 @@ class Asking:
                 f"{self.name} returned a {type(returned).__name__} that is not an array of numbers ({returned!r:.60}): "
                 "return one row of numbers per text."
             ) from None
+
+    def _by_name(self, rows: Sequence[Mapping[Any, Any]]) -> list[list[Any]]:
+        """The numbers of texts whose rows name their classes, in the order of the classes."""
+        for row in rows:
+            names = {str(name): name for name in row}
+            if sorted(names) != sorted(self.classes):
+                raise AnswerError(
+                    f"{self.name} returned a mapping with the keys {', '.join(names):.80}, and the classes are "
+                    f"{', '.join(self.classes):.80}: give each text a number for every class, by its name."
+                )
+        return [[row[name] for wanted in self.classes for name in row if str(name) == wanted] for row in rows]
 
     def _order(self, returned: Any) -> list[int] | None:
         """The position of each class's column in a data frame, if its columns have the classes' names; None: in the

@@ -11,7 +11,7 @@ from raison.core.inputs.unit import PART
 from raison.core.model import LanguageModel
 from raison.models.adapters.blackbox.background import run_in_background
 from raison.models.adapters.blackbox.server_reader import ServedReader, TokenRequest
-from raison.models.adapters.writing.writer import Writer
+from raison.models.adapters.writing.writer import Writer, check_new_tokens
 from raison.models.served.forced import Continuation, Forced
 from raison.models.served.newest import Newest
 from raison.models.served.probing import Powers, frame_of
@@ -72,8 +72,7 @@ class ServedWriter(Writer):
         return self.output(prompt, text)[0]
 
     def continuation(self, prompt: TokenizedPrompt, new_tokens: int) -> Output:
-        if new_tokens < 1:
-            raise InputError(f"max_new_tokens cannot be {new_tokens}: give a whole number of at least 1.")
+        check_new_tokens(new_tokens)
         ids = run_in_background(written_tokens(self.server, prompt.text, new_tokens))
         if ids is not None and self._way.by_id:
             return self._output(prompt, ids)

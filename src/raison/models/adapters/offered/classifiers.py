@@ -29,8 +29,8 @@ from raison.models.anatomy.multi_input_attention import AnatomyOfReads, SeveralR
 from raison.models.anatomy.stacked_attention import OneStack, TwoStacks
 from raison.models.anatomy.tapped_attention import TappedAttention
 from raison.models.families import Pooling
+from raison.models.gradients.missing_gradients import without_gradient
 from raison.models.gradients.path_gradients import RowGradients
-from raison.models.gradients.quantised import without_gradient, without_vectors
 from raison.models.gradients.rules.ruled_gradients import RuledPasses
 from raison.models.gradients.word_embeddings import TableEmbeddings
 from raison.models.passes.forward import ForwardPasses
@@ -143,7 +143,7 @@ def _no_parts(model: PreTrainedModel) -> str:
 
 
 def _not_in_weights(model: PreTrainedModel, readout: Readout | None, head: Head) -> dict[type[Capability], str]:
-    flat = without_gradient(model) or without_vectors(model)
+    flat = without_gradient(model)
     if flat is None:
         return {}
     lost: list[type[Capability]] = [WordEmbeddings, ReplaceableAttention, BackwardRules, Anatomy]

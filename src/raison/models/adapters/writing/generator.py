@@ -15,7 +15,7 @@ from raison.core.results.generation import OTHER
 from raison.models.adapters.checks.output_layers import checked_output_layer
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.writing.next_tokens import next_tokens
-from raison.models.adapters.writing.writer import Writer
+from raison.models.adapters.writing.writer import Writer, check_new_tokens
 from raison.models.gradients.shared_gradients import SharedGradients
 from raison.models.gradients.word_embeddings import TableEmbeddings
 from raison.models.passes.outputs.heads import ClassHead
@@ -97,8 +97,7 @@ class Generator(Writer):
 
     def continuation(self, prompt: TokenizedPrompt, new_tokens: int) -> Output:
         """The model's own output: the likeliest token at each step, up to the end-of-text token."""
-        if new_tokens < 1:
-            raise InputError(f"max_new_tokens cannot be {new_tokens}: give a whole number of at least 1.")
+        check_new_tokens(new_tokens)
         self._check_room(prompt, new_tokens)
         # Output generated from non-finite logits is meaningless.
         self._output_layer(prompt)
@@ -125,6 +124,8 @@ class Generator(Writer):
         if not text:
             raise InputError("the output is empty: there is no token to explain.")
         ids, merged = self._following(prompt, "", (), text)
+        if not ids:
+            raise InputError(f"the output {text!r:.40} has no token of this model's: there is nothing to explain.")
         self._check_room(prompt, len(ids))
         output = spell(self._tokenizer, prompt, ids)
         if merged:

@@ -1,4 +1,5 @@
-"""Quantised parts without a gradient: most linear layers of integers, and embeddings with a scale of their own."""
+"""Parts without a gradient: most linear layers of integers, embeddings with a scale of their own, and layers that only
+take one in training."""
 
 import copy
 
@@ -12,8 +13,20 @@ _WRONG = 0.1
 """A relative tolerance: a linear layer rounded to four or eight bits is linear to within a few percent."""
 
 
-def without_gradient(model: nn.Module) -> str | None:
-    """Why gradients of the model would be wrong: a kind of linear layer has none. None if all layers have one.
+def without_gradient(model: PreTrainedModel) -> str | None:
+    """Why the model has no gradients, or wrong ones; None if it has them all."""
+    return _without_linear(model) or _without_vectors(model) or _in_training_alone(model)
+
+
+def _in_training_alone(model: nn.Module) -> str | None:
+    """Why layers give no gradient here: those of a Reformer compute it anew from their outputs, in training mode."""
+    if any(hasattr(module, "backward_pass") for module in model.modules()):
+        return "its reversible layers have a gradient in training mode alone"
+    return None
+
+
+def _without_linear(model: nn.Module) -> str | None:
+    """Why a kind of linear layer has no gradient. None if all layers have one.
 
     torch's own linear layer over plain weights is not tested. One layer of every other kind (dynamic int8 layers,
     weights stored as integers) is tested: its gradient at one input has to predict the change to another. Costs two
@@ -37,7 +50,7 @@ def without_gradient(model: nn.Module) -> str | None:
 
 
 @torch.no_grad()
-def without_vectors(model: PreTrainedModel) -> str | None:
+def _without_vectors(model: PreTrainedModel) -> str | None:
     """Why word embeddings cannot be changed: a table looks up more than vectors. None if all look up vectors."""
     for table in embedding_tables(model):
         weight: Tensor = table.weight  # type: ignore[assignment]
