@@ -50,6 +50,10 @@ class UnsupportedError(RaisonError):
         self.reasons = tuple(reasons)
 
 
+class ForwardError(UnsupportedError):
+    """The model's own forward function fails."""
+
+
 class NonFiniteError(RaisonError, ArithmeticError):
     """The model returned NaN or infinite numbers."""
 

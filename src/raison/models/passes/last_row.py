@@ -22,6 +22,7 @@ from transformers import PreTrainedModel
 
 from raison.core.dims import Embeddings, Logits
 from raison.core.errors import UnsupportedError
+from raison.models.passes.shortcuts import tried
 from raison.models.passes.token_batch import TokenBatch
 from raison.models.stack.hooks import hooked
 from raison.models.stack.layers import LayerCall, ReachedError, layer_stack, replaced_output
@@ -32,7 +33,6 @@ _TRIED = 2
 """Number of rows of the first batch that are run both ways, as a check."""
 _TOLERANCES = {torch.float64: 1e-10, torch.float32: 1e-4}
 _HALF_TOLERANCE = 0.05
-_FAILURES = (RuntimeError, ValueError, TypeError, KeyError, AttributeError, IndexError, AssertionError)
 
 
 class LastRow:
@@ -66,19 +66,18 @@ class LastRow:
 
     def _agrees(self, layer: nn.Module, run: Predict, batch: TokenBatch) -> bool:
         some = batch.select(list(range(len(batch.ids)))[:_TRIED])
-        try:
+
+        def is_exact() -> bool:
             plain = run(some, None)
             with _others_changed(layer):
                 unread = torch.equal(run(some, None), plain)
             with _narrowed(layer) as narrowing:
                 logits = run(some, None)
-        except torch.OutOfMemoryError:
-            raise
-        except _FAILURES:
-            return False
-        tolerance = _TOLERANCES.get(self._core.dtype, _HALF_TOLERANCE)
-        alike = logits.shape == plain.shape and torch.allclose(logits, plain, rtol=tolerance, atol=tolerance)
-        return unread and narrowing.narrowed and alike
+            tolerance = _TOLERANCES.get(self._core.dtype, _HALF_TOLERANCE)
+            alike = logits.shape == plain.shape and torch.allclose(logits, plain, rtol=tolerance, atol=tolerance)
+            return unread and narrowing.narrowed and alike
+
+        return bool(tried(is_exact))
 
 
 @contextmanager

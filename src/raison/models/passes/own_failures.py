@@ -7,7 +7,7 @@ from types import FrameType
 import torch
 from transformers import PreTrainedModel
 
-from raison.core.errors import RaisonError, UnsupportedError
+from raison.core.errors import ForwardError, RaisonError
 
 _KINDS = (RuntimeError, TypeError, ValueError, LookupError, AttributeError, AssertionError)
 _SEEN_THROUGH = ("torch", "contextlib")
@@ -18,15 +18,18 @@ _MOST = 200
 
 @contextmanager
 def told_as_own(model: PreTrainedModel) -> Iterator[None]:
-    """Raise UnsupportedError for an error in the model's own code. What this library's hooks raise, and a lack of
-    memory, pass unchanged."""
+    """Raise ForwardError for an error in the model's own code. What hooks raise, and a lack of memory, pass unchanged."""
     try:
         yield
     except _KINDS as error:
-        if isinstance(error, RaisonError | torch.OutOfMemoryError) or "memory" in str(error) or not _is_own(error):
+        if (
+            isinstance(error, RaisonError | torch.OutOfMemoryError)
+            or "memory" in str(error)
+            or not _is_own(error, model)
+        ):
             raise
         message = " ".join(str(error).split())
-        raise UnsupportedError(
+        raise ForwardError(
             f"the forward function of {type(model).__name__} fails",
             [f"{type(error).__name__}: {message:.{_MOST}}"],
             "It was given ids and an attention mask, as its tokenizer makes them: a model that needs more, such as "
@@ -34,8 +37,8 @@ def told_as_own(model: PreTrainedModel) -> Iterator[None]:
         ) from error
 
 
-def _is_own(error: BaseException) -> bool:
-    """Whether the innermost code that is not torch's belongs to the model."""
+def _is_own(error: BaseException, model: PreTrainedModel) -> bool:
+    """Whether the innermost code that is not torch's is that of transformers, or of the package of the model."""
     frames: list[FrameType] = []
     trace = error.__traceback__
     while trace is not None:
@@ -43,4 +46,4 @@ def _is_own(error: BaseException) -> bool:
         trace = trace.tb_next
     packages = [str(frame.f_globals.get("__name__", "")).partition(".")[0] for frame in frames]
     inner = [package for package in packages if package not in _SEEN_THROUGH]
-    return bool(inner) and inner[-1] != __name__.partition(".")[0]
+    return bool(inner) and inner[-1] in ("transformers", type(model).__module__.partition(".")[0])

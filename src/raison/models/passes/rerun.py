@@ -26,6 +26,7 @@ from raison.core.internals.attention import AttentionPath, AttentionSite, Attent
 from raison.core.targets.target import Target
 from raison.models.passes.batching import TokenBudget, shrinking
 from raison.models.passes.forward import ForwardPasses
+from raison.models.passes.shortcuts import tried
 from raison.models.passes.token_batch import TokenBatch
 from raison.models.stack.attention_steps import AttentionStep
 from raison.models.stack.eval_mode import evaluating
@@ -40,7 +41,6 @@ AttentionPoints = Float[Tensor, "points heads query key"]
 
 _TOLERANCES = {torch.float64: 1e-8, torch.float32: 1e-3}
 _HALF_TOLERANCE = 0.1
-_FAILURES = (RuntimeError, ValueError, TypeError, KeyError, AttributeError, IndexError, AssertionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,11 +285,8 @@ def _agree(upper: UpperRunner, whole: WholeRunner, probabilities: Float[Tensor, 
     """Whether both give the same logits for the model's own attention and for arbitrary other attention."""
     other = probabilities.roll(1, -1) - 0.5 * probabilities.flip(0)
     points = torch.stack([probabilities, other])
-    try:
-        logits = upper.logits(points)
-    except torch.OutOfMemoryError:
-        raise
-    except _FAILURES:
+    logits = tried(lambda: upper.logits(points))
+    if logits is None:
         return False
     plain = whole.logits(points)
     tolerance = _TOLERANCES.get(probabilities.dtype, _HALF_TOLERANCE)

@@ -4,8 +4,9 @@ from types import FunctionType
 
 import pytest
 import torch
+from transformers import BertForSequenceClassification
 
-from raison.core.errors import InputError, UnsupportedError
+from raison.core.errors import ForwardError, InputError
 from raison.models.passes.own_failures import told_as_own
 from tests.tiny import TINY
 
@@ -19,19 +20,29 @@ def of_package(name: str) -> FunctionType:
     return FunctionType(look_up_nothing.__code__, {"__name__": name, "torch": torch})
 
 
-@pytest.mark.parametrize("package", ["transformers.models.bert.modeling_bert", "somebodys_own"])
-def test_an_error_in_the_models_code_is_told_in_one_line(package: str) -> None:
-    model, _ = TINY["bert"]()
-    failure = pytest.raises(UnsupportedError, match="BertForSequenceClassification fails: IndexError")
+class Own(BertForSequenceClassification):
+    """A model of another package: that of the tests."""
+
+
+@pytest.mark.parametrize(
+    ("package", "kind"),
+    [("transformers.models.bert.modeling_bert", BertForSequenceClassification), (__name__, Own)],
+)
+def test_an_error_in_the_models_code_is_told_in_one_line(
+    package: str, kind: type[BertForSequenceClassification]
+) -> None:
+    model = kind(TINY["bert"]()[0].config)
+    failure = pytest.raises(ForwardError, match=f"{kind.__name__} fails: IndexError")
     with failure as caught, told_as_own(model):
         of_package(package)()
     assert isinstance(caught.value.__cause__, IndexError)
     assert len(str(caught.value).splitlines()) == 1
 
 
-def test_an_error_in_this_librarys_code_is_not_the_models() -> None:
+@pytest.mark.parametrize("package", ["raison.models.stack.tap", "of_a_callers_hook"])
+def test_an_error_in_other_code_is_not_the_models(package: str) -> None:
     with pytest.raises(IndexError), told_as_own(TINY["bert"]()[0]):
-        of_package("raison.models.stack.tap")()
+        of_package(package)()
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,12 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import Cache, PreTrainedConfig, PreTrainedModel
 
-from raison.core.errors import InputError, RaisonError
+from raison.core.errors import InputError
 from raison.models.passes.batching import TokenBudget, groups, shrinking
 from raison.models.passes.prefixes.prefix import PrefixStore
 from raison.models.passes.prefixes.successive_passes import SuccessivePasses, windows
 from raison.models.passes.prefixes.trie import Ids, cut, leaves, merge
+from raison.models.passes.shortcuts import tried
 from raison.models.stack.tap import TAP, implementation_of, tapped
 from raison.progress import steps_of
 
@@ -30,7 +31,6 @@ PACKABLE = ("sdpa", "eager", None)
 """Attention implementations that take a mask of any shape. Others (flash, flex, a tap) get plain batches."""
 TRIAL_TOKENS = 16
 """Length of the trial sequences, unless a sliding window is shorter."""
-_FAILURES = (RuntimeError, ValueError, TypeError, KeyError, AttributeError, IndexError, AssertionError)
 
 
 class PackedReader:
@@ -155,12 +155,8 @@ class PackedReader:
         """Packed states, and whether those of some of the rows equal plain re-runs, up to the dtype's rounding."""
         every = {number: list(range(len(prefix) + len(rows[number]))) for number in probes}
         more = [[*wanted, *every.get(number, [])] for number, wanted in enumerate(reads)]
-        try:
-            packed_states = self._read_packed(prefix, rows, more)
-        except (torch.OutOfMemoryError, RaisonError):
-            # A RaisonError comes from code that is notified of passes, and ends the work.
-            raise
-        except _FAILURES:
+        packed_states = tried(lambda: self._read_packed(prefix, rows, more))
+        if packed_states is None:
             return False, []
         packed = [packed_states[number][len(reads[number]) :] for number in every]
         plain = self._plain(prefix, [rows[number] for number in every], list(every.values()))
