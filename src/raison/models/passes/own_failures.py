@@ -18,15 +18,13 @@ _MOST = 200
 
 @contextmanager
 def told_as_own(model: PreTrainedModel) -> Iterator[None]:
-    """Raise ForwardError for an error in the model's own code. What hooks raise, and a lack of memory, pass unchanged."""
+    """Raise ForwardError for an error in the model's own code. What hooks raise, and a lack of memory, stay as they
+    are."""
     try:
         yield
     except _KINDS as error:
-        if (
-            isinstance(error, RaisonError | torch.OutOfMemoryError)
-            or "memory" in str(error)
-            or not _is_own(error, model)
-        ):
+        lacks_memory = isinstance(error, torch.OutOfMemoryError) or "memory" in str(error)
+        if lacks_memory or isinstance(error, RaisonError) or not _is_own(error, model):
             raise
         message = " ".join(str(error).split())
         raise ForwardError(
