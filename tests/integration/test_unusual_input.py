@@ -128,6 +128,17 @@ def test_files_say_which_column_they_are_read_from(tmp_path: Path) -> None:
         raison.data.load(tmp_path / "other.csv")
 
 
+def test_one_message_is_a_chat() -> None:
+    model, tokenizer = build_language_model("llama")
+    tokenizer.chat_template = "{% for message in messages %}{{ message.content }}{% endfor %}"
+    writer = raison.load(model, tokenizer)
+    message = {"role": "user", "content": "a good film"}
+    found, expected = (
+        raison.explain(writer, given, "occlusion", output=" and more", progress=False) for given in (message, [message])
+    )
+    assert found.scores == expected.scores
+
+
 def test_a_line_that_is_not_json_names_the_place_in_it(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text('{"text": "a dull plot"}\n{"text":"x"\n')
     with pytest.raises(raison.RaisonError, match=r"line 2.*column 12"):

@@ -153,8 +153,10 @@ def read_prompts(
 ) -> tuple[list[PromptInput], bool]:
     """One prompt, chat or parted text, or any sequence of these, as a list; and whether a single one was given.
 
-    A list of messages (mappings) is one chat. Raises InputError.
+    A list of messages (mappings) is one chat, and so is a single message. Raises InputError.
     """
+    if isinstance(given, Mapping) and isinstance(given.get("role"), str):
+        given = [given]
     one = isinstance(given, str | bytes | PartedText | Chat) or not isinstance(given, Iterable | Dataset)
     items = [given] if one else list(_items(given, column, rows=True))
     if not one and column is None and items and all(isinstance(item, Mapping) for item in items):
