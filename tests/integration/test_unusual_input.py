@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import raison
 from raison.cli import app
-from raison.core.errors import AnswerError, InputError
+from raison.core.errors import AnswerError, InputError, UnknownNameError
 from tests.copying import copying_writer
 from tests.tiny import TINY, build_language_model
 
@@ -62,6 +62,22 @@ def test_sources_and_documents_may_be_any_sequence(make: Any) -> None:
     documents = ["a dull plot", "the old sailor"]
     ranked = raison.explain(model, ("who told it?", make(documents)), "occlusion", progress=False)
     assert ranked.scores == raison.explain(model, ("who told it?", documents), "occlusion", progress=False).scores
+
+
+def test_a_set_has_no_order() -> None:
+    writer = copying_writer([*SOURCES.values(), ANSWER])
+    with pytest.raises(InputError, match="sources are"):
+        raison.cite(writer, "who told it?", {*SOURCES.values()}, answer=ANSWER)  # type: ignore[arg-type]
+    model = raison.load(lambda pairs: [0.5] * len(pairs), classes=["shared"], pairs=True)
+    with pytest.raises(InputError):
+        raison.explain(model, ("who told it?", {"a plot", "a sailor"}), "occlusion")  # type: ignore[call-overload]
+
+
+def test_a_setting_of_cite_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    wrong: dict[str, Any] = {"metod": "occlusion"}
+    with pytest.raises(UnknownNameError, match="Did you mean 'method'"):
+        raison.cite_file(copying_writer([ANSWER]), "rows.jsonl", tmp_path / "out", **wrong)
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(

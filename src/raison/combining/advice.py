@@ -42,17 +42,16 @@ def remember(model: LanguageModel, method: str) -> None:
 
 def kept(model: LanguageModel) -> Path | None:
     """The file of this exact model, if there is one; a changed model has none."""
-    if not folder().is_dir() or not (isinstance(model, BlackBox) or text_classifier(model) is not None):
-        return None
-    place = _place(_identity(model))
-    return place if place.is_file() else None
+    found = _found(model)
+    return None if found is None else found[0]
 
 
 def advised(model: LanguageModel) -> str | None:
     """The call of the method that an audit of this exact model recommended; None if there is none or it is damaged."""
-    place = kept(model)
-    if place is None:
+    found = _found(model)
+    if found is None:
         return None
+    place, identity = found
     try:
         with place.open("rb") as file:
             recommendation = Fields(parse(file.read(LONGEST).decode(), "a recommendation"), "a recommendation")
@@ -62,7 +61,7 @@ def advised(model: LanguageModel) -> str | None:
     except (OSError, ValueError, DataError):
         return None
     held = recommendation.data
-    current = held.get("schema") == SCHEMA and held["identity"] == _identity(model)
+    current = held.get("schema") == SCHEMA and held["identity"] == identity
     return str(held["method"]) if current else None
 
 
@@ -76,11 +75,20 @@ def harmless(method: Method) -> bool:
     return all(_plain(getattr(method, name)) for name in changed)
 
 
-def _identity(model: LanguageModel) -> dict[str, str]:
-    """The model's identity, found once while it does not change: auto asks for each of its batches. A function's is
-    found once, because it takes calls of it."""
+def _found(model: LanguageModel) -> tuple[Path, dict[str, str]] | None:
+    """The file of a model, if there is one, and the model's identity, which is found once while its network does not
+    change: auto asks for each of its batches."""
+    if not folder().is_dir():
+        return None
     reading = None if isinstance(model, BlackBox) else text_classifier(model)
-    return made_once(model, None if reading is None else reading.model, "identity", partial(identity_of, model))
+    if reading is not None:
+        identity = made_once(model, reading.model, "identity", partial(identity_of, model))
+    elif isinstance(model, BlackBox):
+        identity = identity_of(model)
+    else:
+        return None
+    place = _place(identity)
+    return (place, identity) if place.is_file() else None
 
 
 def _plain(value: object) -> bool:

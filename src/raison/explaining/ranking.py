@@ -95,7 +95,9 @@ def _is_one(given: object) -> bool:
     if not isinstance(given, tuple) or len(given) != 2 or not isinstance(given[0], str):
         return False
     documents = given[1]
-    return isinstance(documents, Iterable) and not isinstance(documents, str | bytes | tuple | Mapping | PartedText)
+    return isinstance(documents, Iterable) and not isinstance(
+        documents, str | bytes | tuple | set | frozenset | Mapping | PartedText
+    )
 
 
 def _ranked(query: str, documents: Iterable[object]) -> Ranked:

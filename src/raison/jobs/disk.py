@@ -77,14 +77,18 @@ def whole_files(folder: Path) -> Iterator[Path]:
     """
     part = folder / _part_of("files")
     with explained(folder):
+        # A killed process of the same number may have left one.
+        shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
-        yield part
-        for path in sorted(path for path in part.rglob("*") if path.is_file()):
-            target = folder / path.relative_to(part)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            _place(path, target)
-            _sync(target.parent)
-        shutil.rmtree(part)
+        try:
+            yield part
+            for path in sorted(path for path in part.rglob("*") if path.is_file()):
+                target = folder / path.relative_to(part)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                _place(path, target)
+                _sync(target.parent)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
 
 
 def append(path: Path, content: bytes) -> None:

@@ -170,6 +170,17 @@ def test_the_cache_holds_no_text(model: LanguageModel) -> None:
     assert set(held["identity"]) == {"model weights", "tokenizer", "model configuration"}
 
 
+def test_a_function_that_has_changed_has_none() -> None:
+    answers = {"yes": 0.7}
+    model = raison.load(lambda texts: [[1 - answers["yes"], answers["yes"]]] * len(texts), classes=["no", "yes"])
+    remember(model, "occlusion")
+    assert advised(model) == "occlusion"
+    answers["yes"] = 0.2
+    assert advised(model) is None
+    remember(model, "lime")
+    assert advised(model) == "lime"
+
+
 def test_a_model_is_identified_once_however_many_batches_auto_explains(
     model: LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:

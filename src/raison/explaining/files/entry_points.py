@@ -127,9 +127,9 @@ def cite_file(
 
     Raises InputError, UnknownNameError, UnsupportedError or DataError, as `explain_file` does.
     """
+    rows = CitationRows(CitationSettings.of(**options))
     place, ends = folder_of(out, format), until(budget_hours)
     check_generative(writer)
-    rows = CitationRows(CitationSettings.of(**options))
     questions = Input(_sources(data), reading or Reading(), stream_questions, WRITTEN)
     work = begun(writer, questions, rows, place)
     perform(replace(work, until=ends, load=load), sharing, progress)

@@ -55,6 +55,9 @@ class CitationSettings:
 
         Raises InputError, UnknownNameError, and DataError for a template that cannot be read.
         """
+        for name in options:
+            if name not in CitationOptions.__annotations__:
+                raise UnknownNameError("setting of cite", name, CitationOptions.__annotations__)
         within = options.get("within", "sentence")
         if within not in get_args(Within):
             raise UnknownNameError("level (within=)", within, get_args(Within))

@@ -62,7 +62,7 @@ def sourced_prompt(
 
 def _named(sources: Sources) -> dict[str, str]:
     """Texts by id. Raises InputError."""
-    if isinstance(sources, str | bytes) or not isinstance(sources, Iterable):
+    if isinstance(sources, str | bytes | set | frozenset) or not isinstance(sources, Iterable):
         raise InputError(f"sources are {sources!r:.60}: give {{'id': 'text', ...}}, or a list of texts.")
     items = list(sources.items()) if isinstance(sources, Mapping) else list(map(_entry, itertools.count(1), sources))
     if not items:

@@ -29,8 +29,9 @@ _MADE: WeakKeyDictionary[Any, _Made] = WeakKeyDictionary()
 def made_once(owner: object, network: nn.Module | None, key: Hashable, make: Callable[[], T]) -> T:
     """The result of `make`, which is called again if the parameters or settings of the owner's `network` have changed.
 
-    An owner without a network counts as unchanged. Costs a few milliseconds (`fingerprint`). `make` runs outside the
-    caller's inference mode, whose tensors could not be trained later.
+    An owner without a network counts as unchanged. Costs a look at every module and parameter (`fingerprint`), some
+    milliseconds for a large model. `make` runs outside the caller's inference mode, whose tensors could not be trained
+    later.
     """
     state: Hashable = None
     if network is not None:

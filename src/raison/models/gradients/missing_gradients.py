@@ -54,6 +54,9 @@ def _without_vectors(model: PreTrainedModel) -> str | None:
     """Why word embeddings cannot be changed: a table looks up more than vectors. None if all look up vectors."""
     for table in embedding_tables(model):
         weight: Tensor = table.weight  # type: ignore[assignment]
+        if weight.is_meta:
+            # Offloaded weights come only for a pass.
+            continue
         if not isinstance(table.forward(torch.zeros(1, 1, dtype=torch.long, device=weight.device)), Tensor):
             return f"quantised: {type(table).__name__} looks up numbers with their scale, not vectors"
     return None

@@ -106,7 +106,7 @@ class ForwardPasses(Passes):
     def _unpadded(self, read: BatchRead, batch: TokenBatch, embeds: Embeddings | None) -> Tensor:
         """What `read` gives for a batch; rows of different lengths apart, if the model's output depends on padding."""
         with self.network.quiet():
-            if not self.network.reads_padding(batch):
+            if not self.network.reads_padding(batch) or self.network.is_watched:
                 return read(batch, embeds)
             # From now on, rows of different lengths do not meet in a batch.
             self.budget.unpadded = True

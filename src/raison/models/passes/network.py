@@ -16,7 +16,7 @@ from raison.core.inputs.encoding import Encoding
 from raison.models.families import family_of
 from raison.models.passes.encoder_decoder import EncoderDecoder
 from raison.models.passes.given_embeddings import causal_embeddings, given_embeddings
-from raison.models.passes.outputs.heads import NetworkOutput
+from raison.models.passes.outputs.heads import NetworkOutput, class_logits
 from raison.models.passes.outputs.readout import Readout
 from raison.models.passes.own_failures import told_as_own
 from raison.models.passes.prefixes.packing import PackedReader
@@ -24,6 +24,8 @@ from raison.models.passes.token_batch import TokenBatch, extended
 from raison.models.passes.unpadded import is_known, padding_matters, reads_last
 from raison.models.stack.caches import given_cache
 from raison.models.stack.eval_mode import evaluating
+from raison.models.stack.hooks import acting_on
+from raison.models.stack.tap import tapped
 from raison.models.stack.transformer import embedding_tables, is_a
 
 _AT_PLACES = ("ForTokenClassification", "ForMaskedLM", "ForQuestionAnswering")
@@ -60,12 +62,11 @@ class Network:
         # A model that writes gets none, as when transformers generates: GPT-2 would add a word's embedding to each.
         typed = "token_type_ids" in tokenizer.model_input_names and "token_type_ids" in accepted
         self.takes_types = typed and not is_a(core, "ForCausalLM", "LMHeadModel")
-        self._numeric_mask = reads_last(self.core.config)
         # A readout reads states before the padding. Without a head, nothing of XLNet reads it.
         headed = self.core.base_model is not self.core and not is_a(core, *_AT_PLACES)
         self._pads: bool | None = None
-        if readout is not None or is_known(self.core.config):
-            self._pads = readout is None and self._numeric_mask and headed
+        if readout is not None or is_known(self.core):
+            self._pads = readout is None and headed and reads_last(self.core.config)
         self._offset = family_of(self.core).position_offset if "position_ids" in accepted else 0
 
     @property
@@ -106,12 +107,17 @@ class Network:
         with given:
             return self._outputs(batch)
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether this thread records or changes passes of the model, of which a batch may then make only one."""
+        return tapped(self.core.config) or acting_on(self.core.modules())
+
     def reads_padding(self, batch: TokenBatch) -> bool:
         """Whether the rows of a batch must run without padding. An unknown architecture is tried once."""
         if batch.mask is None:
             return False
         if self._pads is None:
-            self._pads = padding_matters(lambda rows: _first(self._outputs(rows)), batch)
+            self._pads = padding_matters(lambda rows: _choices(self._outputs(rows)), batch)
         return self._pads
 
     def _outputs(self, batch: TokenBatch) -> NetworkOutput:
@@ -134,10 +140,8 @@ class Network:
             # Padding is on the right, so a causal model needs no mask for it.
             return inputs | {"use_cache": False}
         mask = batch.mask
-        if mask is not None and self._numeric_mask:
-            # The model subtracts the mask, which booleans do not allow.
-            mask = mask.long()
-        return inputs | {"attention_mask": None if mask is None else mask.to(self.device)}
+        # Numbers, as a tokenizer gives them: some models subtract the mask, which booleans do not allow.
+        return inputs | {"attention_mask": None if mask is None else mask.long().to(self.device)}
 
     def _states(
         self, batch: TokenBatch, branch: tuple[int, ...], embeds: Embeddings | None
@@ -180,10 +184,10 @@ class Network:
         return states
 
 
-def _first(outputs: NetworkOutput) -> Tensor:
-    """The first tensor of a model's output: logits, or states."""
-    if isinstance(outputs, Tensor):
-        return outputs
-    values = outputs.values() if isinstance(outputs, Mapping) else outputs
-    tensor: Tensor = next(value for value in values if isinstance(value, Tensor))
+def _choices(outputs: NetworkOutput) -> Tensor:
+    """Logits, of answers those of their first tokens, or states where there are none."""
+    if not isinstance(outputs, Mapping):
+        return class_logits(outputs)
+    named = next((name for name in ("logits", "start_logits", "last_hidden_state") if name in outputs), None)
+    tensor: Tensor = outputs[named] if named is not None else next(iter(outputs.values()))
     return tensor

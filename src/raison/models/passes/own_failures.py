@@ -26,7 +26,7 @@ def told_as_own(model: PreTrainedModel) -> Iterator[None]:
         lacks_memory = isinstance(error, torch.OutOfMemoryError) or "memory" in str(error)
         if lacks_memory or isinstance(error, RaisonError) or not _is_own(error, model):
             raise
-        message = " ".join(str(error).split())
+        message = " ".join(str(error).split()).removesuffix(".")
         raise ForwardError(
             f"the forward function of {type(model).__name__} fails",
             [f"{type(error).__name__}: {message:.{_MOST}}"],

@@ -6,10 +6,11 @@ from contextvars import Context
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
-from transformers import PreTrainedConfig
+from transformers import PreTrainedConfig, PreTrainedModel
 
 from raison.core.dims import Embeddings
 from raison.models.families import UNKNOWN, family_of
+from raison.models.passes.shortcuts import tried
 from raison.models.passes.token_batch import TokenBatch
 
 BatchRead = Callable[[TokenBatch, Embeddings | None], Tensor]
@@ -27,24 +28,26 @@ def reads_last(config: PreTrainedConfig) -> bool:
     return config.to_dict().get("summary_type") in ("last", "mean", "cls_index")
 
 
-def is_known(config: PreTrainedConfig) -> bool:
-    """Whether the architecture is known to mask its padding; others are tried."""
-    return family_of(config) is not UNKNOWN
+def is_known(model: PreTrainedModel) -> bool:
+    """Whether the model is of an architecture that is known to mask its padding; others are tried."""
+    return type(model).__module__.startswith("transformers.") and family_of(model) is not UNKNOWN
 
 
 @torch.no_grad()
 def padding_matters(run: Callable[[TokenBatch], Tensor], batch: TokenBatch) -> bool:
     """Whether the shortest row of a batch has another output beside the longest than alone.
 
-    `run` gives the first output of the model. Whatever this thread does in the passes of the model is not done in these
-    two.
+    `run` gives the model's logits or states. Whatever this thread does in the passes of the model is not done in these
+    two. A row that cannot be run alone is left with its padding.
     """
     short, long = int(batch.lengths.argmin()), int(batch.lengths.argmax())
-    alone = Context().run(run, batch.select([short]))[0]
-    beside = Context().run(run, batch.select([short, long]))[0]
-    beside = beside[: len(alone)] if alone.dim() == beside.dim() else beside
+    alone = tried(lambda: Context().run(run, batch.select([short])))
+    beside = tried(lambda: Context().run(run, batch.select([short, long])))
+    if alone is None or beside is None or not alone.dim() or alone.dim() != beside.dim():
+        return False
+    common = tuple(slice(min(sizes)) for sizes in zip(alone.shape, beside.shape, strict=True))
     most = max(LEAST, float(alone.abs().max())) * TOLERANCE.get(alone.dtype, ROUGH)
-    return not bool(((alone - beside).abs() <= most).all())
+    return not bool(((alone[common] - beside[common]).abs() <= most).all())
 
 
 def by_length(read: BatchRead, batch: TokenBatch, embeds: Embeddings | None) -> Tensor:

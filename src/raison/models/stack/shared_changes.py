@@ -68,7 +68,8 @@ class SharedChanges(Generic[T, V]):
                 else:
                     self._known[id(item)] = _Changed(item, self._read(item), {user})
                 # Another thread may have been interrupted while it made or undid the change.
-                self._change(item)
+                if not self._is_changed(item):
+                    self._change(item)
 
     def _undo(self, user: object) -> None:
         with self._lock:

@@ -21,7 +21,7 @@ def crossed_interval(table: Float[np.ndarray, "seeds groups"]) -> Interval:
     if not known.size:
         return Interval(float("nan"), float("nan"), float("nan"))
     mean = float(known.mean())
-    if table.size == 1:
+    if known.size == 1:
         return Interval(mean, float("nan"), float("nan"))
     rng = np.random.default_rng(0)
     rows, columns = table.shape

@@ -50,6 +50,8 @@ def test_one_pair_has_no_interval_and_none_no_value() -> None:
     assert (one.mean, one.count) == (0.5, 1)
     assert math.isnan(one.low)
     assert math.isnan(one.high)
+    of_three = average_relative_gain(np.array([[0.9, math.nan, math.nan]]), np.array([[0.8, 0.8, 0.8]]), True)
+    assert (of_three.count, math.isnan(of_three.low)) == (1, True)
     none = average_relative_gain(np.array([[math.nan]]), np.array([[2.0]]), True)
     assert none.count == 0
     assert math.isnan(none.mean)
@@ -91,3 +93,10 @@ def test_crossed_interval_of_one_cell_and_of_nothing() -> None:
     assert mean == 2.0
     assert math.isnan(low)
     assert all(map(math.isnan, crossed_interval(np.array([[math.nan, math.nan]]))))
+
+
+def test_seeds_of_a_task_are_not_tasks() -> None:
+    """Equal gains of a task's seeds say nothing about other tasks."""
+    values = np.array([[1.1] * 5, [1.9] * 5])
+    found = average_relative_gain(values, np.ones((2, 5)), True)
+    assert (found.low, found.high) == pytest.approx((0.1, 0.9))

@@ -108,16 +108,20 @@ class _RuleMode(TorchFunctionMode):
         kwargs = kwargs or {}
         if self._inside or name in ("__get__", "__set__"):
             return func(*args, **kwargs)
-        if args and _in_place(name) and _is_pulled(args[0]):
-            raise UnsupportedError(
-                "relevance cannot go back through this model", [f"it changes a result in place, by {name}"], _OTHERWISE
-            )
         args = tuple(_constant(value) for value in args)
         kwargs = {key: _constant(value) for key, value in kwargs.items()}
         rule = self._book.functions.get(name)
-        if rule is None or not _any_carries((*args, *kwargs.values())):
-            return func(*args, **kwargs)
-        return rule(TorchCall(func, args, kwargs))
+        try:
+            if rule is None or not _any_carries((*args, *kwargs.values())):
+                return func(*args, **kwargs)
+            return rule(TorchCall(func, args, kwargs))
+        except RuntimeError as error:
+            # Results of rules are views, which torch does not let change.
+            if "modified inplace" not in str(error):
+                raise
+            raise UnsupportedError(
+                "relevance cannot go back through this model", [f"it changes a result in place, by {name}"], _OTHERWISE
+            ) from None
 
     def enter(self, _module: nn.Module, _args: Any, _kwargs: Any) -> None:
         """Calls inside an activation are ignored, until `leave` gives its result another backward pass."""
@@ -130,16 +134,6 @@ class _RuleMode(TorchFunctionMode):
             return self._book.activation(TorchCall(module.forward, args, {}))
         finally:
             self._inside -= 1
-
-
-def _in_place(name: str) -> bool:
-    """Whether a torch function of this name writes into its first argument; x += y is add_."""
-    return name.endswith("_") and not name.endswith("__")
-
-
-def _is_pulled(value: Any) -> bool:
-    """Whether a rule computed the value, which is a view that torch does not let change."""
-    return carries(value) and type(value.grad_fn).__name__ == f"{_Pulled.__name__}Backward"
 
 
 def _whole(module: nn.Module) -> bool:
