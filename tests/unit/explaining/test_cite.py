@@ -302,7 +302,7 @@ def test_bad_json_is_refused(name):
         ({"answer": " "}, "answer is empty"),
         ({"statements": [(0, 99)]}, "(0, 99)"),
         ({"statements": []}, "no statement"),
-        ({"statements": [(25, 26)]}, "overlaps the one before"),
+        ({"statements": [(25, 26)]}, "before the end of the one before"),
         ({"template": "{question}"}, "{sources} 0 times"),
         ({"max_new_tokens": 4}, "max_new_tokens"),
         ({"draws": -1}, "draws"),

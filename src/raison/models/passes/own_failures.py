@@ -26,10 +26,10 @@ def told_as_own(model: PreTrainedModel) -> Iterator[None]:
         lacks_memory = isinstance(error, torch.OutOfMemoryError) or "memory" in str(error)
         if lacks_memory or isinstance(error, RaisonError) or not _is_own(error, model):
             raise
-        message = " ".join(str(error).split()).removesuffix(".")
+        message = " ".join([f"{type(error).__name__}:", *str(error).split()]).rstrip(".:")
         raise ForwardError(
             f"the forward function of {type(model).__name__} fails",
-            [f"{type(error).__name__}: {message:.{_MOST}}"],
+            [message[:_MOST]],
             "It was given ids and an attention mask, as its tokenizer makes them: a model that needs more, such as "
             "tables, is explained as a function, raison.load(function, classes=[...]).",
         ) from error
