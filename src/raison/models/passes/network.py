@@ -24,7 +24,6 @@ from raison.models.passes.token_batch import TokenBatch, extended
 from raison.models.passes.unpadded import is_known, padding_matters, reads_last
 from raison.models.stack.caches import given_cache
 from raison.models.stack.eval_mode import evaluating
-from raison.models.stack.hooks import acting_on
 from raison.models.stack.tap import tapped
 from raison.models.stack.transformer import embedding_tables, is_a
 
@@ -109,8 +108,8 @@ class Network:
 
     @property
     def is_watched(self) -> bool:
-        """Whether this thread records or changes passes of the model, of which a batch may then make only one."""
-        return tapped(self.core.config) or acting_on(self.core.modules())
+        """Whether this thread reads the attention of the next pass, so that a batch may make only one."""
+        return tapped(self.core.config)
 
     def reads_padding(self, batch: TokenBatch) -> bool:
         """Whether the rows of a batch must run without padding. An unknown architecture is tried once."""
