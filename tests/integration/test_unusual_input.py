@@ -144,6 +144,20 @@ def test_files_say_which_column_they_are_read_from(tmp_path: Path) -> None:
         raison.data.load(tmp_path / "other.csv")
 
 
+def test_a_hostile_name_of_a_column_does_not_reach_the_terminal(tmp_path: Path) -> None:
+    model, tokenizer = TINY["bert"]()
+    model.save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    (tmp_path / "bad.csv").write_text("text,\x1b]0;evil\x07\na dull plot,a good film\nso sad,a story\n")
+    place = ["--model", str(tmp_path / "model"), "--data", str(tmp_path / "bad.csv"), "--text-column", "\x1b]0;evil\x07"]
+    explained = ["explain", "--method", "occlusion", "--out", str(tmp_path / "out"), "--format", "jsonl"]
+    for asked in (explained, ["estimate", "--methods", "occlusion"]):
+        done = CliRunner().invoke(app, [*asked, *place])
+        assert done.exit_code == 0, done.output
+        assert "evil" in done.stderr
+        assert "\x1b" not in done.stderr
+
+
 def test_one_message_is_a_chat() -> None:
     model, tokenizer = build_language_model("llama")
     tokenizer.chat_template = "{% for message in messages %}{{ message.content }}{% endfor %}"

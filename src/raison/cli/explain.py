@@ -11,6 +11,7 @@ import typer
 from raison.cli import options
 from raison.cli.files import InFiles, refuse_beside_data, write_page
 from raison.cli.files import show as show_files
+from raison.cli.readable_texts import tell_columns
 from raison.core.errors import InputError
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
@@ -155,8 +156,7 @@ def _explained_files(
     from raison.studies.plans import load_entry
 
     sources = sources_of(data)
-    if taken := columns_taken(sources[0], files.reading):
-        typer.echo(f"raison: {sources[0]}: {taken}", err=True)
+    tell_columns(sources[0], columns_taken(sources[0], files.reading))
     return explain_file(
         load_entry(entry),
         sources,

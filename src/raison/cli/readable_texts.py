@@ -8,6 +8,7 @@ import typer
 from raison.core.errors import DataError, InputError
 from raison.core.inputs.parts import Given
 from raison.core.inputs.rationale import Rationale
+from raison.core.results.printable import printable
 from raison.core.settings.fields import Setting
 from raison.core.targets.choices import TargetSpec
 from raison.data import Column, Dataset, Row, Wanted, named
@@ -155,6 +156,11 @@ def read(
     name, _, named_split = source.partition(":")
     place = (name, named_split or split) if name in named() else (source, split)
     data = load_data(place[0], wanted, split=place[1], limit=limit, skip_bad=skip_bad, encoding=encoding)
-    if data.taken:
-        typer.echo(f"raison: {source}: {data.taken}", err=True)
+    tell_columns(source, data.taken)
     return data
+
+
+def tell_columns(source: str, taken: str) -> None:
+    """Say on stderr which columns of a source are used, if they were not known before; names may be hostile."""
+    if taken:
+        typer.echo(printable(f"raison: {source}: {taken}"), err=True)

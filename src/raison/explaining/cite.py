@@ -69,7 +69,7 @@ def cite(
 
     Raises InputError, TextTooLongError, UnknownNameError, UnsupportedError, DataError, NonFiniteError.
     """
-    settings = CitationSettings.of(
+    settings = CitationSettings.from_options(
         template=template,
         method=method,
         within=within,
@@ -139,7 +139,7 @@ def _cited(writer: Writer, prompt: SourcedPrompt, answer: StatedAnswer, how: Cit
         within=within,
         intervals=_intervals(explained),
         checks=lights.checks,
-        of=how.explained,
+        of=how.of,
         method=name_of(how.method),
         config=asdict(how.method),
         model=writer.name,
@@ -159,7 +159,7 @@ def _cited(writer: Writer, prompt: SourcedPrompt, answer: StatedAnswer, how: Cit
 def _explained(model: Statements, how: CitationSettings, unit: Granularity) -> list[Explanation]:
     [answered] = model.answers.values()
     targets: list[SingleTarget] = [*answered.statements]
-    settings = Settings(unit, targets, how.explained, how.removal, how.seed)
+    settings = Settings(unit, targets, how.of, how.removal, how.seed)
     return run(prepare_stated(model, [answered.texts] * len(targets), settings), how.method)
 
 

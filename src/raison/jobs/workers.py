@@ -58,6 +58,9 @@ def in_processes(work: Work, jobs: Sequence[Job], count: int, progress: bool | A
             _joined(threads, started, heard)
         except KeyboardInterrupt:
             raise WorkInterrupted(work.folder) from None
+    if heard.raised is not None:
+        # The processes had ended before anybody looked.
+        raise heard.raised
     if heard.reasons:
         raise DataError(f"{heard.reasons[0]} Finished work is kept: start again to resume it.")
 

@@ -79,7 +79,7 @@ def estimate_cite(
     check_generative(writer)
     if isinstance(writer, ServedWriter) and answer is None:
         raise InputError(f"an estimate sends no request to {writer.name}, so its answer is unknown: pass answer=.")
-    how = CitationSettings.of(**options)
+    how = CitationSettings.from_options(**options)
     wanted = AnswerRequest(answer, statements, how.max_new_tokens)
     prompt = sourced_prompt(writer, question, sources, how.template)
     started = time.perf_counter()
@@ -115,7 +115,7 @@ def _plan(model: Statements, answered: WrittenAnswer, how: CitationSettings) -> 
     unit: Granularity = "sentence" if how.within == "sentence" else PART
     rows, settings = (
         plan_rows([how.method], (), (how.seed,)),
-        Settings(unit, None, how.explained, how.removal, how.seed),
+        Settings(unit, None, how.of, how.removal, how.seed),
     )
     return Plan(model, (answered.texts,), (), rows, (), settings, "")
 

@@ -127,7 +127,7 @@ def cite_file(
 
     Raises InputError, UnknownNameError, UnsupportedError or DataError, as `explain_file` does.
     """
-    rows = CitationRows(CitationSettings.of(**options))
+    rows = CitationRows(CitationSettings.from_options(**options))
     place, ends = folder_of(out, format), until(budget_hours)
     check_generative(writer)
     questions = Input(_sources(data), reading or Reading(), stream_questions, WRITTEN)

@@ -50,7 +50,7 @@ class CitationSettings:
             )
 
     @classmethod
-    def of(cls, **options: Unpack[CitationOptions]) -> "CitationSettings":
+    def from_options(cls, **options: Unpack[CitationOptions]) -> "CitationSettings":
         """The settings with the method and the template of these names.
 
         Raises InputError, UnknownNameError, and DataError for a template that cannot be read.
@@ -67,7 +67,7 @@ class CitationSettings:
         return cls(chosen, None if template is None else find(template), **others)
 
     @property
-    def explained(self) -> Of:
+    def of(self) -> Of:
         """The quantity that the scores explain."""
         return self.method.statement_value
 

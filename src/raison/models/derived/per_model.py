@@ -22,8 +22,8 @@ class _Made:
     things: dict[Hashable, Any] = field(default_factory=dict)
 
 
-_MADE: WeakKeyDictionary[Any, _Made] = WeakKeyDictionary()
-"""By model, and only as long as that is in use."""
+_MADE: WeakKeyDictionary[Any, dict[int, _Made]] = WeakKeyDictionary()
+"""By owner, only as long as that is in use, and by the id of the network."""
 
 
 def made_once(owner: object, network: nn.Module | None, key: Hashable, make: Callable[[], T]) -> T:
@@ -38,9 +38,10 @@ def made_once(owner: object, network: nn.Module | None, key: Hashable, make: Cal
         # In evaluation mode: the training flag is not a change, and other threads may be evaluating the model.
         with evaluating(network):
             state = fingerprint(network)
-    made = _MADE.get(owner)
+    of_owner = _MADE.setdefault(owner, {})
+    made = of_owner.get(id(network))
     if made is None or made.state != state:
-        made = _MADE[owner] = _Made(state)
+        made = of_owner[id(network)] = _Made(state)
     if key not in made.things:
         with torch.inference_mode(False):
             made.things[key] = make()

@@ -15,10 +15,10 @@ from raison.core.dims import Embeddings
 from raison.core.inputs.encoding import Encoding
 from raison.models.families import family_of
 from raison.models.passes.encoder_decoder import EncoderDecoder
+from raison.models.passes.forward_errors import as_forward_error
 from raison.models.passes.given_embeddings import causal_embeddings, given_embeddings
 from raison.models.passes.outputs.heads import NetworkOutput, class_logits
 from raison.models.passes.outputs.readout import Readout
-from raison.models.passes.own_failures import told_as_own
 from raison.models.passes.prefixes.packing import PackedReader
 from raison.models.passes.token_batch import TokenBatch, extended
 from raison.models.passes.unpadded import is_known, padding_matters, reads_last
@@ -108,7 +108,7 @@ class Network:
 
     @property
     def is_watched(self) -> bool:
-        """Whether this thread reads the attention of the next pass, so that a batch may make only one."""
+        """Whether this thread reads the attention of the next pass. A batch then makes only one, padding included."""
         return tapped(self.core.config)
 
     def reads_padding(self, batch: TokenBatch) -> bool:
@@ -120,7 +120,7 @@ class Network:
         return self._pads
 
     def _outputs(self, batch: TokenBatch) -> NetworkOutput:
-        with told_as_own(self.core):
+        with as_forward_error(self.core):
             outputs: NetworkOutput = self.core(**self.inputs(batch))
         return outputs
 
@@ -158,7 +158,7 @@ class Network:
         given: AbstractContextManager[None] = contextlib.nullcontext()
         if embeds is not None:
             given = causal_embeddings(self.table, embeds[:, skipped:], lengths)
-        with told_as_own(self.core), given:
+        with as_forward_error(self.core), given:
             hidden: Tensor = self.core.base_model(**inputs)[0]
         return self._read(hidden, lengths, branch)
 

@@ -35,7 +35,7 @@ class CitationsRequest(ModelRequest):
         if body.template is not None and "{" not in body.template and body.template not in names():
             raise UnknownNameError("template", body.template, names())
         limit = None if body.answer is not None else min(NEW_TOKENS, limits.new_tokens)
-        citing = CitationSettings.of(
+        citing = CitationSettings.from_options(
             template=body.template,
             method=body.method,
             within=body.within,

@@ -23,6 +23,12 @@ def test_it_is_made_once_for_each_key() -> None:
     assert made_once(Owner(), network, "a", lambda: next(numbers)) == 2
 
 
+def test_two_networks_of_one_owner_do_not_displace_each_other() -> None:
+    owner, first, second, numbers = Owner(), nn.Linear(3, 2), nn.Linear(3, 2), count()
+    found = [made_once(owner, network, "a", lambda: next(numbers)) for network in (first, None, second, first, None)]
+    assert found == [0, 1, 2, 0, 1]
+
+
 def test_every_change_of_the_network_makes_it_again() -> None:
     owner, network, numbers = Owner(), nn.Linear(3, 2), count()
     other = copy.deepcopy(network.state_dict())

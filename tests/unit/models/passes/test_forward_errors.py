@@ -7,7 +7,7 @@ import torch
 from transformers import BertForSequenceClassification
 
 from raison.core.errors import ForwardError, InputError
-from raison.models.passes.own_failures import told_as_own
+from raison.models.passes.forward_errors import as_forward_error
 from tests.tiny import TINY
 
 
@@ -33,7 +33,7 @@ def test_an_error_in_the_models_code_is_told_in_one_line(
 ) -> None:
     model = kind(TINY["bert"]()[0].config)
     failure = pytest.raises(ForwardError, match=f"{kind.__name__} fails: IndexError")
-    with failure as caught, told_as_own(model):
+    with failure as caught, as_forward_error(model):
         of_package(package)()
     assert isinstance(caught.value.__cause__, IndexError)
     assert len(str(caught.value).splitlines()) == 1
@@ -41,7 +41,7 @@ def test_an_error_in_the_models_code_is_told_in_one_line(
 
 @pytest.mark.parametrize("package", ["raison.models.stack.tap", "of_a_callers_hook"])
 def test_an_error_in_other_code_is_not_the_models(package: str) -> None:
-    with pytest.raises(IndexError), told_as_own(TINY["bert"]()[0]):
+    with pytest.raises(IndexError), as_forward_error(TINY["bert"]()[0]):
         of_package(package)()
 
 
@@ -55,6 +55,6 @@ def test_an_error_in_other_code_is_not_the_models(package: str) -> None:
     ],
 )
 def test_what_has_an_answer_of_its_own_passes_unchanged(error: BaseException) -> None:
-    with pytest.raises(type(error)) as caught, told_as_own(TINY["bert"]()[0]):
+    with pytest.raises(type(error)) as caught, as_forward_error(TINY["bert"]()[0]):
         raise error
     assert caught.value is error

@@ -17,7 +17,7 @@ _MOST = 200
 
 
 @contextmanager
-def told_as_own(model: PreTrainedModel) -> Iterator[None]:
+def as_forward_error(model: PreTrainedModel) -> Iterator[None]:
     """Raise ForwardError for an error in the model's own code. What hooks raise, and a lack of memory, stay as they
     are."""
     try:
