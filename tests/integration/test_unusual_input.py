@@ -148,8 +148,9 @@ def test_a_hostile_name_of_a_column_does_not_reach_the_terminal(tmp_path: Path) 
     model, tokenizer = TINY["bert"]()
     model.save_pretrained(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")
-    (tmp_path / "bad.csv").write_text("text,\x1b]0;evil\x07\na dull plot,a good film\nso sad,a story\n")
-    place = ["--model", str(tmp_path / "model"), "--data", str(tmp_path / "bad.csv"), "--text-column", "\x1b]0;evil\x07"]
+    name = "\x1b]0;evil\x07"
+    (tmp_path / "bad.csv").write_text(f"text,{name}\na dull plot,a good film\nso sad,a story\n")
+    place = ["--model", str(tmp_path / "model"), "--data", str(tmp_path / "bad.csv"), "--text-column", name]
     explained = ["explain", "--method", "occlusion", "--out", str(tmp_path / "out"), "--format", "jsonl"]
     for asked in (explained, ["estimate", "--methods", "occlusion"]):
         done = CliRunner().invoke(app, [*asked, *place])
