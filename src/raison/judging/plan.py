@@ -59,6 +59,12 @@ class Plan:
         """The metrics of single texts."""
         return [metric for metric in self.metrics if isinstance(metric, Metric)]
 
+    def of_texts(self, numbers: Sequence[int]) -> "Plan":
+        """The same for some of the texts."""
+        marks = tuple(self.rationales[number] for number in numbers) if self.rationales else ()
+        texts = tuple(self.texts[number] for number in numbers)
+        return replace(self, texts=texts, rationales=marks, settings=self.settings_of(numbers))
+
     def settings_of(self, numbers: Sequence[int]) -> Settings:
         """The settings for some of the texts."""
         return self.settings.of_texts(numbers)

@@ -1,6 +1,6 @@
 """The jobs of a comparison, for raison.jobs.engine: chunks of texts, then metrics over all texts."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -15,6 +15,8 @@ from raison.jobs.engine import WHOLE, Job, Shard, do
 from raison.judging.evaluate import costs_of, measure_groups
 from raison.judging.plan import Plan
 from raison.progress import Advance, ProgressCallback
+from raison.runs.headers import RowHead
+from raison.runs.reuse import taken_over
 from raison.runs.run import Record, Run
 
 
@@ -37,22 +39,21 @@ def jobs_of(plan: Callable[[], Plan], comparison: Run, name: str = "") -> list[J
     `plan` is called only if something is missing, so that finished work needs no model. `name` distinguishes the runs
     of one piece of work.
     """
-    header, texts = comparison.header, comparison.header.texts
-    # Complete rows came from another run; an interrupted chunk is repeated with all other rows.
-    left = [row for row in header.rows if not _are_done(row.keys, comparison, range(texts))]
-    labels, keys = [row.label for row in left], [key for row in left for key in row.keys]
-    jobs = []
-    starts = range(0, texts, header.together)
-    for place in generator_for("order of texts", texts).permutation(len(starts)):
-        start = starts[place]
-        numbers = range(start, min(start + header.together, texts))
+    header, jobs = comparison.header, []
+    complete = [row for row in header.rows if _are_done(row.keys, comparison, range(header.texts))]
+    chunks = list(_chunks(comparison))
+    for place in generator_for("order of texts", header.texts).permutation(len(chunks)):
+        rows, numbers = chunks[place]
+        # Complete rows came from another run; an interrupted chunk is repeated with all other rows.
+        left = [row for row in rows if row not in complete]
+        labels, keys = [row.label for row in left], [key for row in left for key in row.keys]
         jobs.append(
             Job(
-                f"{name} texts {start}",
+                f"{name} texts {place * header.together}",
                 "compare",
                 partial(_do_chunk, plan, comparison, labels, numbers),
                 partial(_are_done, keys, comparison, numbers),
-                cost=len(numbers) * len(header.keys),
+                cost=len(numbers) * sum(len(row.keys) for row in rows),
                 size=len(numbers),
             )
         )
@@ -63,8 +64,24 @@ def jobs_of(plan: Callable[[], Plan], comparison: Run, name: str = "") -> list[J
     return jobs
 
 
+def _chunks(comparison: Run) -> Iterator[tuple[list[RowHead], Sequence[int]]]:
+    """Rows and texts to be written together, all of a run whatever is done, so that every process lists the same.
+
+    What was copied from a run on fewer texts is in chunks of its own, which are incomplete only if the copying was
+    interrupted.
+    """
+    header, taken = comparison.header, {} if comparison.folder is None else taken_over(comparison.folder)
+    by_taken: dict[frozenset[int], list[RowHead]] = {}
+    for row in header.rows:
+        by_taken.setdefault(frozenset(taken.get(row.label, ())), []).append(row)
+    for copied, rows in by_taken.items():
+        for numbers in sorted(copied), [number for number in range(header.texts) if number not in copied]:
+            for start in range(0, len(numbers), header.together):
+                yield rows, numbers[start : start + header.together]
+
+
 def _do_chunk(
-    plan: Callable[[], Plan], comparison: Run, labels: Sequence[str], numbers: range, advance: ProgressCallback
+    plan: Callable[[], Plan], comparison: Run, labels: Sequence[str], numbers: Sequence[int], advance: ProgressCallback
 ) -> None:
     whole = plan()
     comparison.add(_chunk(replace(whole, rows=tuple(row for row in whole.rows if row.label in labels)), numbers))
@@ -81,7 +98,7 @@ def _do_groups(
     advance(1)
 
 
-def _are_done(keys: Sequence[tuple[str, int]], comparison: Run, numbers: range) -> bool:
+def _are_done(keys: Sequence[tuple[str, int]], comparison: Run, numbers: Sequence[int]) -> bool:
     return all(comparison.is_done(*key, numbers) for key in keys)
 
 

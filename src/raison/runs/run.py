@@ -109,9 +109,9 @@ class Run:
         """Whether the explanations of one row exist for all texts."""
         return bool(self._there(row, seed).all())
 
-    def is_done(self, row: str, seed: int, texts: range) -> bool:
+    def is_done(self, row: str, seed: int, texts: Sequence[int]) -> bool:
         """Whether all of these texts have a record."""
-        return bool(self.records.done(row, seed)[texts.start : texts.stop].all())
+        return bool(self.records.done(row, seed)[texts].all())
 
     def _there(self, row: str, seed: int) -> np.ndarray:
         if self.folder is not None:

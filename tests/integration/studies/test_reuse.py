@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,93 @@ def test_rows_of_another_run_are_taken_over_whole(whole: Path, place: Path, tmp_
         (note,) = json.loads((found.folder / "reused.json").read_text())
         assert sorted(note["rows"]) == sorted({row for row, _, _ in known.records})
         assert all(found.explains(*key) for key in found.header.keys)
+
+
+@pytest.mark.parametrize("drawn", ["", "sample = 3\n"])
+def test_a_study_with_more_texts_computes_only_the_new_ones(place: Path, tmp_path: Path, drawn: str) -> None:
+    """Rows that are drawn have other numbers among more. A new method explains all texts."""
+
+    def limited(count: int, *changes: tuple[str, str]) -> str:
+        data = 'source = "words.jsonl"\n'
+        return changed(place, (data, f"{data}limit = {count}\n{drawn}"), *changes)
+
+    small = run(limited(8), tmp_path / "small", progress=False)
+    fresh = run(limited(14, MORE), tmp_path / "fresh", progress=False)
+    told: list[str] = []
+    grown = run(limited(14, MORE), tmp_path / "grown", progress=False, reuse=[small],
+                on_start=lambda examined: told.extend(estimate(examined).lines))  # fmt: skip
+    assert sum("rows are taken over, some for 8 of 14 texts" in line for line in told) == 2
+    for name, found in read_study(grown).runs.items():
+        known, expected = read_study(small).runs[name], read_study(fresh).runs[name]
+        (note,) = json.loads((found.folder / "reused.json").read_text())
+        numbers = note["texts"]
+        assert numbers == list(range(8)) if not drawn else numbers != list(range(8))
+        for (row, seed, text), record in known.records.items():
+            # Seconds and all: these are the records themselves.
+            assert found.records[row, seed, numbers[text]] == replace(record, text=numbers[text])
+        assert len(found.records) == len(expected.records)
+        for key in expected.header.keys:
+            # Orders and what is made of them may differ: texts have other neighbours, so that ties end otherwise.
+            for here, there in zip(found.explanations(*key), expected.explanations(*key), strict=True):
+                assert here.text == there.text
+                assert here.scores == pytest.approx(there.scores, abs=1e-5)
+        assert found.groups.keys() == expected.groups.keys()
+        grown_pairs, fresh_pairs = read_agreement(grown / name), read_agreement(fresh / name)
+        assert [pair.cosine.count for pair in grown_pairs] == [14] * len(fresh_pairs)
+    resumed = run(limited(14, MORE), tmp_path / "grown", progress=False, resume=True)
+    assert read_study(resumed).runs.keys() == read_study(fresh).runs.keys()
+
+
+def test_what_more_texts_need_of_the_fewer_is_there_or_they_are_computed_again(place: Path, tmp_path: Path) -> None:
+    """Metrics of all texts together, and agreement, need every explanation; scores of single texts do not."""
+
+    def limited(count: int, *changes: tuple[str, str]) -> str:
+        data = 'source = "words.jsonl"\n'
+        return changed(place, (data, f"{data}limit = {count}\n"), *changes)
+
+    few = run(limited(8), tmp_path / "few", progress=False)
+    published = shutil.copytree(few, tmp_path / "published", ignore=shutil.ignore_patterns("explanations.jsonl"))
+    again = run(limited(14), tmp_path / "again", progress=False, reuse=[published])
+    assert not list(again.glob("*/reused.json"))
+    single = [("agreement = true\n", ""), (', "consistency(batch=8)"', "")]
+    grown = run(limited(14, *single), tmp_path / "grown", progress=False, reuse=[published])
+    assert len(list(grown.glob("*/reused.json"))) == 2
+
+
+def test_other_texts_under_the_same_name_are_not_taken_over(place: Path, tmp_path: Path) -> None:
+    """The digest of the fewer texts decides, not their number or their file's name."""
+    data, file = 'source = "words.jsonl"\n', place / "edited.jsonl"
+    lines = (place / "words.jsonl").read_text().splitlines(keepends=True)
+    edited = (data, 'source = "edited.jsonl"\n')
+    file.write_text("".join(lines[:8]))
+    few = run(changed(place, edited), tmp_path / "few", progress=False)
+    file.write_text("".join([lines[0].replace("film", "book"), *lines[1:]]))
+    out = run(changed(place, edited), tmp_path / "out", progress=False, reuse=[few])
+    assert not list(out.glob("*/reused.json"))
+    file.write_text("".join(lines))
+    out = run(changed(place, edited), tmp_path / "grown", progress=False, reuse=[few])
+    assert len(list(out.glob("*/reused.json"))) == 2
+
+
+def test_a_copy_from_fewer_texts_that_was_cut_short_is_finished_without_them(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, copied, add = 'source = "words.jsonl"\n', [], Run.add
+    small = run(changed(place, (data, f"{data}limit = 8\n")), tmp_path / "small", progress=False)
+
+    def cut(taking: Run, rows: Sequence[tuple[Record, Explanation]]) -> None:
+        if len(copied) == 2:
+            raise KeyboardInterrupt
+        copied.append(rows)
+        add(taking, rows)
+
+    file = changed(place, MORE)
+    with monkeypatch.context() as patched:
+        patched.setattr(Run, "add", cut)
+        with pytest.raises(KeyboardInterrupt):
+            run(file, tmp_path / "out", progress=False, reuse=[small])
+    found = read_study(run(file, tmp_path / "out", progress=False, resume=True)).runs
+    assert all(run_.is_done(*key, range(20)) for run_ in found.values() for key in run_.header.keys)
 
 
 def test_what_is_not_the_same_is_not_taken_over(whole: Path, place: Path, tmp_path: Path) -> None:

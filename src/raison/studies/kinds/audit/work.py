@@ -31,7 +31,7 @@ from raison.models.derived.identity import files_identity, identity_of
 from raison.models.loading.load import as_classifier
 from raison.progress import Advance, ProgressCallback
 from raison.report.tables.records import Cell, Table
-from raison.runs.reuse import runs_in, take_over
+from raison.runs.reuse import runs_in, take_over, whole
 from raison.runs.run import HEADER, open_run
 from raison.studies import kind
 from raison.studies.data_loading import load_rows
@@ -271,7 +271,7 @@ def _number(model: LanguageModel) -> str:
 def begin(examined: Examined, folder: Path, sources: Sequence[Path]) -> None:
     """Take over rows of comparisons, and records of randomised blocks and attacks."""
     for name, header in examined.parts.items():
-        take_over(open_run(header, folder / name), runs_in(sources))
+        take_over(open_run(header, folder / name), [whole(header)], runs_in(sources))
     _trial_jobs(examined, folder).take_over(sources)
 
 

@@ -17,7 +17,7 @@ from raison.progress import ProgressCallback, duration
 from raison.report.tables.records import Cell, Table
 from raison.runs import agreement
 from raison.runs.headers import RunHead
-from raison.runs.reuse import rows_in, runs_in, take_over
+from raison.runs.reuse import Portion, known_in, runs_in, take_over
 from raison.runs.run import HEADER, Run, open_run
 from raison.studies import kind
 from raison.studies.data_loading import load_all
@@ -25,6 +25,7 @@ from raison.studies.entries import GridRun
 from raison.studies.file import Study, StudyError
 from raison.studies.folder import header_of as study_header
 from raison.studies.kind import EstimateTable
+from raison.studies.kinds.comparison.portions import portions_of
 from raison.studies.labels import accuracy_of, write_labels
 from raison.studies.made import described
 from raison.studies.plans import Models, checked_plan, load_entry, plan_of, to_compute, unable
@@ -37,19 +38,25 @@ REUSED = (HEADER,)
 class Examined(kind.Examined):
     """A study that can be run: its data, and its header and those of its runs, by name.
 
-    `known` has the rows of a run, by its name, that will be taken over from other runs, if some were given
-    (`reusing`).
+    `known` has the texts of each row of a run, by the run's name, that will be taken over from other runs, if some were
+    given (`reusing`), and `portions` what these may have.
     """
 
-    known: Mapping[str, set[str]]
+    known: Mapping[str, Mapping[str, set[int]]]
+    portions: Mapping[str, Sequence[Portion]]
     reusing: bool = False
 
     def work(self) -> Iterator[tuple[str, Plan]]:
-        """Every run's name and plan, without reused rows; one model in memory at a time."""
+        """Every run's name and plan, without rows that are reused for all texts, and texts that all others are reused
+        for; one model in memory at a time."""
         plans = _Plans(self)
         for run in self.study.spec.grid.wanted:
             plan, known = plans.of(run), self.known[run.name]
-            yield run.name, replace(plan, rows=tuple(row for row in plan.rows if row.label not in known))
+            texts = range(len(plan.texts))
+            rows = tuple(row for row in plan.rows if len(known.get(row.label, ())) < len(texts))
+            common = set(texts).intersection(*(known.get(row.label, ()) for row in rows)) if rows else ()
+            left = replace(plan, rows=rows)
+            yield run.name, left.of_texts([number for number in texts if number not in common]) if common else left
 
 
 class _Plans:
@@ -80,7 +87,9 @@ def examine(study: Study, limit: int | None = None, sources: Sequence[Path] = ()
     data, reasons = load_all(spec.grid.data, spec.grid.data_keys, limit)
     headers: dict[str, RunHead] = {}
     models: dict[str, dict[str, Any]] = {}
-    known: dict[str, set[str]] = {}
+    known: dict[str, dict[str, set[int]]] = {}
+    portions: dict[str, list[Portion]] = {}
+    runs = runs_in(sources)
     for key in spec.grid.model_keys:
         try:
             model = load_entry(spec.grid.models[key])
@@ -102,8 +111,10 @@ def examine(study: Study, limit: int | None = None, sources: Sequence[Path] = ()
                 if head is not None and plan is not None:
                     able = plan.model
                     headers[run.name] = head
-                    known[run.name] = rows_in(head, runs_in(sources), models[key], agreement=spec.agreement)
-            computed += to_compute(request, known.get(run.name, set()))
+                    portions[run.name] = portions_of(plan, head, spec.grid.data[run.data], rows, runs)
+                    known[run.name] = known_in(portions[run.name], runs, models[key], agreement=spec.agreement)
+            taken, texts = known.get(run.name, {}), 0 if head is None else head.texts
+            computed += to_compute(request, {row for row, of_row in taken.items() if len(of_row) == texts})
         reasons += [f"[models.{key}]: {reason}" for reason in unable(able, computed)] if able is not None else []
         # This model must leave memory before the next is loaded.
         del model, able
@@ -118,7 +129,9 @@ def examine(study: Study, limit: int | None = None, sources: Sequence[Path] = ()
         "claims": [claim.to_dict() for claim in spec.claims],
     }
     parts = {run.name: headers[run.name] for run in spec.grid.wanted}
-    return Examined(study=study, header=header, parts=parts, labels=data, known=known, reusing=bool(sources))
+    return Examined(
+        study=study, header=header, parts=parts, labels=data, known=known, portions=portions, reusing=bool(sources)
+    )
 
 
 def begin(examined: Examined, folder: Path, sources: Sequence[Path]) -> None:
@@ -126,7 +139,8 @@ def begin(examined: Examined, folder: Path, sources: Sequence[Path]) -> None:
     spec = examined.study.spec
     for run in spec.grid.wanted:
         there = open_run(examined.parts[run.name], folder / run.name)
-        take_over(there, runs_in(sources), examined.header["models"][run.model], agreement=spec.agreement)
+        model = examined.header["models"][run.model]
+        take_over(there, examined.portions[run.name], runs_in(sources), model, agreement=spec.agreement)
 
 
 def jobs(examined: Examined, folder: Path, shard: int | None = None) -> list[Job]:
@@ -182,5 +196,9 @@ def estimate(examined: Examined) -> EstimateTable:
 def _reused(examined: Examined) -> Iterator[str]:
     """What each run takes over from the other folders, if some were given."""
     for name, rows in examined.known.items() if examined.reusing else ():
-        taken = f"{name}: {len(rows)} of {len(examined.parts[name].rows)} rows are taken over"
-        yield taken if rows else f"{taken}, because no folder has one for the same model, texts, settings and versions"
+        head = examined.parts[name]
+        taken = f"{name}: {len(rows)} of {len(head.rows)} rows are taken over"
+        if not rows:
+            taken += ", because no folder has one for the same model, texts, settings and versions"
+        fewer = min((len(texts) for texts in rows.values()), default=head.texts)
+        yield taken if fewer == head.texts else f"{taken}, some for {fewer:,} of {head.texts:,} texts"
