@@ -8,6 +8,7 @@ import raison
 from raison import Citations
 from raison.core.errors import InputError
 from raison.core.inputs.parts import parted
+from raison.methods import CATALOGUE
 from raison.models.adapters.writing.generator import Generator
 from raison.models.tokens.continuation import ContinuationEncoder
 from raison.progress import hearing
@@ -84,3 +85,15 @@ def test_a_statement_alone_is_as_among_others_and_nothing_changes(writer: Genera
     assert together.scores == cite(writer, method="kernel_shap", within="sentence", draws=2).scores
     assert all(torch.equal(value, before[key]) for key, value in writer.model.state_dict().items())
     assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_what_ran_and_its_cautions_are_stated(writer: Generator) -> None:
+    """auto names the method that it took; what is to be said of an explanation is said of a citation."""
+    chosen = cite(writer, method="auto(budget=50)")
+    assert chosen.method == str(chosen.notes["auto"]).partition(":")[0] != "auto"
+    alone = cite(writer, method=CATALOGUE.create(chosen.method))
+    assert (chosen.config, chosen.scores) == (alone.config, alone.scores)
+    if not writer.model.config.is_encoder_decoder:
+        found = cite(writer, method="rpi(variant='paper')")
+        assert "equation 4 as printed" in found.notes["caution"]
+        assert found.notes["caution"] in " ".join(str(found).split())

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,12 @@ from raison.core.errors import InputError
 from raison.core.inputs.unit import PART, Granularity
 from raison.core.method import Method
 from raison.core.note_names import BASELINE, GROUPS, NOISE, SERVED
-from raison.core.registry import name_of
 from raison.core.results.citations import Citations, Statement
 from raison.core.results.explanation import Explanation
 from raison.core.results.notes import noise_in
 from raison.core.targets.choices import SingleTarget
 from raison.explaining.attribution import Settings, prepare_stated, run
+from raison.explaining.provenance import method_of, said
 from raison.explaining.settings import DRAWS
 from raison.explaining.sources.answer_statements import AnswerRequest, StatedAnswer, StatementSpans, stated_answer
 from raison.explaining.sources.citation_settings import CitationSettings, Within
@@ -116,7 +116,7 @@ def _cited(writer: Writer, prompt: SourcedPrompt, answer: StatedAnswer, how: Cit
     split = how.within == "sentence" and not how.adds_up and not all(GROUPS in e.notes for e in explained)
     whole = _explained(model, how, PART) if split else []
     scores, within = _scores(answered, how, explained, whole)
-    baseline = _baseline(explained)
+    baseline, made_by = _baseline(explained), method_of(explained, how.method)
     if baseline.get(BASELINE) in model.removals:
         # What is reported beside the scores must be about the same removal.
         how = replace(how, removal=baseline[BASELINE])
@@ -140,8 +140,8 @@ def _cited(writer: Writer, prompt: SourcedPrompt, answer: StatedAnswer, how: Cit
         intervals=_intervals(explained),
         checks=lights.checks,
         of=how.of,
-        method=name_of(how.method),
-        config=asdict(how.method),
+        method=made_by.method,
+        config=made_by.config,
         model=writer.name,
         template=prompt.template,
         removal=how.removal,
@@ -149,7 +149,7 @@ def _cited(writer: Writer, prompt: SourcedPrompt, answer: StatedAnswer, how: Cit
         evaluations=forced.passes + _direct(model, how.method, explained) + _direct(model, how.method, whole),
         gradients=sum(e.gradients for e in (*explained, *whole)),
         seconds=0.0,
-        notes=answer.notes | baseline | _noise(explained),
+        notes=answer.notes | said(explained) | baseline | _noise(explained),
         version=__version__,
         removed=source.blocks,
         answer_ids=answered.output.ids,

@@ -11,12 +11,14 @@ from raison.core.inputs.chat import Chat
 from raison.core.inputs.parts import PartedText
 from raison.core.inputs.unit import PART
 from raison.core.method import Method
-from raison.core.note_names import AUTO, COMPLETENESS_GAP, EXTENDED, NOISE, SERVED, UNKNOWN_TOKENS
+from raison.core.note_names import COMPLETENESS_GAP, EXTENDED, NOISE, SERVED, UNKNOWN_TOKENS
+from raison.core.problem import StandIn
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation, OutputToken
 from raison.core.results.notes import noise_in
 from raison.core.targets.target import Target
 from raison.explaining.attribution import Batch, Settings, prepare, run
+from raison.explaining.provenance import method_of, said
 from raison.models.adapters.writing.writer import Writer
 from raison.models.tokens.continuation import ContinuationEncoder, Output, TokenizedPrompt
 from raison.text.named import extended
@@ -91,7 +93,7 @@ def explain_generation(
     other = None if against is None else torch.tensor([tokens.index(token) for token in against])
     batch = replace(batch, target=Target(batch.target.index, other, batch.target.of))
     explained = run(batch, method)
-    return _result(batch, rows, explained, notes)
+    return _result(batch, rows, method, explained, notes)
 
 
 def _check(settings: Settings) -> None:
@@ -130,8 +132,9 @@ def _against(
 
 
 def _result(
-    batch: Batch, rows: ContinuationEncoder, explained: list[Explanation], notes: dict[str, object]
+    batch: Batch, rows: ContinuationEncoder, method: Method, explained: list[Explanation], notes: dict[str, object]
 ) -> GenerationExplanation:
+    made_by = method_of(explained, method)
     gaps = [e.notes[COMPLETENESS_GAP] for e in explained if COMPLETENESS_GAP in e.notes]
     if len(gaps) == len(explained):
         notes = {**notes, COMPLETENESS_GAP: sum(gaps)}
@@ -141,20 +144,21 @@ def _result(
         notes = {**notes, EXTENDED: list(wider)}
     notes = {
         **notes,
-        **{name: explained[-1].notes[name] for name in (UNKNOWN_TOKENS, AUTO, SERVED) if name in explained[-1].notes},
+        **{name: explained[-1].notes[name] for name in (UNKNOWN_TOKENS, SERVED) if name in explained[-1].notes},
+        **said(explained),
     }
     noisiest = max((e.notes for e in explained), key=noise_in)
     notes |= {NOISE: noisiest[NOISE]} if NOISE in noisiest else {}
     return GenerationExplanation(
         prompt=rows.prompt.text,
         output=rows.output.text,
-        tokens=tuple(_token(batch, rows, number, e) for number, e in enumerate(explained)),
+        tokens=tuple(_token(batch, rows, number, e, made_by) for number, e in enumerate(explained)),
         unit=batch.settings.unit,
         units=explained[-1].units,
         scores=tuple(e.scores for e in explained),
         of=batch.target.of,
-        method=explained[0].method,
-        config=explained[0].config,
+        method=made_by.method,
+        config=made_by.config,
         model=batch.model.name,
         removal=batch.removal,
         seed=batch.settings.seed,
@@ -162,13 +166,14 @@ def _result(
         earlier=rows.earlier,
         notes=notes,
         version=__version__,
-        signed=explained[0].signed,
+        signed=made_by.signed,
     )
 
 
-def _token(batch: Batch, rows: ContinuationEncoder, number: int, e: Explanation) -> OutputToken:
+def _token(batch: Batch, rows: ContinuationEncoder, number: int, e: Explanation, made_by: StandIn) -> OutputToken:
     start, end = rows.output.spans[number]
     against = None if batch.target.against is None else int(batch.target.against[number])
+    own = StandIn(e.method, e.config, e.signed)
     return OutputToken(
         text=rows.output.token_text(number, rows.prompt.text + rows.output.text),
         id=rows.output.ids[number],
@@ -182,4 +187,5 @@ def _token(batch: Batch, rows: ContinuationEncoder, number: int, e: Explanation)
         against=e.against,
         against_probability=None if against is None else e.probabilities[against],
         notes=e.notes,
+        **({} if own == made_by else asdict(own)),
     )

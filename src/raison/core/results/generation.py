@@ -30,7 +30,8 @@ class OutputToken:
 
     `value_full` and `value_empty` are the target's value after the whole prompt and with every unit removed; `against`
     is the token that it is contrasted with. `evaluations` and `gradients` count the forward and backward passes of
-    single sequences that the method requested for this token, and `notes` are its notes.
+    single sequences that the method requested for this token, and `notes` are its notes. `method`, `config` and
+    `signed` are given if they are not those of the whole output: `auto` chooses a method by the number of units.
     """
 
     text: str
@@ -45,6 +46,9 @@ class OutputToken:
     against: str | None = None
     against_probability: float | None = None
     notes: dict[str, Any] = field(default_factory=dict)
+    method: str | None = None
+    config: dict[str, Any] | None = None
+    signed: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -129,7 +133,7 @@ class GenerationExplanation(ViewedResult):
             gradients=token.gradients,
             seconds=self.seconds / len(self.tokens),
             notes=dict(token.notes),
-            **self._provenance(),
+            **self._provenance() | _own(token),
         )
 
     def whole(self) -> Explanation:
@@ -252,15 +256,25 @@ class GenerationExplanation(ViewedResult):
         }
 
 
+def _own(token: OutputToken) -> dict[str, Any]:
+    """The method of a token, if it is not that of the whole output."""
+    own = {"method": token.method, "config": token.config, "signed": token.signed}
+    return {name: value for name, value in own.items() if value is not None}
+
+
 def _token(data: Any, length: int, units: int) -> OutputToken:
     """A token of an output that ends, with its prompt, at `length`; its units are among the first `units`."""
     if not isinstance(data, dict):
         raise DataError(f"not an explanation of an output: a token is {data!r:.40}; it must be an object.")
     record = Fields(data, "an explanation of an output: a token")
     known = {f.name for f in fields(OutputToken)}
-    record.need(sorted(known - {"against", "against_probability", "notes"}))
+    record.need(sorted(known - {"against", "against_probability", "notes", "method", "config", "signed"}))
     record.string("text")
     record.optional_string("against")
+    record.optional_string("method")
+    for name, check in (("config", record.mapping), ("signed", record.flag)):
+        if data.get(name) is not None:
+            check(name)
     for name in ("id", "start", "end", "evaluations", "gradients"):
         record.whole(name)
     if not data["start"] <= data["end"] <= length:
