@@ -6,16 +6,16 @@ import pytest
 import raison
 from raison import Citations
 from raison.core.capabilities.token_predictions import TokenPredictions
-from raison.core.errors import UnsupportedError
+from raison.core.errors import InputError, UnsupportedError
 from raison.core.inputs.parts import parted
 from raison.core.inputs.rationale import Span
-from raison.explaining.answers import answers_of
+from raison.explaining.answers import Answers, answers_of
 from raison.explaining.settings import Settings
 from raison.judging.estimate import estimate
 from raison.methods import CATALOGUE as METHODS
 from raison.metrics import CATALOGUE as METRICS
 from raison.models.adapters.writing.generator import Generator
-from tests.tiny import build_language_model, build_writer
+from tests.tiny import CHAT_TEMPLATE, build_language_model, build_writer
 
 SOURCES = {
     "sea": "the old sailor told a story about the sea. it was quiet.",
@@ -111,3 +111,24 @@ def test_an_estimate_counts_what_a_comparison_takes(writer: Generator) -> None:
     assert cost.backwards["input_x_gradient"] == pytest.approx(len(rows) * spent["input_x_gradient"].gradients.mean)
     assert min(cost.seconds, cost.model_bytes, cost.batch_bytes) > 0
     assert answers.of(writer).offers(TokenPredictions)
+
+
+def test_a_text_names_one_answer() -> None:
+    """Two citations of one conversation, with other sources, cannot be told apart by prompt and answer."""
+    model, tokenizer = build_language_model("llama")
+    tokenizer.chat_template = CHAT_TEMPLATE
+    writer = raison.load(model, tokenizer)
+    chat = [{"role": "user", "content": f"{SOURCES['sea']} {SOURCES['plot']} who told a story?"}]
+    given = {"answer": " the sailor.", "method": "occlusion", "draws": 0, "within": "source"}
+    cited = [raison.cite(writer, chat, {name: SOURCES[name] for name in names}, **given)
+             for names in (["sea"], ["sea", "plot"])]  # fmt: skip
+    assert (cited[0].prompt, cited[0].answer) == (cited[1].prompt, cited[1].answer)
+    for one in cited:
+        assert raison.evaluate(writer, [one, one], "aopc_comprehensiveness", progress=False).metrics
+    with pytest.raises(InputError, match=r"same text, but other sources or tokens: explain or evaluate them in sep"):
+        raison.evaluate(writer, cited, "aopc_comprehensiveness", progress=False)
+
+
+def test_no_answer_is_no_comparison(writer: Generator) -> None:
+    with pytest.raises(InputError, match="no answer given"):
+        raison.compare(writer, Answers((), ()), "occlusion", progress=False)

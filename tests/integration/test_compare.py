@@ -227,6 +227,22 @@ def test_what_the_callers_progress_raises_ends_the_processes(tmp_path: Path, mon
     assert len(resumed["kernel_shap(samples=60)"]["sufficiency"].values) == len(texts)
 
 
+def test_what_the_callers_function_raises_in_a_process_is_told(tmp_path: Path, model: Classifier) -> None:
+    """With its name, as in this process; it is no mistake of the library's."""
+    with pytest.raises(DataError) as caught:
+        raison.compare(
+            model,
+            TEXTS[:4],
+            "occlusion",
+            out=tmp_path / "out",
+            progress=False,
+            sharing=Sharing(workers=2),
+            load=partial(int, "no model"),
+        )
+    reason = "ValueError: invalid literal for int() with base 10: 'no model'."
+    assert str(caught.value) == f"{reason} Finished work is kept: start again to resume it."
+
+
 def test_workers_need_a_folder_to_meet_in(model: Classifier) -> None:
     with pytest.raises(InputError, match="need a common folder"):
         raison.compare(model, TEXTS[:2], ["occlusion"], progress=False, sharing=Sharing(workers=2))

@@ -52,7 +52,9 @@ class Answers:
         return all(answered.source.sources for answered in self.answers)
 
     def of(self, writer: Writer) -> Statements:
-        """The model of their statements."""
+        """The model of their statements. Raises InputError for none, or for two that one text names."""
+        if not self.answers:
+            raise InputError("no answer given: give at least one question, or one prompt.")
         return Statements(writer, self.answers)
 
 

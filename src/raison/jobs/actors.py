@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from raison.core.errors import BusyError, DataError, RaisonError
+from raison.core.errors import BusyError, DataError
 from raison.jobs import shared_folder
-from raison.jobs.engine import Job, Shard, Sharing, Work
+from raison.jobs.engine import Job, Shard, Sharing, Work, reason_of
 from raison.jobs.folder import WorkInterrupted
 from raison.jobs.workers import packed
 from raison.progress import Advance, CallbackProgress, progress_bar
@@ -62,8 +62,8 @@ class Actor:
         work: Work = pickle.loads(request)
         try:
             self._jobs = {job.key: job for job in self._open(work)}
-        except RaisonError as error:
-            self._failed = _line(error)
+        except Exception as error:  # noqa: BLE001 - the process that started the actors raises it
+            self._failed = reason_of(error)
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
         """The batch with each job's size, its latest numbers, and the reason if it failed."""
@@ -87,8 +87,8 @@ class Actor:
         try:
             if not job.is_done():
                 job.run(CallbackProgress(lambda _, note: notes.append(note)))
-        except RaisonError as error:
-            return 0, "", _line(error)
+        except Exception as error:  # noqa: BLE001 - the process that started the actors raises it
+            return 0, "", reason_of(error)
         return job.size, notes[-1], ""
 
 

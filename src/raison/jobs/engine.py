@@ -16,7 +16,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Literal, Protocol
 
-from raison.core.errors import InputError
+from raison.core.errors import InputError, RaisonError
 from raison.core.settings.fields import Setting, check
 from raison.progress import Advance, ProgressCallback, progress_bar
 
@@ -102,6 +102,16 @@ class Sharing:
 
 
 ALONE = Sharing()
+
+
+def reason_of(error: Exception) -> str:
+    """Why work in another process failed, in one line with its full stop: the error's text, and what was noted on it.
+
+    An error that is not the library's is the caller's: its name comes first.
+    """
+    told = [str(error) or "no message", *getattr(error, "__notes__", ())]
+    name = "" if isinstance(error, RaisonError) else f"{type(error).__name__}: "
+    return name + " ".join(" ".join(told).split()).rstrip(".") + "."
 
 
 class Work(Protocol):

@@ -7,13 +7,14 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from raison.core.errors import DataError, InputError, RaisonError
 from raison.jobs import shared_folder
-from raison.jobs.engine import Job, Shard, Work, do_share
+from raison.jobs.engine import Job, Shard, Work, do_share, reason_of
 from raison.jobs.folder import WorkInterrupted
 from raison.progress import Advance, CallbackProgress, ProgressCallback, progress_bar
 
@@ -86,7 +87,7 @@ class _Heard:
                     self._note(line)
         if process.wait() and not self.reasons:
             with self.lock:
-                self.reasons.append(f"a process ended with exit code {process.returncode}")
+                self.reasons.append(f"a process ended with exit code {process.returncode}.")
 
     def _note(self, line: bytes) -> None:
         if line.startswith(_FAILED):
@@ -113,11 +114,13 @@ def main() -> None:
         work: Work = pickle.loads(whole)
         with work.opened(shard) as listed:
             do_share(listed(), shard, CallbackProgress(hear))
-    except RaisonError as error:
-        out.write(_FAILED + " ".join(str(error).split()).encode() + b"\n")
-        sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
+    except Exception as error:  # noqa: BLE001 - the process that started this one raises it
+        if not isinstance(error, RaisonError):
+            traceback.print_exc()
+        out.write(_FAILED + reason_of(error).encode("utf-8", "backslashreplace") + b"\n")
+        sys.exit(2)
 
 
 def _started(count: int) -> "subprocess.Popen[bytes]":

@@ -144,9 +144,19 @@ class Statements(LanguageModel):
     strings = 2
 
     def __init__(self, writer: Writer, answers: Sequence[WrittenAnswer]) -> None:
-        """`reader` predicts one token of the first answer, and serves to read all of them."""
+        """`reader` predicts one token of the first answer, and serves to read all of them.
+
+        Raises InputError for answers that only their sources or their tokens distinguish: a text names one answer.
+        """
         self.writer = writer
-        self.answers: dict[Text, WrittenAnswer] = {answered.texts: answered for answered in answers}
+        self.answers: dict[Text, WrittenAnswer] = {}
+        for answered in answers:
+            known = self.answers.setdefault(answered.texts, answered)
+            if (known.source, known.output) != (answered.source, answered.output):
+                raise InputError(
+                    f"two answers to {answered.texts[0]!r:.60} have the same text, but other sources or tokens: "
+                    "explain or evaluate them in separate calls."
+                )
         self._forced: OrderedDict[tuple[Text, Granularity], ForcedAnswer] = OrderedDict()
         self.choosing: ChosenStatements = ChosenStatements(self.answers)
         self.capabilities: tuple[Capability, ...] = (
