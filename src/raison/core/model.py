@@ -102,6 +102,11 @@ class LanguageModel(ABC):
     def encode(self, texts: Sequence[Given], unit: Granularity, truncate: bool = False) -> Encoding:
         """Tokenize once and find the units. Raises InputError on blank text, TextTooLongError past the limit."""
 
+    def tokenized(self, texts: Sequence[Given], unit: Granularity, truncate: bool = False) -> Encoding:
+        """The same without a pass, and so without the place that the model reads: to check texts, for their lengths and
+        units, and for `choosing`, which finds places itself."""
+        return self.encode(texts, unit, truncate)
+
     @abstractmethod
     def masked_logits(
         self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str

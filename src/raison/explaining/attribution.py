@@ -109,7 +109,8 @@ def prepare_stated(model: LanguageModel, texts: Sequence[Given], settings: Setti
     """The same, but answers other than the model's own are also allowed."""
     check_model(model)
     asked_of(model, settings.of)
-    return prepare_encoded(model, texts, model.encode(texts, settings.unit, settings.truncate), settings)
+    encode = model.encode if model.choosing is None else model.tokenized
+    return prepare_encoded(model, texts, encode(texts, settings.unit, settings.truncate), settings)
 
 
 def prepare_encoded(model: LanguageModel, texts: Sequence[Given], encoding: Encoding, settings: Settings) -> Batch:

@@ -53,7 +53,7 @@ def batch_of_each(
     """
     if model.choosing is None:
         return _with_labels(prepare(model, texts, replace(settings, target=None)), threshold)
-    encoding = model.encode(texts, settings.unit, settings.truncate)
+    encoding = model.tokenized(texts, settings.unit, settings.truncate)
     targets = model.choosing.each(encoding, threshold)
     rows = [text for text, targets_of_text in enumerate(targets) for _ in targets_of_text]
     if not rows:
@@ -71,7 +71,7 @@ def each_target(
     if model.choosing is None:
         labels = predicted_labels(prepare(model, texts, replace(settings, target=None)), threshold)
         return [[*of_text] for of_text in labels]
-    places = model.choosing.each(model.encode(texts, settings.unit, settings.truncate), threshold)
+    places = model.choosing.each(model.tokenized(texts, settings.unit, settings.truncate), threshold)
     return [[*of_text] for of_text in places]
 
 

@@ -331,7 +331,8 @@ def _check_all(model: LanguageModel, texts: Sequence[Given], settings: Settings)
     _settings_of(settings, (), len(texts))
     # Entities, masked words and answers are found in their texts.
     with numbered_among([0], len(texts)):
-        first = model.encode(texts[:1], settings.unit, truncate=True)
+        encode = model.encode if model.choosing is None else model.tokenized
+        first = encode(texts[:1], settings.unit, truncate=True)
     if model.choosing is None and first.spans is None:
         check_targets(settings.target, model.classes)
 

@@ -266,7 +266,7 @@ def _unknown_shares(plan: Plan) -> list[float]:
     shares = []
     for number, text in enumerate(plan.texts, start=1):
         try:
-            encoding = plan.model.encode([text], plan.settings.unit, plan.settings.truncate)
+            encoding = plan.model.tokenized([text], plan.settings.unit, plan.settings.truncate)
         except InputError as error:
             raise type(error)(f"text {number} of {len(plan.texts)}: {error}") from None
         [units] = encoding.unit_counts
@@ -282,7 +282,7 @@ def allowed(
 ) -> tuple[list[Method], dict[str, str]]:
     """The methods that can explain all of the texts with the model, and why the others cannot."""
     # One at a time: a large data set's tokens need not be in memory together.
-    units = max(model.encode([text], settings.unit, settings.truncate).unit_counts[0] for text in texts)
+    units = max(model.tokenized([text], settings.unit, settings.truncate).unit_counts[0] for text in texts)
     able, reasons = [], {}
     for method in methods:
         try:

@@ -67,7 +67,7 @@ def _classes_of(model: LanguageModel, data: Dataset) -> tuple[str, ...]:
 
 def _is_readable(model: LanguageModel, text: Text) -> bool:
     try:
-        model.encode([text], _READING.unit, _READING.truncate)
+        model.tokenized([text], _READING.unit, _READING.truncate)
     except InputError:
         return False
     return True

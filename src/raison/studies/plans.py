@@ -196,7 +196,7 @@ def unreadable_texts(model: LanguageModel, data: Dataset, unit: Granularity, tru
     for row, text in zip(data.rows, data.parted if unit == PART else data.texts, strict=True):
         # One at a time: a large data set's tokens need not be in memory together.
         try:
-            model.encode([text], unit, truncate)
+            model.tokenized([text], unit, truncate)
         except InputError as error:
             reasons.append(f"row {row.number}: {error}")
     if not reasons:

@@ -47,7 +47,7 @@ class TextRows(RowExplainer[LanguageModel]):
         units: Any = self.units
         texts, unit = InputOptions(self.settings.unit, units, None, self.language).several([row.given])
         reader = fitting(model, texts)
-        reader.encode(texts, unit, self.settings.truncate)
+        reader.tokenized(texts, unit, self.settings.truncate)
         if row.contrast is not None:
             against(reader, self.settings.target, row.contrast)
 

@@ -76,10 +76,14 @@ class Classifier(LanguageModel):
 
     def encode(self, texts: Sequence[Given], unit: Granularity = "word", truncate: bool = False) -> Encoding:
         """See LanguageModel.encode. A model that answers or predicts at places of a text takes one pass per text."""
-        encoding = self.use.encoder.encode(texts, unit, truncate)
+        encoding = self.tokenized(texts, unit, truncate)
         if self.choosing is not None:
             return self.choosing.read(encoding)
         return replace(encoding, spans=self.passes.predicted(encoding)) if self.head.in_place else encoding
+
+    def tokenized(self, texts: Sequence[Given], unit: Granularity = "word", truncate: bool = False) -> Encoding:
+        """See LanguageModel.tokenized."""
+        return self.use.encoder.encode(texts, unit, truncate)
 
     def masked_logits(
         self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str
