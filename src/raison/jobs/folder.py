@@ -4,17 +4,19 @@ Every kind has a marker file, the first that it writes. A folder with another ki
 of these, is refused before anything in it is touched.
 """
 
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from filelock import BaseFileLock, FileLock, Timeout
 
 from raison.core.errors import BusyError, DataError
 from raison.jobs import disk
 from raison.jobs.store import read_head, write_head
+
+T = TypeVar("T")
 
 FILE = "study.toml"
 """The copy of a study's file in its folder."""
@@ -135,13 +137,13 @@ def working_in(folder: Path, kind: WorkKind, shard: int | None = None) -> Iterat
 
 
 @contextmanager
-def beginning(folder: Path, shard: int | None) -> Iterator[None]:
-    """Inside `working_in`: a short exclusive lock to write what all shares read. Raises DataError."""
-    if shard is None:
-        yield
-        return
-    with _held(folder, LOCK, PATIENCE):
-        yield
+def begun_in(folder: Path, kind: WorkKind, shard: int | None, begin: Callable[[], T]) -> Iterator[T]:
+    """`working_in`, with the result of `begin`, which writes or checks what all shares read, in one process
+    at a time. Raises DataError."""
+    with working_in(folder, kind, shard):
+        with nullcontext() if shard is None else _held(folder, LOCK, PATIENCE):
+            begun = begin()
+        yield begun
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Integral
 from pathlib import Path
 
@@ -27,7 +28,8 @@ from raison.explaining.measuring import Annotations, AnyMetric, Metrics, create_
 from raison.explaining.ranking import Ranking
 from raison.explaining.settings import ComparisonSettings
 from raison.jobs.engine import ALONE, Job, Shard, Sharing
-from raison.jobs.folder import COMPARISON, beginning, refuse_others, working_in
+from raison.jobs.folder import COMPARISON, begun_in, refuse_others
+from raison.jobs.loadable import Loadable
 from raison.jobs.runner import perform
 from raison.judging.evaluate import check_metrics, default_metrics
 from raison.judging.plan import Plan, header_of, plan_rows
@@ -172,7 +174,8 @@ def _compared(
         check_same(folder, header)
     else:
         header = header_of(plan, check_plan(plan, choosers))
-    perform(_ComparisonWork(plan, header, folder, team.load), team.sharing, progress)
+    load = None if team.load is None else partial(_loaded, replace(plan, model=None), team.load)  # type: ignore[arg-type]
+    perform(_ComparisonWork(Loadable(plan, load), header, folder), team.sharing, progress)
     return comparison(read_run(folder))
 
 
@@ -186,28 +189,23 @@ class _Team:
 
 @dataclass(frozen=True)
 class _ComparisonWork:
-    """A comparison in a folder. Sent to another process, it has no model if `load` says how to make one."""
+    """A comparison in a folder."""
 
-    plan: Plan
+    plan: Loadable[Plan]
     header: RunHead
     folder: Path
-    load: Callable[[], LanguageModel] | None
-    is_sent: bool = False
 
     @contextmanager
     def opened(self, shard: Shard) -> Iterator[Callable[[], list[Job]]]:
         """Inside, the folder is this process's, or its share of it. Raises DataError for one of other work."""
-        plan = self.plan
-        if self.is_sent and self.load is not None:
-            plan = replace(plan, model=self.load())
-        with working_in(self.folder, COMPARISON, shard.file):
-            with beginning(self.folder, shard.file):
-                run = open_run(self.header, self.folder, shard.file)
+        plan, begin = self.plan.get(), partial(open_run, self.header, self.folder, shard.file)
+        with begun_in(self.folder, COMPARISON, shard.file, begin) as run:
             yield lambda: listed(plan, run, shard)
 
-    def __getstate__(self) -> dict[str, object]:
-        plan = self.plan if self.load is None else replace(self.plan, model=None)  # type: ignore[arg-type]
-        return self.__dict__ | {"plan": plan, "is_sent": True}
+
+def _loaded(plan: Plan, load: Callable[[], LanguageModel]) -> Plan:
+    """A plan without its model, with the one that `load` returns."""
+    return replace(plan, model=load())
 
 
 def noted_header(plan: Plan) -> RunHead:

@@ -3,12 +3,13 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from raison.core.errors import DataError
 from raison.jobs.engine import ALONE, Job, Shard, Sharing
-from raison.jobs.folder import beginning, working_in
+from raison.jobs.folder import begun_in
 from raison.jobs.origins import stores_in
 from raison.jobs.runner import perform
 from raison.progress import Advance
@@ -114,12 +115,15 @@ class _Studied:
         kind = study.kind
         if study.tools is None:
             examined = replace(examined, study=replace(study, tools=kind.spec.tools()))
-        with working_in(self.folder, kind.folder, shard.file):
-            if not self.is_begun:
-                with beginning(self.folder, shard.file):
-                    begin_study(self.folder, kind.folder, examined.header, study.text)
-                    if examined.labels:
-                        write_labels(self.folder, examined.labels, {})
-                    if self.sources:
-                        kind.work.begin(examined, self.folder, self.sources)
+        with begun_in(self.folder, kind.folder, shard.file, partial(self._begin, examined)):
             yield lambda: kind.work.jobs(examined, self.folder, shard.file)
+
+    def _begin(self, examined: Examined) -> None:
+        if self.is_begun:
+            return
+        study = examined.study
+        begin_study(self.folder, study.kind.folder, examined.header, study.text)
+        if examined.labels:
+            write_labels(self.folder, examined.labels, {})
+        if self.sources:
+            study.kind.work.begin(examined, self.folder, self.sources)

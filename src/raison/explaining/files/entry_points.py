@@ -27,6 +27,7 @@ from raison.explaining.files.work import FileWork
 from raison.explaining.generation import Writing
 from raison.explaining.sources.citation_settings import CitationOptions, CitationSettings
 from raison.jobs.engine import ALONE, Sharing
+from raison.jobs.loadable import Loadable
 from raison.jobs.runner import perform
 from raison.models.adapters.writing.writer import Writer
 from raison.progress import Advance
@@ -99,7 +100,7 @@ def explain_file(
         _check(model, chosen, target, writing or Writing(), chat)
         how = TextRows(chosen, replace(settings, of=asked_of(model, of)), units, language, select, threshold)
     work: FileWork[Any] = begun(model, _input(data, reading or Reading(), model, chosen), how, place)
-    perform(replace(work, until=ends, load=load), sharing, progress)
+    perform(replace(work, until=ends, model=Loadable(model, load)), sharing, progress)
     return read(place.path)
 
 
@@ -132,7 +133,7 @@ def cite_file(
     check_generative(writer)
     questions = Input(_sources(data), reading or Reading(), stream_questions, WRITTEN)
     work = begun(writer, questions, rows, place)
-    perform(replace(work, until=ends, load=load), sharing, progress)
+    perform(replace(work, until=ends, model=Loadable(writer, load)), sharing, progress)
     return read(place.path)
 
 

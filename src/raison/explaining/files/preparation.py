@@ -10,6 +10,7 @@ from raison.explaining.files.explained_rows import OF_A_ROW, M, RowExplainer
 from raison.explaining.files.survey import Input, survey
 from raison.explaining.files.work import FileWork, refuse_other
 from raison.jobs.folder import EXPLANATIONS, refuse_others
+from raison.jobs.loadable import Loadable
 from raison.runs.files import shards
 from raison.runs.files.folder import Folder
 
@@ -23,7 +24,7 @@ def begun(model: M, given: Input, how: RowExplainer[M], folder: Folder) -> FileW
     """The work, after all checks. Raises RaisonError; touches nothing."""
     refuse_others(folder.path, EXPLANATIONS)
     _try_one(model, given, how)
-    work = FileWork(model, survey(given), how, folder)
+    work = FileWork(Loadable(model), survey(given), how, folder)
     refuse_other(work)
     return work
 

@@ -17,8 +17,9 @@ from raison.explaining.files.explained_rows import M, RowExplainer, explain_rows
 from raison.explaining.files.survey import Cursor, RowPart, Survey
 from raison.jobs import disk
 from raison.jobs.engine import Job, Shard
-from raison.jobs.folder import EXPLANATIONS, beginning, read_marker, working_in, write_marker
+from raison.jobs.folder import EXPLANATIONS, begun_in, read_marker, write_marker
 from raison.jobs.identity import DATA, IDENTITY, SETTINGS, check, digest_of
+from raison.jobs.loadable import Loadable
 from raison.jobs.store import RecordStore, write_record
 from raison.models.derived.identity import files_identity, identity_of
 from raison.progress import ProgressCallback
@@ -33,21 +34,13 @@ WHAT = "explanation of a file"
 
 @dataclass(frozen=True)
 class FileWork(Generic[M]):
-    """Explaining the rows of a survey, into a folder. `until` is the clock time after which no part is started.
+    """Explaining the rows of a survey, into a folder. `until` is the clock time after which no part is started."""
 
-    Sent to another process, it has no model if `load` says how to make one.
-    """
-
-    model: M | None
+    model: Loadable[M]
     survey: Survey
     how: RowExplainer[M]
     shards: Folder
     until: float | None = None
-    load: Callable[[], M] | None = None
-
-    def __getstate__(self) -> dict[str, object]:
-        """A model that processes load themselves is not sent to them."""
-        return self.__dict__ if self.load is None else self.__dict__ | {"model": None}
 
     @property
     def folder(self) -> Path:
@@ -57,22 +50,16 @@ class FileWork(Generic[M]):
     @contextmanager
     def opened(self, shard: Shard) -> Iterator[Callable[[], list[Job]]]:
         """Inside, the folder, or a share of it, belongs to this process. Raises DataError if it contains other work."""
-        model = self._model()
-        head = self.head(model)
-        with working_in(self.folder, EXPLANATIONS, shard.file):
-            with beginning(self.folder, shard.file):
-                known = read_marker(self.folder, EXPLANATIONS)
-                if known is None:
-                    write_marker(self.folder, EXPLANATIONS, head)
-                else:
-                    _check(self.folder, known, head)
+        model = self.model.get()
+        with begun_in(self.folder, EXPLANATIONS, shard.file, partial(self._begin, self.head(model))):
             yield partial(self._jobs, model)
 
-    def _model(self) -> M:
-        if self.model is None:
-            assert self.load is not None
-            return self.load()
-        return self.model
+    def _begin(self, head: Mapping[str, Any]) -> None:
+        known = read_marker(self.folder, EXPLANATIONS)
+        if known is None:
+            write_marker(self.folder, EXPLANATIONS, head)
+        else:
+            _check(self.folder, known, head)
 
     def head(self, model: M) -> dict[str, Any]:
         """The manifest."""
@@ -208,8 +195,8 @@ class _ProcessState(Generic[M]):
 def refuse_other(work: FileWork[M]) -> None:
     """DataError if the folder contains these explanations with another model, data or settings. Touches nothing."""
     known = read_marker(work.folder, EXPLANATIONS)
-    if known is not None and work.model is not None:
-        _check(work.folder, known, work.head(work.model))
+    if known is not None:
+        _check(work.folder, known, work.head(work.model.get()))
         if known.get("shards") != len(work.survey.shards):
             raise DataError(
                 f"{work.folder} was written with another division into shards: choose another folder for --out."

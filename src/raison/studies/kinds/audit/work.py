@@ -22,6 +22,7 @@ from raison.explaining.ranking import Ranking, fitting
 from raison.jobs.engine import ALONE, Job, Sharing
 from raison.jobs.folder import AUDIT, read_marker, refuse_others
 from raison.jobs.identity import DATA, IDENTITY, SETTINGS, digest_of
+from raison.jobs.loadable import Loadable
 from raison.jobs.store import RecordStore
 from raison.judging.compare import noted_header
 from raison.judging.work import jobs_of
@@ -58,27 +59,23 @@ REUSED = (HEADER, SIMILARITIES, ATTACKS)
 
 @dataclass(frozen=True, kw_only=True)
 class Examined(kind.Examined):
-    """An audit that can be run. `given` is the model of a call; that of a file is loaded on demand, by `load`."""
+    """An audit that can be run. The model of a call is given; that of a file is loaded on demand."""
 
     suite: Suite
-    given: LanguageModel | None
-    load: Callable[[], LanguageModel | Writer] | None
+    loadable: Loadable[LanguageModel]
 
     @cached_property
     def model(self) -> LanguageModel:
         """The audited model."""
-        if self.given is not None:
-            return self.given
-        assert self.load is not None, "a model that is not given can be loaded"
-        return _as_suited(self.load(), self.suite)
+        return self.loadable.get()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Another process loads the model again, if it is told how."""
-        known = {name: value for name, value in self.__dict__.items() if name != "model"}
-        return known if self.load is None else known | {"given": None}
+        return {name: value for name, value in self.__dict__.items() if name != "model"}
 
 
-def _as_suited(model: LanguageModel | Writer, suite: Suite) -> LanguageModel:
+def _suited(load: Callable[[], LanguageModel | Writer], suite: Suite) -> LanguageModel:
+    """The model that `load` returns, as it explains the texts of the suite."""
+    model = load()
     if suite.answers is None:
         return fitting(as_classifier(model), suite.texts)
     assert isinstance(model, Writer), "the model wrote these answers"
@@ -210,7 +207,7 @@ def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = (
     except RaisonError as error:
         raise StudyError(study.path, [str(error)]) from None
     # It is loaded again when it is used, in this process or in another one.
-    return replace(examined, given=None)
+    return replace(examined, loadable=replace(examined.loadable, given=None))
 
 
 def _examined(
@@ -232,9 +229,8 @@ def _examined(
     parts = {name: noted_header(plan) for name, plan in suite.comparisons(model).items()}
     # The estimate and what is left out are determined at the start.
     header = _header(study, model, suite, limit) if known is None else known
-    return Examined(
-        study=study, header={**header, IDENTITY: identity}, parts=parts, suite=suite, given=model, load=load
-    )
+    loadable = Loadable(model, None if load is None else partial(_suited, load, suite))
+    return Examined(study=study, header={**header, IDENTITY: identity}, parts=parts, suite=suite, loadable=loadable)
 
 
 def _header(study: Study, model: LanguageModel, suite: Suite, limit: int | None) -> dict[str, Any]:
