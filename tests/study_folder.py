@@ -11,7 +11,7 @@ from raison.core.results.explanation import Explanation
 from raison.runs.agreement import agreement
 from raison.runs.run import Record, head_of, open_run
 from raison.runs.summary import Costs
-from raison.studies.folder import digest_of
+from raison.studies.folder import text_digest
 from tests.explained import of_words
 
 TEXTS = (
@@ -84,7 +84,7 @@ def make(folder: Path, made: Made = Made()) -> Path:
     """Write a study folder as a run leaves it."""
     names = [f"{name}--reviews" for name in made.models]
     folder.mkdir(parents=True)
-    header = {"schema": 1, "name": "made", "digest": digest_of(STUDY), "versions": {"torch": "9.9"}, "runs": names}
+    header = {"schema": 1, "name": "made", "digest": text_digest(STUDY), "versions": {"torch": "9.9"}, "runs": names}
     (folder / "study.json").write_text(json.dumps(header | {"limit": made.limit}))
     (folder / "study.toml").write_text(STUDY)
     for number, (name, model) in enumerate(zip(names, made.models, strict=True)):

@@ -1,8 +1,7 @@
 """Data sets in local files: tsv, csv, txt, jsonl, parquet."""
 
 import difflib
-import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from raison.core.errors import DataError
@@ -11,6 +10,7 @@ from raison.data.dataset import Dataset
 from raison.data.delimiters import delimiter_of, described, parsed
 from raison.data.lines import SINGLE, LineRecord, read_records
 from raison.data.rows import rows_from
+from raison.jobs.file_digest import sha256_of
 
 KINDS = (".csv", ".jsonl", ".parquet", ".tsv", ".txt")
 
@@ -69,14 +69,6 @@ def records_of(path: Path, encoding: str, wanted: Wanted) -> tuple[Iterator[Line
     # GLUE's .tsv files are written without quoting.
     plain = kind == ".tsv" and delimiter == "\t"
     return (read_records(path, encoding) if plain else read_records(path, encoding, ".csv", delimiter)), separated
-
-
-def sha256_of(paths: Iterable[Path]) -> str:
-    """The digest of the files' bytes, one after the other. Raises OSError if one cannot be read."""
-    digest = hashlib.sha256()
-    for path in paths:
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
 
 
 def _check_path(path: Path) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from raison.core.errors import DataError, UnknownNameError
 from raison.data.dataset import BrokenLine, Dataset
-from raison.data.files import sha256_of
 from raison.data.rows import Entry, collect
+from raison.jobs.file_digest import sha256_of
 
 ROOT_VARIABLE = "RAISON_DATA"
 """The environment variable that names the folder with the data sets' folders."""

@@ -9,11 +9,11 @@ from typing import Any
 from raison.core.errors import DataError
 from raison.data.columns import ID_NAMES, Column
 from raison.data.dataset import BrokenLine, Dataset, Row
-from raison.data.files import sha256_of
 from raison.data.lines import LineRecord, read_records
 from raison.data.question_rows import Gold, QuestionRow
 from raison.data.rows import Entry
 from raison.data.streams import Item, Reading
+from raison.jobs.file_digest import sha256_of
 
 KINDS = (".jsonl", ".parquet")
 _INDEX = re.compile(r"\d+")

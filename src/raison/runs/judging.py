@@ -27,14 +27,13 @@ from raison.core.settings.reading import plain_values
 from raison.numerics.statistics.bootstrap import mean_interval
 from raison.numerics.statistics.multiple import holm
 from raison.numerics.statistics.paired import FEW, Difference
+from raison.numerics.statistics.power import SIGNIFICANCE
 
 Side = Literal["above", "below"]
 Finding = Literal["holds", "fails", "undecided", "too few", "not judged", "missing"]
 
 FEWEST = 8
 """Minimum number of paired values for a verdict."""
-LEVEL = 0.05
-"""Significance level of the tests in addition to the interval."""
 LEARNED = 0.1
 """How much a model's accuracy must exceed the share of the largest class."""
 JUDGED: frozenset[Finding] = frozenset({"holds", "fails", "undecided"})
@@ -131,7 +130,7 @@ class Verdict:
     @property
     def survives(self) -> bool | None:
         """Whether a verdict survives Holm's correction; None for a claim that neither holds nor fails."""
-        return self.adjusted < LEVEL if self.finding in ("holds", "fails") else None
+        return self.adjusted < SIGNIFICANCE if self.finding in ("holds", "fails") else None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; NaN becomes None."""
@@ -144,7 +143,7 @@ def finding_of(gap: Difference, side: Side) -> Finding:
         return "too few"
     low, high = (gap.low, gap.high) if side == "above" else (-gap.high, -gap.low)
     # A NaN interval or p-value gives no verdict.
-    agreed = gap.count >= FEW or gap.second < LEVEL
+    agreed = gap.count >= FEW or gap.second < SIGNIFICANCE
     if not agreed:
         return "undecided"
     return "holds" if low > 0 else "fails" if high < 0 else "undecided"

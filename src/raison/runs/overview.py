@@ -9,7 +9,7 @@ import numpy as np
 
 from raison.core.results.explanation import Explanation
 from raison.numerics.statistics.bootstrap import mean_interval
-from raison.runs.words import LEAST, LEVEL, WordScore, decisive, words_of
+from raison.runs.words import FOUND_BELOW, LEAST, WordScore, decisive, words_of
 
 CLASSES = 12
 """Maximum number of classes that are reported, the most frequent ones."""
@@ -84,7 +84,7 @@ def overview(explanations: Sequence[Explanation]) -> Overview:
         texts=len(explanations),
         targets=len(counts),
         classes=tuple(_of_class(explanations, target, count) for target, count in counts.most_common(CLASSES)),
-        level=LEVEL,
+        level=FOUND_BELOW,
         found=len(decisive_words),
         shortcuts=tuple(Shortcut(w.word, w.decided, w.expected, w.p, w.corrected) for w in decisive_words[:FOUND]),
     )

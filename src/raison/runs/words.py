@@ -23,7 +23,7 @@ LEAST = 5
 """Minimum number of texts with the word."""
 MOST = 20
 """Number of words named for a class."""
-LEVEL = 0.05
+FOUND_BELOW = 0.05
 """Maximum corrected p-value of a word that counts as found."""
 
 
@@ -82,7 +82,9 @@ def words_of(
     return tuple(_scored(word, target, scores[word]) for word in largest)
 
 
-def decisive(explanations: Iterable[Explanation], least: int = LEAST, level: float = LEVEL) -> tuple[Decisive, ...]:
+def decisive(
+    explanations: Iterable[Explanation], least: int = LEAST, level: float = FOUND_BELOW
+) -> tuple[Decisive, ...]:
     """The words that decide more texts than by chance, the most significant first; every word in at least `least` texts
     is tested.
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from raison.core.errors import MISTAKE, DataError, UnknownNameError
 from raison.core.settings.tables import read as read_table
-from raison.studies.folder import digest_of
+from raison.studies.folder import text_digest
 from raison.studies.kind import DEFAULT, Kind, every
 
 T = TypeVar("T")
@@ -59,7 +59,7 @@ class Study:
     @property
     def digest(self) -> str:
         """The hash of the file's content, without the key that only allows resuming."""
-        return digest_of(_GOES_ON.sub("", self.text))
+        return text_digest(_GOES_ON.sub("", self.text))
 
     @property
     def name(self) -> str:

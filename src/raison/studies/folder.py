@@ -146,7 +146,7 @@ class WrittenStudy(ABC):
         return {"records": done, "wanted": wanted}
 
 
-def digest_of(text: str) -> str:
+def text_digest(text: str) -> str:
     """The hash that names a study file."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

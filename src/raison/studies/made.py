@@ -26,7 +26,7 @@ from rich.console import Console
 from raison.core.errors import DataError
 from raison.core.model import LanguageModel
 from raison.data import Dataset
-from raison.data.files import sha256_of
+from raison.jobs.file_digest import sha256_of
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.writing.statements import Statements
 from raison.models.adapters.writing.writer import Writer

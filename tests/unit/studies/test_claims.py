@@ -16,7 +16,7 @@ from raison.runs.judging import FEWEST, JUDGED, Learned, Verdict, corrected, fin
 from raison.runs.run import Record, head_of, open_run
 from raison.runs.summary import Costs
 from raison.studies.claims import verdicts
-from raison.studies.folder import digest_of
+from raison.studies.folder import text_digest
 from raison.studies.kinds.comparison.results import read as read_study
 from tests.unit.runs.test_agreement import BASE
 
@@ -66,7 +66,7 @@ def write_run(folder: Path, texts: int = TEXTS) -> None:
 
 def write_study(folder: Path, claims: list[dict], runs: list[str], limit: int | None = None) -> None:
     text = 'title = "A study | of lines"\n'
-    header = {"schema": 1, "name": "s", "digest": digest_of(text), "limit": limit, "versions": {}, "runs": runs}
+    header = {"schema": 1, "name": "s", "digest": text_digest(text), "limit": limit, "versions": {}, "runs": runs}
     folder.mkdir(exist_ok=True)
     (folder / "study.toml").write_text(text)
     (folder / "study.json").write_text(json.dumps({**header, "claims": claims}))

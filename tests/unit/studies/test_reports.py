@@ -19,7 +19,7 @@ from raison.runs.record import Record
 from raison.runs.run import Run, head_of, read_run
 from raison.runs.summary import Costs
 from raison.runs.table import comparison
-from raison.studies.folder import digest_of
+from raison.studies.folder import text_digest
 from raison.studies.kinds.comparison.curves import curves
 from raison.studies.reports import write
 from tests.study_folder import CHOOSERS, METRICS, MODELS, STUDY, TEXTS, Made, make, make_run
@@ -114,7 +114,7 @@ def test_numbers_are_those_of_the_comparison(report: Path) -> None:
 
 def test_page_says_what_was_run(report: Path) -> None:
     page = read(report / "index.html").text
-    for wanted in ("Three models & <one> data set", "invented", "nobody2026nothing", "mini", digest_of(STUDY), "9.9"):
+    for wanted in ("Three models & <one> data set", "invented", "nobody2026nothing", "mini", text_digest(STUDY), "9.9"):
         assert wanted in page
     for part in (
         "Compared with the best",
@@ -129,7 +129,7 @@ def test_page_says_what_was_run(report: Path) -> None:
     assert "mean over the seeds" not in page
     assert "means over the seeds 0, 1" in page
     for tables in ("tables.md", "tables.tex"):
-        assert digest_of(STUDY) in (report / tables).read_text(encoding="utf-8")
+        assert text_digest(STUDY) in (report / tables).read_text(encoding="utf-8")
 
 
 def test_claims_are_judged(report: Path) -> None:

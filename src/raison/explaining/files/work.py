@@ -17,6 +17,7 @@ from raison.explaining.files.explained_rows import M, RowExplainer, explain_rows
 from raison.explaining.files.survey import Cursor, RowPart, Survey
 from raison.jobs import disk
 from raison.jobs.engine import Job, Shard
+from raison.jobs.file_digest import sha256_of
 from raison.jobs.folder import EXPLANATIONS, begun_in, read_marker, write_marker
 from raison.jobs.identity import DATA, IDENTITY, SETTINGS, check, digest_of
 from raison.jobs.loadable import Loadable
@@ -166,7 +167,7 @@ class _ShardCounts:
             yield row
 
     def receipt(self, path: Path) -> Receipt:
-        file = path.stat().st_size, written.sha256_of(path)
+        file = path.stat().st_size, sha256_of([path])
         counts = self.rows, self.explanations, tuple(self.rejected), self.evaluations, self.gradients, self.seconds
         return Receipt(*counts, *file)
 

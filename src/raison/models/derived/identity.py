@@ -17,6 +17,7 @@ from raison.core.method import Method
 from raison.core.metric import GroupMetric, Metric
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
+from raison.jobs.file_digest import sha256_of
 from raison.jobs.identity import ANSWERS, CONFIGURATION, FILES, TOKENIZER, WEIGHTS, digest_of
 from raison.models.adapters.blackbox.function import BlackBox
 from raison.models.adapters.classifier import Classifier, text_classifier
@@ -119,7 +120,7 @@ def files_identity(model: LanguageModel, used: Iterable[Method | GroupMetric | M
 def _content(path: Path) -> object:
     """A file's content; for a card, only the keys that affect scores."""
     if path.suffix != ".json":
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        return sha256_of([path])
     held = json.loads(path.read_text(encoding="utf-8"))
     return {name: value for name, value in held.items() if name not in _UNDECISIVE}
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from raison.core.errors import LoadError, UnknownNameError, first_line
 from raison.hub import patiently
+from raison.jobs.file_digest import sha256_of
 from raison.models.loading import digests, wheels
 from raison.models.loading.convert import bert_to_electra, convert_gguf
 from raison.models.loading.wheels import NotHereError, Wheel
@@ -239,7 +240,7 @@ def _check(folder: Path, files: Mapping[str, str | None]) -> None:
     if missing:
         raise NotHereError(f"lacks {', '.join(missing)}")
     for name, expected in files.items():
-        if expected is not None and (digest := digests.digest_of(folder / name)) != expected:
+        if expected is not None and (digest := sha256_of([folder / name])) != expected:
             raise NotHereError(
                 f"{name} has the sha256 {digest[:12]}... instead of {expected[:12]}... (damaged or replaced; not used)"
             )

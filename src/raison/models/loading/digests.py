@@ -1,6 +1,5 @@
 """Integrity of a folder's files: their digests, cached by file identity."""
 
-import hashlib
 import json
 from collections.abc import Mapping
 from contextlib import suppress
@@ -9,9 +8,9 @@ from pathlib import Path
 
 from raison.core.errors import DataError
 from raison.jobs.disk import PART, write_whole
+from raison.jobs.file_digest import sha256_of
 
 FILE = "checked.json"
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,18 +21,9 @@ class Seen:
     identity: tuple[int, ...]
 
 
-def digest_of(path: Path) -> str:
-    """The sha256 of a file's content, in hexadecimal."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()
-
-
 def record(folder: Path) -> None:
     """Record the digest of every file of the folder, in the folder itself."""
-    _write(folder, {path.name: Seen(digest_of(path), _identity(path)) for path in _files(folder)})
+    _write(folder, {path.name: Seen(sha256_of([path]), _identity(path)) for path in _files(folder)})
 
 
 def changed(folder: Path, pinned: Mapping[str, str]) -> str:
@@ -53,7 +43,7 @@ def changed(folder: Path, pinned: Mapping[str, str]) -> str:
             continue
         if known and before is None:
             return f"{name} was not among the files that were fetched"
-        now = digest_of(path)
+        now = sha256_of([path])
         expected = pinned.get(name) or (before.sha256 if before else now)
         if now != expected:
             return f"{name} has the sha256 {now[:12]}... instead of {expected[:12]}... (damaged or changed)"

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from raison.core.errors import LoadError
-from raison.models.loading.digests import digest_of
+from raison.jobs.file_digest import sha256_of
 
 FOLDER = Path(__file__).parents[1] / "demo"
 LIST = FOLDER / "shipped.json"
@@ -65,7 +65,7 @@ def check(name: str) -> None:
 def write() -> None:
     """Write down sizes and digests of the files as they are now."""
     there = {place: path for name in names() for place, path in _places(folder(name).parent, name).items()}
-    entries = {place: [path.stat().st_size, digest_of(path)] for place, path in there.items()}
+    entries = {place: [path.stat().st_size, sha256_of([path])] for place, path in there.items()}
     lines = ",\n".join(f" {json.dumps(place)}: {json.dumps(known)}" for place, known in entries.items())
     LIST.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
 
@@ -85,7 +85,7 @@ def _listed() -> dict[str, list[int | str]]:
 
 @cache
 def _digest(path: Path, _identity: tuple[int, ...]) -> str:
-    return digest_of(path)
+    return sha256_of([path])
 
 
 if __name__ == "__main__":

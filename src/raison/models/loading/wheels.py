@@ -15,7 +15,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-from raison.models.loading.digests import digest_of
+from raison.jobs.file_digest import sha256_of
 
 _CHUNK = 1 << 20
 _PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -53,7 +53,7 @@ def download(wheel: Wheel, scratch: Path, progress: bool) -> Path:
     files = sorted(wheels.glob("*.whl"))
     if not files:
         raise NotHereError("pip downloaded no wheel")
-    digest = digest_of(files[0])
+    digest = sha256_of(files[:1])
     if digest != wheel.sha256:
         raise NotHereError(
             f"the wheel {files[0].name} has the sha256 {digest[:12]}... instead of {wheel.sha256[:12]}... (damaged or "

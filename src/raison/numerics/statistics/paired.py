@@ -13,7 +13,8 @@ from raison.numerics.statistics.power import detectable, needed
 from raison.numerics.statistics.resampling import RESAMPLES, Draws, Swaps, draws, grouped
 from raison.numerics.statistics.studentised import studentised_p
 
-LEVEL = 0.95
+COVERAGE = 0.95
+"""Of a confidence interval."""
 EXACT_TEXTS = 12
 """Maximum number of texts for which all 2^n swaps are tried."""
 TOLERANCE = 1e-10
@@ -182,7 +183,7 @@ def _interval(sums: Sums, make: Pool, drawn: Draws) -> tuple[float, float]:
     # One product for both sides: two products of few columns would take many times as long.
     resampled = np.concatenate([weights @ sums for weights in drawn.resamples()])
     means = (resampled[:, :-1] / resampled[:, -1:]).reshape(len(resampled), 2, -1).swapaxes(0, 1)
-    low, high = np.nanquantile(_gaps(means, make), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    low, high = np.nanquantile(_gaps(means, make), [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2])
     return float(low), float(high)
 
 

@@ -8,8 +8,8 @@ from scipy.optimize import brentq
 from scipy.special import ndtri
 from scipy.stats import nct, t
 
-LEVEL = 0.05
-"""Significance level of the two-sided test."""
+SIGNIFICANCE = 0.05
+"""Significance level of two-sided tests: of the power here, and of verdicts and tables."""
 POWER = 0.8
 """The probability that a true difference is found."""
 MOST = 10**6
@@ -26,7 +26,7 @@ def detectable(error: float, count: int) -> float:
     """
     if count < 2 or math.isnan(error) or error < _STILL:
         return math.nan
-    shift: float = brentq(lambda shift: _power(shift, count) - POWER, 0, 2 * t.isf(LEVEL / 2, count - 1))
+    shift: float = brentq(lambda shift: _power(shift, count) - POWER, 0, 2 * t.isf(SIGNIFICANCE / 2, count - 1))
     return error * shift
 
 
@@ -43,7 +43,7 @@ def needed(mean: float, error: float, count: int) -> float:
     effect = abs(mean) / (error * math.sqrt(count))
     few, many = 1, 2
     # Normal for large counts, because the noncentral t distribution's code gives NaN in its tails.
-    if effect * math.sqrt(MOST) < ndtri(1 - LEVEL / 2) + ndtri(POWER):
+    if effect * math.sqrt(MOST) < ndtri(1 - SIGNIFICANCE / 2) + ndtri(POWER):
         return math.inf
     while _power(effect * math.sqrt(many), many) < POWER:
         few, many = many, 2 * many
@@ -58,4 +58,4 @@ def _power(shift: float, count: int) -> float:
     right side."""
     # Older releases of SciPy warn of a division by zero at no shift at all, where their result is right.
     with np.errstate(divide="ignore"):
-        return float(nct.sf(t.isf(LEVEL / 2, count - 1), count - 1, shift))
+        return float(nct.sf(t.isf(SIGNIFICANCE / 2, count - 1), count - 1, shift))

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from raison.core.errors import DataError
 from raison.core.settings.tables import read_written
+from raison.jobs.file_digest import sha256_of
 from raison.jobs.folder import EXPLANATIONS, read_marker
 from raison.jobs.store import read_record
 from raison.runs.files import shards
@@ -124,7 +125,11 @@ class WrittenShards:
     def of_shard(self, number: int, columns: Sequence[str] | None = None) -> Iterator[FlatRecord]:
         """The rows of a complete shard. Raises DataError for a file that was changed."""
         path = self.folder.shard(number)
-        if shards.sha256_of(path) != self.receipts[number].file_sha256:
+        try:
+            digest = sha256_of([path])
+        except OSError as error:
+            raise DataError(f"cannot read {path}: {error.strerror or error}.") from None
+        if digest != self.receipts[number].file_sha256:
             raise DataError(
                 f"{path} was changed after it was written (its digest does not match): restore it, or delete "
                 f"{self.folder.receipt(number)} and start again to explain its rows again."

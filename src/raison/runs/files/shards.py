@@ -1,6 +1,5 @@
 """Rows of explanations as files: parquet, or a JSON object per line."""
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
@@ -53,15 +52,6 @@ def read(path: Path, columns: Sequence[str] | None = None) -> Iterator[FlatRecor
                 yield row if columns is None else {name: row[name] for name in columns}
     except (OSError, ValueError, KeyError) as error:
         raise DataError(f"cannot read {path}: {error}.") from None
-
-
-def sha256_of(path: Path) -> str:
-    """The digest of a file, read in blocks. Raises DataError."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}.") from None
 
 
 def _groups(rows: Iterator[FlatRecord]) -> Iterator[list[FlatRecord]]:

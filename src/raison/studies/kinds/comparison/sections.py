@@ -9,6 +9,7 @@ from pathlib import Path
 from raison.core.errors import DataError
 from raison.core.results.scores import Comparison, Summary
 from raison.numerics.statistics.paired import Difference
+from raison.numerics.statistics.power import SIGNIFICANCE
 from raison.report.figures.data import Curve, Front, Lines, OverModels, Series, Spread, spot
 from raison.report.pages.examples import Example, ExamplesAsked, asked_in, examples_of
 from raison.report.pages.examples_page import Examples, write_examples
@@ -39,8 +40,6 @@ from raison.studies.claims import claims_section
 from raison.studies.kinds.comparison.curves import curves
 from raison.studies.kinds.comparison.results import StudyRuns
 
-LEVEL = 0.05
-"""Two methods differ if the adjusted p-value is below this."""
 TEXTS = "texts"
 _FRONTS = (
     "Mean with its 95 % interval against passes per text. Blue, joined by the line: methods that no other method "
@@ -54,8 +53,8 @@ _CURVES = (
 _DIFFERENCES = (
     "Method minus the best of the column on the same texts, with its 95 % interval; p from a paired permutation test, "
     "corrected by Holm's method for all methods and metrics of this table. Grey: not distinguishable from the best (p "
-    f"of {LEVEL} or more). The best is determined on the same texts, which favours it slightly. Mean rank: over the "
-    "metrics with a direction, 1 is best."
+    f"of {SIGNIFICANCE} or more). The best is determined on the same texts, which favours it slightly. Mean rank: over "
+    "the metrics with a direction, 1 is best."
 )
 _SELECTIONS = (
     "Rows: the metric that selected each text's map. Columns: the metric that evaluates it. Below a value: its "
@@ -210,7 +209,7 @@ def _contrast(contrast: PairedContrast | None, places: int) -> Cell:
     p = "n/a" if math.isnan(contrast.p) else "p < 0.001" if contrast.p < 0.001 else f"p = {contrast.p:.3f}"
     gap = contrast.difference
     mean, between = phrases.signed(gap.mean, places), interval(gap.low, gap.high, places)
-    return Cell(mean, between, lead=p, soft=not contrast.p < LEVEL)
+    return Cell(mean, between, lead=p, soft=not contrast.p < SIGNIFICANCE)
 
 
 def selections(table: Comparison) -> Iterator[Part]:
