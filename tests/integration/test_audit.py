@@ -181,8 +181,25 @@ def test_methods_may_be_instances_and_classes(tmp_path: Path) -> None:
     assert [one.method for one in made.methods] == [one.method for one in named.methods]
 
 
+def test_a_repeated_text_is_no_new_evidence(tmp_path: Path) -> None:
+    """Copies of a text would make an interval of any width."""
+    asked = (["occlusion", "saliency"],)
+    once = raison.audit(model(), TEXTS, *asked, out=tmp_path / "once", plan=PLAN, progress=False)
+    again = [text for text in TEXTS for _ in range(10)]
+    repeated = raison.audit(model(), again, *asked, out=tmp_path / "again", plan=PLAN, progress=False)
+    assert repeated.header.texts == len(TEXTS)
+    told = [
+        [(e.question, e.light, e.says) for one in audit.methods for e in one.evidence] for audit in (once, repeated)
+    ]
+    assert told[0] == told[1]
+    assert ("36 more texts", "they repeat others") in repeated.left_out
+    assert not once.header.repeats
+    with pytest.raises(InputError, match="at least 2 different texts"):
+        raison.audit(model(), TEXTS[:1] * 40, *asked, out=tmp_path / "one")
+
+
 def test_what_cannot_be_audited_is_one_clear_line(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="at least 2 texts"):
+    with pytest.raises(InputError, match="at least 2 different texts"):
         raison.audit(model(), TEXTS[:1], out=tmp_path / "a")
     with pytest.raises(InputError, match="an interval needs at least 2 texts"):
         replace(PLAN, attacked=1)

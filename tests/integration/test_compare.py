@@ -243,6 +243,21 @@ def test_what_the_callers_function_raises_in_a_process_is_told(tmp_path: Path, m
     assert str(caught.value) == f"{reason} Finished work is kept: start again to resume it."
 
 
+def test_repeated_texts_are_told(model: Classifier) -> None:
+    """With its own target, a text is another question; other repeats count as if they were independent."""
+
+    def told(texts: list[str], **settings: object) -> list[str]:
+        found = raison.compare(model, texts, "occlusion", progress=False, **settings)
+        repeats = [caution for caution in found.cautions if "repeat" in caution]
+        assert all(caution in " ".join(str(found).split()) for caution in repeats)
+        return repeats
+
+    assert not told(TEXTS[:3])
+    caution = "2 of 5 texts repeat others: n and the intervals count them as if they were independent"
+    assert told([*TEXTS[:3], TEXTS[0], TEXTS[0]]) == [caution]
+    assert not told([TEXTS[0]] * 2, target=[0, 1])
+
+
 def test_workers_need_a_folder_to_meet_in(model: Classifier) -> None:
     with pytest.raises(InputError, match="need a common folder"):
         raison.compare(model, TEXTS[:2], ["occlusion"], progress=False, sharing=Sharing(workers=2))

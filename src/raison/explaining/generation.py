@@ -21,6 +21,7 @@ from raison.explaining.attribution import Batch, Settings, prepare, run
 from raison.explaining.provenance import method_of, said
 from raison.models.adapters.writing.writer import Writer
 from raison.models.tokens.continuation import ContinuationEncoder, Output, TokenizedPrompt
+from raison.models.tokens.spelling import respelled
 from raison.text.named import extended
 
 OutputContrast = None | str | int | Sequence[str | int]
@@ -113,7 +114,7 @@ def _output(generator: Writer, source: TokenizedPrompt, writing: Writing) -> tup
         count = NEW_TOKENS if writing.max_new_tokens is None else writing.max_new_tokens
         return generator.continuation(source, count), {}
     output, warning = generator.output(source, writing.output)
-    return output, {} if warning is None else {"border": warning}
+    return output, ({} if warning is None else {"border": warning}) | respelled(writing.output, output.text)
 
 
 def _against(

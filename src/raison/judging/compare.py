@@ -10,6 +10,7 @@ from pathlib import Path
 from raison.combining.advice import advised
 from raison.core.errors import InputError, RaisonError, UnsupportedError
 from raison.core.inputs.parts import Given, Spans, plain
+from raison.core.inputs.repeats import caution_of_repeats, distinct
 from raison.core.inputs.unit import Granularity, Side
 from raison.core.inputs.unknown_tokens import caution_of_texts
 from raison.core.internals.precision import Precision
@@ -231,11 +232,12 @@ def check_plan(plan: Plan, choosers: Sequence[AnyMetric] = ()) -> tuple[str, ...
 
 
 def _cautions(plan: Plan) -> tuple[str, ...]:
-    """What readers of the results have to know: tokens that the model does not know, and advice that auto follows."""
+    """What readers of the results have to know: unknown tokens, repeated texts, and advice that auto follows."""
     follows = any(name_of(row.method) == "auto" for row in plan.rows)
     advice = advised(plan.model) if follows else None
     told = () if advice is None else (f"auto follows an audit in this machine's cache, which recommended {advice}",)
-    return (*caution_of_texts(_unknown_shares(plan)), *told)
+    repeats = caution_of_repeats(len(plan.texts), len(distinct(plan.texts, plan.settings.target)))
+    return (*caution_of_texts(_unknown_shares(plan)), *repeats, *told)
 
 
 def _check_pairs(plan: Plan) -> None:

@@ -12,6 +12,7 @@ from raison.models.served.request_settings import Meter, Served, TokenUsage
 from raison.models.served.tally import Tally
 from raison.models.served.transport import Transport
 from raison.paths import cache_folder
+from raison.text.beginning import common_length
 
 FILLING = 0.25
 """Share of the work that may go into filling additional caches with the same prefix."""
@@ -73,8 +74,7 @@ class Server:
         if self._slots is None or not prompts:
             return self.concurrency
         # In sorted order, the beginning that the first and the last share is shared by all.
-        pairs = enumerate(zip(prompts[0], prompts[-1], strict=False))
-        shared = next((place for place, (one, other) in pairs if one != other), len(prompts[0]))
+        shared = common_length(prompts[0], prompts[-1])
         rest = sum(len(prompt) - shared for prompt in prompts)
         most = min(self.concurrency, self._slots)
         return most if not shared else max(1, min(most, int(FILLING * rest / shared)))

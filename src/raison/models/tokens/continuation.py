@@ -11,6 +11,7 @@ from raison.core.inputs.encoding import Encoding
 from raison.core.inputs.parts import Given, PartedText, plain
 from raison.core.inputs.unit import PART, Granularity, Unit, check_unit
 from raison.models.tokens.plain_names import plain_names
+from raison.text.beginning import common_length
 from raison.text.segment import CharacterSpan
 from raison.text.surrogates import without_surrogates
 from raison.text.units import find_units
@@ -197,8 +198,8 @@ def spell(tokenizer: PreTrainedTokenizerBase, prompt: TokenizedPrompt, ids: Sequ
         return str(tokenizer.decode([*prompt.continued, *tokens], clean_up_tokenization_spaces=False))
 
     before, whole = decode(()), decode(ids)
-    base = _common(before, whole)
-    ends = [_common(decode(ids[: count + 1]), whole) - base for count in range(len(ids) - 1)]
+    base = common_length(before, whole)
+    ends = [common_length(decode(ids[: count + 1]), whole) - base for count in range(len(ids) - 1)]
     text = whole[base:]
     ends.append(len(text))
     shift, start = len(prompt.text), 0
@@ -209,12 +210,6 @@ def spell(tokenizer: PreTrainedTokenizerBase, prompt: TokenizedPrompt, ids: Sequ
         spans.append((shift + start, shift + max(end, min(start + 1, len(text)))))
         start = end
     return Output(text, tuple(ids), tuple(spans))
-
-
-def _common(first: str, second: str) -> int:
-    """Length of the beginning that two strings share."""
-    pairs = enumerate(zip(first, second, strict=False))
-    return next((place for place, (a, b) in pairs if a != b), min(len(first), len(second)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

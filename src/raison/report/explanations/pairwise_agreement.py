@@ -9,6 +9,7 @@ from raison.core.results.explanation import Explanation
 from raison.numerics.measures.agreement import spearman
 from raison.report.style import phrases
 from raison.report.style.markup import minus
+from raison.text.beginning import common_length
 
 FEW = 3
 """Minimum number of common units for a rank correlation of two explanations."""
@@ -51,8 +52,8 @@ def _common(first: Explanation, second: Explanation) -> list[tuple[float, float]
     first "the", and so on.
     """
     ours, theirs = ([(unit.segment, unit.text) for unit in e.units] for e in (first, second))
-    begin = _alike(ours, theirs)
-    end = _alike(ours[begin:][::-1], theirs[begin:][::-1])
+    begin = common_length(ours, theirs)
+    end = common_length(ours[begin:][::-1], theirs[begin:][::-1])
     places: dict[tuple[int, str], list[int]] = {}
     for place in reversed(range(begin, len(theirs) - end)):
         places.setdefault(theirs[place], []).append(place)
@@ -62,9 +63,3 @@ def _common(first: Explanation, second: Explanation) -> list[tuple[float, float]
         if places.get(ours[place]):
             pairs.append((place, places[ours[place]].pop()))
     return [(first.scores[one], second.scores[other]) for one, other in pairs]
-
-
-def _alike(ours: Sequence[tuple[int, str]], theirs: Sequence[tuple[int, str]]) -> int:
-    """The number of units that they have in common from the beginning."""
-    pairs = enumerate(zip(ours, theirs, strict=False))
-    return next((place for place, (one, other) in pairs if one != other), min(len(ours), len(theirs)))

@@ -1,6 +1,5 @@
 """A caller's function from texts to numbers: called with full batches, its answers checked."""
 
-import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from raison.core.errors import AnswerError, NonFiniteError
 from raison.core.inputs.unit import Text, segments
 from raison.core.targets.outputs import Outputs, outputs_of
 from raison.models.adapters.blackbox.background import run_in_background
+from raison.models.served.concurrency import gathered
 from raison.progress import ProgressCallback, steps_of
 
 Function = Callable[[list[Any]], Any]
@@ -72,24 +72,19 @@ class Asking:
         self, first: Awaitable[Any], batches: Sequence[list[Text]], progress: ProgressCallback
     ) -> list[Answers]:
         """All batches concurrently; `first` was already started, to find out that the function is asynchronous."""
-        gate = asyncio.Semaphore(self.concurrency)
 
         async def one(batch: list[Text], begun: Awaitable[Any] | None) -> Answers:
-            async with gate:
-                try:
-                    answers = await (self.function(list(batch)) if begun is None else begun)
-                except Exception as error:
-                    error.add_note(self._asked(batch))
-                    raise
+            try:
+                answers = await (self.function(list(batch)) if begun is None else begun)
+            except Exception as error:
+                error.add_note(self._asked(batch))
+                raise
             progress(len(batch))
             return self._checked(batch, answers)
 
-        tasks = [asyncio.ensure_future(one(batch, None if n else first)) for n, batch in enumerate(batches)]
-        try:
-            return await asyncio.gather(*tasks)
-        finally:
-            for task in tasks:
-                task.cancel()
+        return await gathered(
+            [one(batch, None if number else first) for number, batch in enumerate(batches)], self.concurrency
+        )
 
     def _asked(self, batch: Sequence[Text]) -> str:
         which = f"{len(batch)} texts, the first of them" if len(batch) > 1 else "the text"

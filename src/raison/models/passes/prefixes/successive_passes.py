@@ -9,8 +9,9 @@ from torch import Tensor
 from transformers import DynamicCache, PreTrainedConfig, PreTrainedModel
 
 from raison.models.passes.prefixes.prefix import Prefix, layers_of
-from raison.models.passes.prefixes.trie import Ids, Trie, merge, sees, shared
+from raison.models.passes.prefixes.trie import Ids, Trie, merge, sees
 from raison.models.stack.caches import given_cache
+from raison.text.beginning import common_length
 
 _Masks = dict[str, Tensor] | Tensor | None
 
@@ -41,7 +42,7 @@ class SuccessivePasses:
 
         A single row with more tokens than `room` takes several passes, so that no mask is quadratic in its length.
         """
-        known = shared(self._row, rows[0])
+        known = common_length(self._row, rows[0])
         places = self._places[: self._start + known]
         stored = self._last.at(places) if self._last is not None and places else None
         trie = merge([rows[0][:known], *rows])

@@ -8,6 +8,8 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from raison.text.beginning import common_length
+
 Ids = tuple[int, ...]
 
 
@@ -29,7 +31,7 @@ def merge(rows: Sequence[Ids]) -> Trie:
     path: list[int] = []
     previous: Ids = ()
     for row in rows:
-        common = shared(previous, row)
+        common = common_length(previous, row)
         for node in path[common:]:
             trie.ends[node] = len(trie.tokens)
         path = path[:common] + list(range(len(trie.tokens), len(trie.tokens) + len(row) - common))
@@ -51,7 +53,7 @@ def cut(rows: Sequence[Ids], nodes: int) -> list[list[int]]:
     parts: list[list[int]] = []
     size = 0
     for number, row in enumerate(rows):
-        new = len(row) - shared(rows[number - 1], row) if number else len(row)
+        new = len(row) - common_length(rows[number - 1], row) if number else len(row)
         if parts and size + new <= nodes:
             parts[-1].append(number)
             size += new
@@ -84,13 +86,3 @@ def sees(
         places = torch.cat([torch.arange(start, device=positions.device), positions])
         sees &= positions[known:, None] - places[None] < window
     return sees
-
-
-def shared(first: Ids, second: Ids) -> int:
-    """The length of the common prefix of two sequences."""
-    count = 0
-    for one, other in zip(first, second, strict=False):
-        if one != other:
-            break
-        count += 1
-    return count

@@ -123,13 +123,14 @@ class AuditHead(StudyHead):
     """The request of an audit. `unable` gives the reasons for missing default methods, `about` describes the model.
 
     `number` is the name of the number of a model of one number. `contrasts`: the prediction is explained against
-    another class of each text. `others` counts answers that were left out because they are not the model's own. Older
-    versions wrote the seconds of jobs (`spent`) here.
+    another class of each text. `others` counts answers that were left out because they are not the model's own,
+    `repeats` repeated texts. Older versions wrote the seconds of jobs (`spent`) here.
     """
 
     name: str = ""
     number: str = ""
     others: Annotated[int, Setting(least=0)] = 0
+    repeats: Annotated[int, Setting(least=0)] = 0
     contrasts: bool = False
     digest: str = ""
     model: str
@@ -178,8 +179,9 @@ class Audit(WrittenStudy):
     def left_out(self) -> list[tuple[str, str]]:
         """The methods, or parts of their tests, that were left out, and why."""
         listed, header = list(self.header.unable.items()), self.trust.header
-        if self.header.others:
-            listed.append((f"{self.header.others} more answers", "they are not the model's own"))
+        no_evidence = {"answers": (self.header.others, "they are not the model's own")}
+        no_evidence["texts"] = (self.header.repeats, "they repeat others")
+        listed += [(f"{count} more {what}", why) for what, (count, why) in no_evidence.items() if count]
         if header.randomisation is not None:
             listed += [(f"{method}, randomised", why) for method, why in header.randomisation.left_out.items()]
         if header.attacks is not None:

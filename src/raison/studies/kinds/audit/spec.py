@@ -25,6 +25,7 @@ from typing import Annotated, Any
 
 from raison.core.errors import InputError
 from raison.core.inputs.parts import Given
+from raison.core.inputs.repeats import distinct
 from raison.core.model import LanguageModel, asked_of
 from raison.core.registry import label_of
 from raison.core.settings.fields import check
@@ -125,7 +126,8 @@ class Audited:
 class Suite:
     """An audit that can be run on these texts; `unable` says why usual methods are not in it.
 
-    `answers` are those of a language model that writes; `others` counts those that it does not give itself.
+    `answers` are those of a language model that writes; `others` counts those that it does not give itself, and
+    `repeats` texts that were given before: they are left out, because they are no new evidence.
     """
 
     texts: tuple[Given, ...]
@@ -136,6 +138,7 @@ class Suite:
     data: str
     answers: Answers | None = None
     others: int = 0
+    repeats: int = 0
 
     @property
     def trial(self) -> TrustTrial:
@@ -189,12 +192,14 @@ def _is_predicted(target: object) -> bool:
 
 def suite_of(subject: AuditSubject, spec: Audited, data: str) -> Suite:
     """Check the request for a model and texts; `data` is the name of the texts."""
-    model, texts, settings, methods = subject.model, subject.texts, subject.settings, spec.methods
-    if len(texts) < 2:
-        raise InputError("an audit needs a list of at least 2 texts, since an interval needs several.")
+    model, given, settings, methods = subject.model, subject.texts, subject.settings, spec.methods
     target = settings.target
-    if isinstance(target, list) and len(target) != len(texts):
-        raise InputError(f"{len(target)} targets for {len(texts)} texts: a list needs one per text.")
+    if isinstance(target, list) and len(target) != len(given):
+        raise InputError(f"{len(target)} targets for {len(given)} texts: a list needs one per text.")
+    kept = distinct(given, target)
+    texts, settings = [given[number] for number in kept], settings.of_texts(kept)
+    if len(texts) < 2:
+        raise InputError("an audit needs a list of at least 2 different texts, since an interval needs several.")
     if not _is_predicted(target) or (target is not None and subject.answers is not None):
         raise InputError(
             "an audit explains predictions: leave target out, or give a pair (None, other class) for each text."
@@ -211,4 +216,5 @@ def suite_of(subject: AuditSubject, spec: Audited, data: str) -> Suite:
         raise InputError("no method is left to audit: name those that the model allows (raison doctor lists them).")
     settings = replace(settings, of=asked_of(model, settings.of))
     names = tuple(dict.fromkeys(chosen))
-    return Suite(tuple(texts), names, unable, settings, spec.plan, data, subject.answers, subject.others)
+    repeats = len(given) - len(texts)
+    return Suite(tuple(texts), names, unable, settings, spec.plan, data, subject.answers, subject.others, repeats)

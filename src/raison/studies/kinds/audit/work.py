@@ -249,6 +249,7 @@ def _header(study: Study, model: LanguageModel, suite: Suite, limit: int | None)
         "of": suite.settings.of,
         "number": _number(model),
         "others": suite.others,
+        "repeats": suite.repeats,
         "contrasts": suite.settings.target is not None,
         "parameters": about.get("parameters", 0),
         "blocks": about["blocks"],
