@@ -15,7 +15,7 @@ from raison.core.inputs.encoding import Encoding
 from raison.core.inputs.parts import Spans
 from raison.core.inputs.unit import Side, Unit
 from raison.core.method import Cost, Method, Property
-from raison.core.metric import GroupMetric, Metric
+from raison.core.metric import Metric, Need
 from raison.core.model import LanguageModel, asked_of
 from raison.core.registry import label_of
 from raison.core.results.explanation import Explanation
@@ -259,11 +259,10 @@ def _judging_cost(plan: Plan, units: tuple[Unit, ...]) -> Cost:
     """The cost of the metrics on one text, without the whole text and the removal of everything."""
     judges = plan.judges
     keeps, shifts = _keeps(judges, units), _shifts(judges, units)
-    # A group's texts are predicted again, and their hidden states read again.
-    groups = 2 * sum(isinstance(metric, GroupMetric) for metric in plan.metrics)
-    costs = [Cost(2)]
+    # The texts of a group are read once for all rows.
+    costs = [Cost(2 + sum(Need.HIDDEN_STATES in metric.needs for metric in plan.metrics))]
     for row in plan.rows:
-        costs.append(Cost((keeps + groups) * len(row.seeds)))
+        costs.append(Cost(keeps * len(row.seeds)))
         # A selected map is not explained again; see raison.explaining.evidence.
         if row.chooser is None:
             costs.append(row.method.total_cost(len(units)).times(shifts * len(row.seeds)))

@@ -79,8 +79,8 @@ def similarities(
     """Similarities between the explanations of the model and of its randomised copies, as units of work are finished.
 
     A unit of work is one method, order, number of blocks and draw over a chunk of 16 texts. `done` holds the keys of
-    existing records, which are neither computed nor yielded again. `only` has the numbers of the texts to work on; whole
-    chunks give the same records alone as among all texts.
+    existing records, which are neither computed nor yielded again. `only` has the numbers of the texts to work on;
+    whole chunks give the same records alone as among all texts.
 
     The explained class (or answer to a question) stays the one that the model itself predicted. A randomised model's
     own prediction is arbitrary, and explanations of different classes would differ for that reason alone. Both
