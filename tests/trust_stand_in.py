@@ -75,11 +75,12 @@ class Stand:
     def similarities(
         self, request: TrustRequest, plan: Randomised, done: Collection[Any]
     ) -> Iterator[list[BlockSimilarity]]:
+        texts = request.only or range(len(request.texts))
         for method in request.methods:
             for order in plan.orders:
                 for blocks in range(1, 4):
                     for draw in range(plan.draws):
-                        keys = [(method, order, blocks, draw, text) for text in range(len(request.texts))]
+                        keys = [(method, order, blocks, draw, text) for text in texts]
                         left = [key for key in keys if key not in done]
                         if left:
                             self._step(method, order, blocks, draw)
@@ -113,7 +114,8 @@ class Stand:
 
     def substituted(self, request: TrustRequest, plan: Swaps, done: Collection[Any]) -> Iterator[list[Substituted]]:
         for method in request.methods:
-            keys = [(method, "substitution", "constrained", text) for text in (0, 2, 3)[: len(request.texts) - 1]]
+            texts = [text for text in (0, 2, 3)[: len(request.texts) - 1] if text in (request.only or (text,))]
+            keys = [(method, "substitution", "constrained", text) for text in texts]
             left = [key for key in keys if key not in done]
             if left:
                 self._step(method, plan.swaps)

@@ -261,6 +261,9 @@ def test_substitution_keeps_prediction_and_units(name):
     assert [one.record for one in again] == [one.record for one in found]
     done = {one.record.key for one in found}
     assert list(substitutions(model, TEXTS, methods, Settings(), plan, done=done)) == []
+    last = len(TEXTS) - 1
+    (alone,) = substitutions(model, TEXTS, methods, Settings(), plan, only=range(last, last + 1))
+    assert [one.record for one in alone] == [one.record for one in found if one.record.text == last]
 
 
 def test_neighbours_are_whole_words_of_the_nearest_embeddings():

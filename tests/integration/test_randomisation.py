@@ -266,6 +266,35 @@ def test_what_is_done_is_not_done_again(monkeypatch: pytest.MonkeyPatch) -> None
     assert len(asked) == 2
 
 
+def test_a_range_of_chunks_gives_what_all_texts_give(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, plan, methods = tiny(), Randomisation(), ["saliency", "occlusion"]
+    monkeypatch.setattr(randomisation, "CHUNK", 2)
+    whole = list(similarities(model, list(SENTENCES), methods, SETTINGS, plan))
+    parts = [
+        similarities(model, list(SENTENCES), methods, SETTINGS, plan, only=only) for only in (range(2), range(2, 3))
+    ]
+    assert [unit for part in parts for unit in part] == whole
+
+
+def test_models_are_randomised_only_for_draws_that_miss_a_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[object] = []
+
+    def watched(model: Classifier, how: Any, seed: tuple[int, int]) -> RandomisedModels:
+        made.append(seed)
+        return RandomisedModels(model, how, seed)
+
+    monkeypatch.setattr(randomisation, "RandomisedModels", watched)
+    monkeypatch.setattr(randomisation, "CHUNK", 2)
+    model, plan = tiny(), Randomisation(draws=3)
+    everything = all_of(model, ["saliency"], plan)
+    assert len(made) == 2 * 3
+    made.clear()
+    keys = {record.key for record in everything if record.draw != 1 or record.text != 2}
+    found = list(similarities(model, list(SENTENCES), ["saliency"], SETTINGS, plan, done=keys))
+    assert [record for unit in found for record in unit] == [r for r in everything if r.key not in keys]
+    assert made == [(plan.seed, 1)]
+
+
 def test_draws_differ_and_the_seed_decides() -> None:
     model = tiny()
     found = all_of(model, ["saliency"], Randomisation(draws=2))

@@ -1,6 +1,7 @@
 """Consistency against a double loop over pairs, and its distances against loops over positions."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -26,6 +27,9 @@ class States:
 
     def hidden_states(self) -> list[np.ndarray]:
         return self.states
+
+    def once(self, name: str, made: Callable[[], np.ndarray]) -> np.ndarray:
+        return made()
 
 
 @pytest.fixture(scope="module")

@@ -35,13 +35,14 @@ def folder() -> Path:
 
 def remember(model: LanguageModel, method: str) -> None:
     """Store an audit's recommendation for this exact model. Raises DataError if it cannot be written."""
-    identity = identity_of(model)
+    identity = _identity(model) or identity_of(model)
     held = {"schema": SCHEMA, "method": method, "identity": identity}
     disk.write_whole(_place(identity), json.dumps(held, indent=1) + "\n")
 
 
 def kept(model: LanguageModel) -> Path | None:
-    """The file of this exact model, if there is one; a changed model has none."""
+    """The file of this exact model, if there is one; a changed model has none, and a changed function that is loaded
+    again."""
     found = _found(model)
     return None if found is None else found[0]
 
@@ -76,19 +77,24 @@ def harmless(method: Method) -> bool:
 
 
 def _found(model: LanguageModel) -> tuple[Path, dict[str, str]] | None:
-    """The file of a model, if there is one, and the model's identity, which is found once while its network does not
-    change: auto asks for each of its batches."""
-    if not folder().is_dir():
-        return None
-    reading = None if isinstance(model, BlackBox) else text_classifier(model)
-    if reading is not None:
-        identity = made_once(model, reading.model, "identity", partial(identity_of, model))
-    elif isinstance(model, BlackBox):
-        identity = identity_of(model)
-    else:
+    """The file of a model, if there is one, and the model's identity."""
+    identity = _identity(model) if folder().is_dir() else None
+    if identity is None:
         return None
     place = _place(identity)
     return (place, identity) if place.is_file() else None
+
+
+def _identity(model: LanguageModel) -> dict[str, str] | None:
+    """The identity of a model that auto explains; None for others.
+
+    Found once, because auto asks for each of its batches: again when a network has changed, never for a function, whose
+    answers may cost money.
+    """
+    reading = None if isinstance(model, BlackBox) else text_classifier(model)
+    if reading is None and not isinstance(model, BlackBox):
+        return None
+    return made_once(model, None if reading is None else reading.model, "identity", partial(identity_of, model))
 
 
 def _plain(value: object) -> bool:

@@ -1,7 +1,7 @@
 """A metric: the quality of one explanation, or of a group of them. evaluate.py averages."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -151,7 +151,15 @@ class GroupEvidence(Protocol):
     """What a group metric can request about its texts together."""
 
     def hidden_states(self) -> list[Float[np.ndarray, "_tokens hidden"]]:
-        """Hidden states of each text's own tokens, special ones included, averaged over all layers."""
+        """Hidden states of each text's own tokens, special ones included, averaged over all layers.
+
+        One pass per text, whenever they are requested.
+        """
+
+    def once(self, name: str, made: Callable[[], np.ndarray]) -> np.ndarray:
+        """An array that depends on the texts alone: made for the first explanations of them that the metric evaluates,
+        and kept for those by other methods and seeds. `name` distinguishes what one metric keeps.
+        """
 
 
 @dataclass(frozen=True)

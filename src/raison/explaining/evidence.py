@@ -1,6 +1,6 @@
 """Evidence about texts for metrics: everything announced is computed in one go, the rest on demand."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -10,6 +10,7 @@ from raison.core.capabilities.embeddings import Shift
 from raison.core.capabilities.hidden_states import HiddenStates
 from raison.core.capabilities.other_wordings import OtherWordings
 from raison.core.errors import DataError, UnsupportedError
+from raison.core.inputs.encoding import Encoding
 from raison.core.inputs.parts import Given
 from raison.core.inputs.rationale import Rationale, unit_mask
 from raison.core.method import Method
@@ -25,6 +26,7 @@ from raison.explaining.attribution import Batch, Settings, prepare, scores_of, s
 from raison.explaining.prediction_change import predicted
 from raison.explaining.sources.rewordings import worded
 from raison.methods import CATALOGUE
+from raison.models.passes.batching import naming_the_longest
 
 JUDGED: Mapping[Outputs, Of] = {"number": "logit", "statement": "log_probability"}
 """The value that metrics use if it is not a probability."""
@@ -127,12 +129,24 @@ class BatchRow:
 
 @dataclass(frozen=True, slots=True)
 class TextsEvidence:
-    """core.metric.GroupEvidence for a batch of texts."""
+    """core.metric.GroupEvidence for a group of texts.
 
-    batch: Batch
+    `encode` gives the texts for a pass. `kept` holds what the metric made of them, for the next evidence about them.
+    """
+
+    model: LanguageModel
+    encode: Callable[[], Encoding]
+    kept: dict[str, np.ndarray]
 
     def hidden_states(self) -> list[np.ndarray]:
-        return [states.numpy() for states in self.batch.model.ask(HiddenStates).hidden_states(self.batch.encoding)]
+        encoding = self.encode()
+        with naming_the_longest(encoding):
+            return [states.numpy() for states in self.model.ask(HiddenStates).hidden_states(encoding)]
+
+    def once(self, name: str, made: Callable[[], np.ndarray]) -> np.ndarray:
+        if name not in self.kept:
+            self.kept[name] = made()
+        return self.kept[name]
 
 
 def prefetch(evidence: Sequence[TextEvidence], metrics: Sequence[Metric]) -> None:

@@ -1,7 +1,7 @@
 """The cost of a comparison, estimated before it runs."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
@@ -15,9 +15,8 @@ from raison.core.inputs.encoding import Encoding
 from raison.core.inputs.parts import Spans
 from raison.core.inputs.unit import Side, Unit
 from raison.core.method import Cost, Method, Property
-from raison.core.metric import GroupMetric, Metric
+from raison.core.metric import Metric, Need
 from raison.core.model import LanguageModel, asked_of
-from raison.core.registry import label_of
 from raison.core.results.explanation import Explanation
 from raison.explaining.answers import Answers, QuestionRows, judged
 from raison.explaining.attribution import Settings, prepare, run_candidates
@@ -27,7 +26,7 @@ from raison.explaining.ranking import Ranking
 from raison.explaining.sources.rewordings import worded
 from raison.explaining.token_by_token import looks_inside
 from raison.judging.evaluate import default_metrics
-from raison.judging.plan import Plan, PlannedRow, plan_rows
+from raison.judging.plan import Parts, Plan, PlannedRow, distinct_parts, plan_rows
 from raison.methods import CATALOGUE
 from raison.models.adapters.checks.relevance_cost import relevance_cost
 from raison.models.adapters.checks.throughput import Speed, measure_speed
@@ -40,9 +39,6 @@ PROBED = 8
 
 PROBED_TOKENS = 512
 """Maximum number of tokens in these texts; more would take minutes."""
-
-Parts = Mapping[tuple[str, tuple[int, ...]], Method]
-"""Parts of methods by name and seeds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +110,7 @@ def estimate_plan(plan: Plan, speed: Speed | None = None) -> Estimate:
         for row in plan.rows
     }
     judging = [_judging_cost(plan, units) for units in encoding.units]
-    parts = _parts(plan.rows)
+    parts = distinct_parts(plan.rows)
     measured = {key: part for key, part in parts.items() if Property.PARTIAL in part.properties}
     counted = {key: part for key, part in parts.items() if key not in measured}
     seconds, work = _partial_seconds(plan, encoding, measured) * sum(encoding.lengths), []
@@ -229,11 +225,6 @@ def _choosing_cost(rows: Sequence[PlannedRow], units: tuple[Unit, ...]) -> Cost:
     )
 
 
-def _parts(rows: Sequence[PlannedRow]) -> Parts:
-    """The parts of all methods, each once for the seeds that it is run with."""
-    return {(label_of(part), row.seeds): part for row in rows for part in row.method.parts}
-
-
 def _partial_seconds(plan: Plan, encoding: Encoding, parts: Parts) -> float:
     """The seconds per token of parts that re-run only some layers, from one run of each."""
     if not parts:
@@ -259,11 +250,10 @@ def _judging_cost(plan: Plan, units: tuple[Unit, ...]) -> Cost:
     """The cost of the metrics on one text, without the whole text and the removal of everything."""
     judges = plan.judges
     keeps, shifts = _keeps(judges, units), _shifts(judges, units)
-    # A group's texts are predicted again, and their hidden states read again.
-    groups = 2 * sum(isinstance(metric, GroupMetric) for metric in plan.metrics)
-    costs = [Cost(2)]
+    # The texts of a group are read once for all rows.
+    costs = [Cost(2 + sum(Need.HIDDEN_STATES in metric.needs for metric in plan.metrics))]
     for row in plan.rows:
-        costs.append(Cost((keeps + groups) * len(row.seeds)))
+        costs.append(Cost(keeps * len(row.seeds)))
         # A selected map is not explained again; see raison.explaining.evidence.
         if row.chooser is None:
             costs.append(row.method.total_cost(len(units)).times(shifts * len(row.seeds)))

@@ -2,10 +2,14 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import cache, partial
+
+import numpy as np
 
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capabilities.hidden_states import HiddenStates
 from raison.core.errors import InputError, UnsupportedError
+from raison.core.inputs.encoding import Encoding
 from raison.core.inputs.parts import again
 from raison.core.inputs.unknown_tokens import caution_of_texts, share_in
 from raison.core.metric import IN_PLACE, GroupMetric, Metric, Need
@@ -37,6 +41,8 @@ from raison.progress import Advance, progress_bar
 from raison.runs.summary import Costs, MetricInfo, Value, method_scores, metric_scores
 
 Written = Citations | GenerationExplanation
+KeptOfGroups = dict[int, dict[str, np.ndarray]]
+"""What a group metric made of the texts alone, by the number of a group's first text."""
 ExplainedTexts = Explanation | Iterable[Explanation] | Iterable[Iterable[Explanation]] | Written | Iterable[Written]
 
 DEFAULT_METRICS = (
@@ -99,7 +105,7 @@ def evaluate(
     columns: dict[AnyMetric, list[Value]] = {metric: [row[i] for row in rows] for i, metric in enumerate(of_texts)}
     for metric in chosen:
         if isinstance(metric, GroupMetric):
-            columns[metric] = [value for values in measure_groups(model, given, metric) for value in values]
+            columns[metric] = [value for values in measure_groups(model, given, metric, {}) for value in values]
     whole = _scores_of(label, {info_of(metric): columns[metric] for metric in chosen}, given)
     targets = dict.fromkeys(e.target for e in given)
     if (model.outputs != "labels" and model.choosing is None) or len(targets) < 2:
@@ -207,12 +213,24 @@ def check_metrics(
 
 
 def measure_groups(
-    model: LanguageModel, explanations: Sequence[Explanation], metric: GroupMetric
+    model: LanguageModel, explanations: Sequence[Explanation], metric: GroupMetric, kept: KeptOfGroups
 ) -> list[tuple[float, ...]]:
-    """The values of each group of the explanations of one method."""
+    """The values of each group of the explanations of one method.
+
+    Explanations of the same texts by other methods and seeds are evaluated with the same `kept`, empty at first: then
+    the model reads the texts once. Raises InputError if the explanations by which a group is first read are those of
+    another model.
+    """
     size = metric.size or len(explanations)
-    groups = [explanations[start : start + size] for start in range(0, len(explanations), size)]
-    return [tuple(metric.measure(group, TextsEvidence(_batch_of(model, group)))) for group in groups]
+    values = []
+    for start in range(0, len(explanations), size):
+        group = explanations[start : start + size]
+        encode = cache(partial(_encoding_of, model, group))
+        if start not in kept:
+            encode()
+            kept[start] = {}
+        values.append(tuple(metric.measure(group, TextsEvidence(model, encode, kept[start]))))
+    return values
 
 
 def info_of(metric: AnyMetric) -> MetricInfo:
@@ -256,11 +274,27 @@ def _stated(model: LanguageModel, e: Explanation) -> SingleTarget:
 
 def _batch_of(model: LanguageModel, explanations: Sequence[Explanation]) -> Batch:
     first = explanations[0]
-    truncate = any(e.truncated for e in explanations)
     stated = None if model.choosing is None else [_stated(model, e) for e in explanations]
-    settings = Settings(first.unit, stated, removal=first.removal, truncate=truncate)  # type: ignore[arg-type]
+    settings = Settings(first.unit, stated, removal=first.removal, truncate=_truncate(explanations))  # type: ignore[arg-type]
     batch = prepare(model, [again(e.text, e.units, e.unit) for e in explanations], settings)
-    for explanation, units in zip(explanations, batch.encoding.units, strict=True):
+    _check_model(model, explanations, batch.encoding)
+    return batch
+
+
+def _encoding_of(model: LanguageModel, explanations: Sequence[Explanation]) -> Encoding:
+    texts = [again(e.text, e.units, e.unit) for e in explanations]
+    encoding = model.encode(texts, explanations[0].unit, _truncate(explanations))  # type: ignore[arg-type]
+    _check_model(model, explanations, encoding)
+    return encoding
+
+
+def _truncate(explanations: Sequence[Explanation]) -> bool:
+    return any(e.truncated for e in explanations)
+
+
+def _check_model(model: LanguageModel, explanations: Sequence[Explanation], encoding: Encoding) -> None:
+    """Raise InputError unless the units and classes of the explanations are those of the model."""
+    for explanation, units in zip(explanations, encoding.units, strict=True):
         if explanation.units != units:
             raise InputError(
                 f"the units of the explanation of {str(explanation.text)!r:.60} are not the units of {model.name}: "
@@ -271,4 +305,3 @@ def _batch_of(model: LanguageModel, explanations: Sequence[Explanation]) -> Batc
                 f"the explained class is '{explanation.target}', which {model.name} does not have "
                 f"({', '.join(model.classes)})."
             )
-    return batch

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from raison._version import __version__
@@ -38,6 +38,10 @@ class PlannedRow:
     method: Method
     seeds: tuple[int, ...]
     chooser: Metric | None = None
+
+
+Parts = Mapping[tuple[str, tuple[int, ...]], Method]
+"""Parts of methods by name and seeds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,11 @@ def plan_rows(methods: list[Method], choosers: Sequence[AnyMetric], seeds: tuple
     return tuple(rows)
 
 
+def distinct_parts(rows: Sequence[PlannedRow]) -> Parts:
+    """The parts of all methods, each once for the seeds that it is run with: rows may share them."""
+    return {(label_of(part), row.seeds): part for row in rows for part in row.method.parts}
+
+
 def header_of(plan: Plan, cautions: Sequence[str] | None = None) -> RunHead:
     """The settings that identify a run, with the cautions to report with its results."""
     texts = _digest_of_texts(plan)
@@ -135,8 +144,8 @@ def texts_together(plan: Plan) -> int:
 
 
 def _passes(plan: Plan, units: int) -> int:
-    """Forward passes of all methods on one text; a backward pass counts twice."""
-    costs = ((row.method.cost(units), len(row.seeds)) for row in plan.rows)
+    """Forward passes of all methods on one text, as the estimate counts them; a backward pass counts twice."""
+    costs = ((part.cost(units), len(seeds)) for (_, seeds), part in distinct_parts(plan.rows).items())
     return sum((cost.forwards + 2 * cost.backwards) * seeds for cost, seeds in costs)
 
 

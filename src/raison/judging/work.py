@@ -12,7 +12,7 @@ from raison.explaining.attribution import Batch, prepare, run, run_candidates
 from raison.explaining.measuring import Annotations, measure
 from raison.explaining.selection import best_maps
 from raison.jobs.engine import WHOLE, Job, Shard, do
-from raison.judging.evaluate import costs_of, measure_groups
+from raison.judging.evaluate import KeptOfGroups, costs_of, measure_groups
 from raison.judging.plan import Plan
 from raison.progress import Advance, ProgressCallback
 from raison.runs.headers import RowHead
@@ -57,10 +57,12 @@ def jobs_of(plan: Callable[[], Plan], comparison: Run, name: str = "") -> list[J
                 size=len(numbers),
             )
         )
-    for key in [(*key, metric) for metric in header.grouped for key in header.keys]:
-        title = "metrics of all texts"
-        do_groups, is_done = partial(_do_groups, plan, comparison, *key), partial(comparison.has_groups, *key)
-        jobs.append(Job(f"{name} {key}", title, do_groups, is_done, last=True))
+    for metric in header.grouped:
+        kept: KeptOfGroups = {}
+        for key in [(*key, metric) for key in header.keys]:
+            title = "metrics of all texts"
+            do_groups, is_done = partial(_do_groups, plan, comparison, key, kept), partial(comparison.has_groups, *key)
+            jobs.append(Job(f"{name} {key}", title, do_groups, is_done, last=True))
     return jobs
 
 
@@ -89,12 +91,18 @@ def _do_chunk(
 
 
 def _do_groups(
-    plan: Callable[[], Plan], comparison: Run, row: str, seed: int, metric: str, advance: ProgressCallback
+    plan: Callable[[], Plan],
+    comparison: Run,
+    key: tuple[str, int, str],
+    kept: KeptOfGroups,
+    advance: ProgressCallback,
 ) -> None:
     whole = plan()
+    row, seed, metric = key
     judge = next(one for one in whole.metrics if label_of(one) == metric)
     assert isinstance(judge, GroupMetric)
-    comparison.add_groups(row, seed, metric, measure_groups(whole.model, comparison.explanations(row, seed), judge))
+    values = measure_groups(whole.model, comparison.explanations(row, seed), judge, kept)
+    comparison.add_groups(row, seed, metric, values)
     advance(1)
 
 

@@ -29,7 +29,7 @@ class Consistency(GroupMetric):
     scores of the units. In -1..1, higher is better. A batch of fewer than 3 texts, or one whose distances are all
     equal, has no rho: it gives NaN and does not count. rho depends on the batch size: compare only equal ones.
 
-    Cost: one forward pass per text, shared by all methods.
+    Cost: one forward pass per text, shared by all methods and seeds.
 
     The paper says that Dist is L2 and compares H at the token level (appendix B.4), and leaves the rest open. The
     choices here: the H of two texts are compared position by position, with zeros after the end of the shorter text,
@@ -66,7 +66,7 @@ class Consistency(GroupMetric):
         if len(explanations) < FEWEST:
             return [math.nan]
         between_scores = padded_distances([self._vector(e.scores) for e in explanations], self.distance)
-        between_states = self._between_states(evidence.hidden_states())
+        between_states = evidence.once("distances", lambda: self._between_states(evidence.hidden_states()))
         # Spearman's rho is 0/0 where one side has a single value.
         if np.ptp(between_scores) == 0 or np.ptp(between_states) == 0:
             return [math.nan]

@@ -70,7 +70,11 @@ class Columns(Mapping[RecordKey, Record]):
 
     def targets(self, row: str, seed: int, texts: np.ndarray) -> list[str]:
         """The targets of some texts."""
-        return [self._names.names[number] for number in self._columns[row, seed].words[texts, 0].tolist()]
+        return self._named(row, seed, texts, 0)
+
+    def predictions(self, row: str, seed: int, texts: np.ndarray) -> list[str]:
+        """The model's predictions for some texts."""
+        return self._named(row, seed, texts, 1)
 
     def __contains__(self, key: object) -> bool:
         if not isinstance(key, tuple):
@@ -104,6 +108,9 @@ class Columns(Mapping[RecordKey, Record]):
 
     def __len__(self) -> int:
         return sum(int(column.done.sum()) for column in self._columns.values())
+
+    def _named(self, row: str, seed: int, texts: np.ndarray, word: int) -> list[str]:
+        return [self._names.names[number] for number in self._columns[row, seed].words[texts, word].tolist()]
 
     def _new(self, record: Record) -> _RowScores:
         parts = [len(score) if isinstance(score, tuple) else 1 for score in record.scores]

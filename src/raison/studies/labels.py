@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from raison.core.errors import InputError
 from raison.data import Dataset
 from raison.data.dataset import unnamed_classes
@@ -30,7 +32,7 @@ def accuracy_of(run: Run, data: Dataset, classes: Sequence[str]) -> float | None
     `classes` are the model's classes under the data's names if the study gives them, otherwise (). Data without names
     of labels, such as a file, use those of the model.
     """
-    predictions = {key[2]: record.prediction for key, record in run.records.items()}
+    predictions = _predictions(run)
     names = tuple(name.lower() for name in classes or data.labels or _classes_of(run))
     unnamed = dict(zip(unnamed_classes(len(names)), names, strict=True))
     predicted = {text: unnamed.get(name.lower(), name.lower()) for text, name in predictions.items()}
@@ -41,6 +43,18 @@ def accuracy_of(run: Run, data: Dataset, classes: Sequence[str]) -> float | None
     except InputError:
         return None
     return round(sum(right[text] == name for text, name in predicted.items()) / len(predicted), _DIGITS)
+
+
+def _predictions(run: Run) -> dict[int, str]:
+    """The model's prediction for each text that some row has."""
+    known: dict[int, str] = {}
+    for row, seed in run.header.keys:
+        texts = [text for text in np.flatnonzero(run.records.done(row, seed)).tolist() if text not in known]
+        if texts:
+            known.update(zip(texts, run.records.predictions(row, seed, np.array(texts)), strict=True))
+        if len(known) == run.header.texts:
+            break
+    return known
 
 
 def _classes_of(run: Run) -> tuple[str, ...]:

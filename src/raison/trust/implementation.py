@@ -26,7 +26,13 @@ def operations() -> TrustOperations:
             "substitution": Substitution,
         },
         similarities=lambda request, plan, done: randomisation.similarities(
-            _known(request.model), request.texts, request.methods, request.settings, plan, done=done
+            _known(request.model),
+            request.texts,
+            request.methods,
+            request.settings,
+            plan,
+            done=done,
+            only=request.only,
         ),
         attacked=lambda request, plans, done: attacks.attacks(
             request.model, request.texts, _created(request), request.settings, plans, done=done
@@ -71,7 +77,7 @@ def _boundary(request: TrustRequest) -> list[int]:
 
 def _substituted(request: TrustRequest, plan: Substitution, done: Collection[AttackKey]) -> Iterator[list[Substituted]]:
     return substitution.substitutions(
-        request.model, request.texts, _created(request), request.settings, plan, done=done
+        request.model, request.texts, _created(request), request.settings, plan, done=done, only=request.only
     )
 
 

@@ -14,12 +14,16 @@ Operation = Literal["randomisation", "embedding", "substitution"]
 
 @dataclass(frozen=True, slots=True)
 class TrustRequest:
-    """The request: texts explained for a model, with methods as the records call them."""
+    """The request: texts explained for a model, with methods as the records call them.
+
+    `only`: the numbers of the texts that are worked on; None for all.
+    """
 
     model: LanguageModel
     texts: Sequence[Given]
     methods: tuple[str, ...]
     settings: Settings
+    only: range | None = None
 
 
 @dataclass(frozen=True, slots=True)

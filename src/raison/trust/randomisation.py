@@ -74,11 +74,13 @@ def similarities(
     plan: Randomisation,
     *,
     done: Container[SimilarityKey] = frozenset(),
+    only: range | None = None,
 ) -> Iterator[list[BlockSimilarity]]:
     """Similarities between the explanations of the model and of its randomised copies, as units of work are finished.
 
     A unit of work is one method, order, number of blocks and draw over a chunk of 16 texts. `done` holds the keys of
-    existing records, which are neither computed nor yielded again.
+    existing records, which are neither computed nor yielded again. `only` has the numbers of the texts to work on;
+    whole chunks give the same records alone as among all texts.
 
     The explained class (or answer to a question) stays the one that the model itself predicted. A randomised model's
     own prediction is arbitrary, and explanations of different classes would differ for that reason alone. Both
@@ -97,9 +99,9 @@ def similarities(
         raise InputError(f"{len(settings.target)} targets for {len(texts)} texts: give one class per text.")
     for method in chosen:
         check(model, method)
-    for start in range(0, len(texts), CHUNK):
-        numbers = range(start, min(start + CHUNK, len(texts)))
-        chunk = _Chunk(copies, texts, settings, numbers)
+    wanted = range(len(texts)) if only is None else only
+    for start in range(0, len(wanted), CHUNK):
+        chunk = _Chunk(copies, texts, settings, wanted[start : start + CHUNK])
         for draw in range(plan.draws):
             for method in chosen:
                 yield from chunk.units(method, draw, done)
@@ -175,6 +177,13 @@ class _Chunk:
 
     def units(self, method: Method, draw: int, done: Container[SimilarityKey]) -> Iterator[list[BlockSimilarity]]:
         """The records of each unit of work of one method and draw that was not done."""
+        missing = {
+            (blocks, order): [key for key in self._keys(method, order, blocks, draw) if key not in done]
+            for blocks in range(1, self.copies.blocks + 1)
+            for order in self.copies.plan.orders
+        }
+        if not any(missing.values()):
+            return
         models = self.copies.of(draw)
         # States stored for another method's masks are not needed again.
         models.store.clear()
@@ -182,19 +191,21 @@ class _Chunk:
         for blocks in range(self.copies.blocks, 0, -1):
             scores: dict[tuple[tuple[int, ...], tuple[int, ...]], ScoreRows] = {}
             for order in self.copies.plan.orders:
-                keys = [SimilarityKey(label_of(method), order, blocks, draw, number) for number in self.numbers]
-                missing = [key for key in keys if key not in done]
-                rows = tuple(key.text for key in missing)
+                keys = missing[blocks, order]
+                rows = tuple(key.text for key in keys)
                 # Both orders begin with the last block alone.
                 randomised = tuple(range(1, blocks + 1)) if order == "cascading" else (blocks,)
                 if not rows:
                     continue
                 if (randomised, rows) not in scores:
                     scores[randomised, rows] = self._randomised(models, randomised, rows, method)
-                yield self._records(missing, method, scores[randomised, rows])
+                yield self._records(keys, method, scores[randomised, rows])
             if "cascading" not in self.copies.plan.orders:
                 # One block's copy at a time is enough.
                 models.drop_copies()
+
+    def _keys(self, method: Method, order: Order, blocks: int, draw: int) -> list[SimilarityKey]:
+        return [SimilarityKey(label_of(method), order, blocks, draw, number) for number in self.numbers]
 
     def _records(self, keys: Sequence[SimilarityKey], method: Method, scores: ScoreRows) -> list[BlockSimilarity]:
         top = self.copies.plan.top

@@ -95,17 +95,21 @@ def substitutions(
     plan: Substitution,
     *,
     done: Collection[AttackKey] = (),
+    only: range | None = None,
 ) -> Iterator[list[Substituted]]:
     """Attack every method's explanation of every text; yields one text's results at a time.
 
     Every method is tried with the same texts in its first round. `plan.tries` predictions, and at most as many
     explanations, per round. A random method's scores also change with the text's draws. Texts on the boundary (see
-    attacks.boundary) are left out. `done` are keys of records that exist.
+    attacks.boundary) are left out. `done` are keys of records that exist. `only` limits the work to the texts of these
+    numbers.
 
     Raises InputError, UnsupportedError (no embedding table; a model that answers with a part of the text).
     """
     known = Neighbours.of(model)
-    batch = prepare(model, texts, settings)
+    numbers = range(len(texts)) if only is None else only
+    some = settings if only is None else settings.of_texts(only)
+    batch = prepare(model, [texts[number] for number in numbers], some)
     if batch.answers or batch.places:
         raise UnsupportedError(
             f"words cannot be replaced for {model.name}", [_IN_PLACE], "Attack it in embedding space."
@@ -116,11 +120,11 @@ def substitutions(
     ]
     undecided = predicted(batch).undecided()
     missing = {
-        text: [m for m in methods if AttackKey(label_of(m), "substitution", "constrained", text) not in done]
-        for text in range(len(texts))
-        if not undecided[text]
+        row: [m for m in methods if AttackKey(label_of(m), "substitution", "constrained", number) not in done]
+        for row, number in enumerate(numbers)
+        if not undecided[row]
     }
-    return _run(_Search(model, batch, known, plan), counts, missing)
+    return _run(_Search(model, batch, known, plan, numbers), counts, missing)
 
 
 def irreplaceable(model: LanguageModel, text: Given, settings: Settings) -> str:
@@ -134,7 +138,7 @@ def kept_tries(model: LanguageModel, texts: Sequence[Given], settings: Settings,
 
     `plan.tries` predictions per text and no explanation. Raises what `substitutions` raises.
     """
-    search = _Search(model, prepare(model, texts, settings), Neighbours.of(model), plan)
+    search = _Search(model, prepare(model, texts, settings), Neighbours.of(model), plan, range(len(texts)))
     return [
         len(search.tries(number, search.start(number), _Changed(text), search.rng(number)))
         for number, text in enumerate(search.batch.encoding.given)
@@ -155,6 +159,8 @@ class _Search:
     batch: Batch
     known: Neighbours
     plan: Substitution
+    numbers: Sequence[int]
+    """The number of each text of the batch."""
 
     def attack(self, text: int, method: Method, k: int) -> Substituted:
         """One method on one text."""
@@ -177,7 +183,7 @@ class _Search:
             method=label_of(method),
             attack="substitution",
             objective="constrained",
-            text=text,
+            text=self.numbers[text],
             k=k,
             rank_change=rank_change(scores, after, k),
             sum_change=top_sum_change(scores, after, k),

@@ -59,20 +59,20 @@ class TrialJobs:
         return [*self._randomising(known), *self._attacking(known), *self._exchanging(known)]
 
     def _randomising(self, known: TrustRun) -> Iterator[Job]:
-        wanted = list(known.wanted_similarities())
-        for keys in _parts(wanted, lambda key: key.text // CHUNK):
-            run = partial(self._randomise, known, keys, set(wanted).difference(keys))
+        for part, keys in _parts(known.wanted_similarities(), lambda key: key.text // CHUNK):
+            run = partial(self._randomise, known, CHUNK * part)
             yield self._job("randomisation", keys, known.similarities, run)
 
     def _attacking(self, known: TrustRun) -> Iterator[Job]:
-        wanted = [key for key in known.wanted_attacks() if key.attack != "substitution"]
-        for keys in _parts(wanted, lambda key: key.method):
-            yield self._job("attacks", keys, known.attacks, partial(self._attack, known, keys[0].method))
+        wanted = (key for key in known.wanted_attacks() if key.attack != "substitution")
+        for method, keys in _parts(wanted, lambda key: key.method):
+            yield self._job("attacks", keys, known.attacks, partial(self._attack, known, method))
 
     def _exchanging(self, known: TrustRun) -> Iterator[Job]:
-        wanted = [key for key in known.wanted_attacks() if key.attack == "substitution"]
-        for keys in _parts(wanted, lambda key: key.text // FEW):
-            run = partial(self._exchange, known, keys, set(wanted).difference(keys))
+        wanted = (key for key in known.wanted_attacks() if key.attack == "substitution")
+        for part, keys in _parts(wanted, lambda key: key.text // FEW):
+            methods = tuple(dict.fromkeys(key.method for key in keys))
+            run = partial(self._exchange, known, methods, FEW * part)
             yield self._job("substitution", keys, known.attacks, run)
 
     def _job(
@@ -85,28 +85,27 @@ class TrialJobs:
         key = f"{title} {name} {tuple(keys[0])}"
         return Job(key, f"{title}, {name}", run, lambda: not left, cost=cost, size=max(left, 1))
 
-    def _randomise(
-        self, known: TrustRun, keys: Sequence[Any], others: Collection[Any], advance: ProgressCallback
-    ) -> None:
+    def _randomise(self, known: TrustRun, first: int, advance: ProgressCallback) -> None:
+        """The texts of one job, of which `first` is the first."""
         assert self.trial.randomisation is not None, "no randomisation without its table"
-        request = replace(self._request("randomisation"), methods=known.randomised)
-        done = {*others, *(key for key in keys if key in known.similarities)}
-        similarities = self.operations.similarities(request, self.trial.randomisation.plan, done)
-        self._write(similarities, SIMILARITIES, advance)
+        request = self._request("randomisation")
+        only = range(len(request.texts))[first : first + CHUNK]
+        request = replace(request, methods=known.randomised, only=only)
+        plan = self.trial.randomisation.plan
+        self._write(self.operations.similarities(request, plan, known.similarities), SIMILARITIES, advance)
 
     def _attack(self, known: TrustRun, method: str, advance: ProgressCallback) -> None:
         assert self.trial.attacks is not None, "no attack without its table"
         request = replace(self._request("embedding"), methods=(method,))
         self._write(self.operations.attacked(request, self.trial.attacks.plans, known.attacks), ATTACKS, advance)
 
-    def _exchange(
-        self, known: TrustRun, keys: Sequence[Any], others: Collection[Any], advance: ProgressCallback
-    ) -> None:
+    def _exchange(self, known: TrustRun, methods: tuple[str, ...], first: int, advance: ProgressCallback) -> None:
+        """The texts of one job, of which `first` is the first."""
         assert self.trial.attacks is not None, "no attack without its table"
-        methods = tuple(dict.fromkeys(key.method for key in keys))
-        request = replace(self._request("substitution"), methods=methods)
-        done = {*others, *(key for key in keys if key in known.attacks)}
-        parts = self.operations.substituted(request, self.trial.attacks.substitution, done)
+        request = self._request("substitution")
+        only = range(len(request.texts))[first : first + FEW]
+        request = replace(request, methods=methods, only=only)
+        parts = self.operations.substituted(request, self.trial.attacks.substitution, known.attacks)
         self._write(self._kept(parts), ATTACKS, advance)
 
     def _request(self, operation: Operation) -> TrustRequest:
@@ -129,9 +128,9 @@ class TrialJobs:
             yield [one.record for one in part]
 
 
-def _parts(keys: Sequence[Any], part: Callable[[Any], Any]) -> list[list[Any]]:
-    """The keys in groups that share a part of the work, in the order in which each group first appears."""
+def _parts(keys: Iterable[Any], part: Callable[[Any], Any]) -> Iterable[tuple[Any, list[Any]]]:
+    """The keys of each part of the work, in the order in which the parts first appear."""
     groups: dict[Any, list[Any]] = {}
     for key in keys:
         groups.setdefault(part(key), []).append(key)
-    return list(groups.values())
+    return groups.items()

@@ -171,20 +171,36 @@ def test_the_cache_holds_no_text(model: LanguageModel) -> None:
 
 
 def test_a_function_that_has_changed_has_none() -> None:
-    answers = {"yes": 0.7}
-    model = raison.load(lambda texts: [[1 - answers["yes"], answers["yes"]]] * len(texts), classes=["no", "yes"])
-    remember(model, "occlusion")
-    assert advised(model) == "occlusion"
-    answers["yes"] = 0.2
-    assert advised(model) is None
-    remember(model, "lime")
-    assert advised(model) == "lime"
+    def saying(yes: float) -> LanguageModel:
+        return raison.load(lambda texts: [[1 - yes, yes]] * len(texts), classes=["no", "yes"], name="f")
+
+    remember(saying(0.7), "occlusion")
+    assert advised(saying(0.7)) == "occlusion"
+    changed = saying(0.2)
+    assert advised(changed) is None
+    remember(changed, "lime")
+    assert advised(changed) == "lime"
+
+
+def test_a_function_is_asked_for_its_identity_once_however_many_batches_auto_explains() -> None:
+    asked: list[str] = []
+
+    def answer(texts: list[str]) -> list[list[float]]:
+        asked.extend(texts)
+        return [[0.3, 0.7] for _ in texts]
+
+    texts = [f"{TEXT} {number}" for number in range(70)]
+    raison.explain(raison.load(answer, classes=["no", "yes"]), texts, progress=False)
+    alone = len(asked)
+    remember(raison.load(lambda texts: [[0.5, 0.5]] * len(texts), classes=["no", "yes"]), "occlusion")
+    asked.clear()
+    raison.explain(raison.load(answer, classes=["no", "yes"]), texts, progress=False)
+    assert len(asked) == alone + 4
 
 
 def test_a_model_is_identified_once_however_many_batches_auto_explains(
     model: LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    remember(model, "occlusion")
     found = []
 
     def identity_of(of: LanguageModel) -> dict[str, str]:
@@ -192,6 +208,7 @@ def test_a_model_is_identified_once_however_many_batches_auto_explains(
         return identity.identity_of(of)
 
     monkeypatch.setattr(advice, "identity_of", identity_of)
+    remember(model, "occlusion")
     explained = raison.explain(model, [f"{TEXT} {number}" for number in range(70)], progress=False)
     assert {e.method for e in explained} == {"occlusion"}
     assert len(found) == 1

@@ -2,9 +2,20 @@
 
 from typing import Any
 
+import pytest
+from torch import Tensor
+
+import raison
+from raison.core.inputs.encoding import Encoding
+from raison.judging.evaluate import measure_groups
 from raison.judging.work import jobs_of
+from raison.metrics.consistency import Consistency
 from raison.runs.headers import RowHead, RunHead, SettingsHead
 from raison.runs.run import Run
+from tests.toy_capabilities import ToyStates
+from tests.toys import Linear
+
+TEXTS = ["good film", "not a terrible film .", "um wonderful film not bad", "bad", "good fine film . bad", "not good"]
 
 
 def not_needed() -> Any:
@@ -28,3 +39,31 @@ def test_the_first_half_is_of_both_halves_of_a_sorted_set() -> None:
     early = order(100)[:50]
     assert 15 <= sum(text < 50 for text in early) <= 35
     assert early != sorted(early)
+
+
+def test_all_rows_and_seeds_share_the_hidden_states_of_their_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    states = ToyStates.hidden_states
+
+    def counted(toy: ToyStates, encoding: Encoding) -> list[Tensor]:
+        read.extend(encoding.texts)
+        return states(toy, encoding)
+
+    monkeypatch.setattr(ToyStates, "hidden_states", counted)
+    table = raison.compare(
+        Linear(), TEXTS, ["occlusion", "kernel_shap"], ["consistency(batch=3)"], seed=[0, 1], progress=False
+    )
+    assert sorted(read) == sorted(TEXTS)
+    explanations = raison.explain(Linear(), TEXTS, "occlusion", progress=False)
+    alone = raison.evaluate(Linear(), explanations, ["consistency(batch=3)"])
+    assert table["occlusion"]["consistency(batch=3)"].values == alone["consistency(batch=3)"].values
+
+
+def test_metrics_of_all_texts_predict_none_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    explanations = raison.explain(Linear(), TEXTS, "occlusion", progress=False)
+
+    def predicting(*_given: Any) -> Any:
+        raise AssertionError("the metric needs no prediction")
+
+    monkeypatch.setattr(Linear, "masked_logits", predicting)
+    assert len(measure_groups(Linear(), explanations, Consistency(batch=3), {})) == 2

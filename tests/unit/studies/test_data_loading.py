@@ -1,12 +1,16 @@
 """The rows that a study file asks for."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from raison.core.errors import DataError
-from raison.studies.data_loading import load_rows
-from raison.studies.entries import StudyData
+from raison.data import Dataset, load
+from raison.data.lengths import Lengths
+from raison.studies import data_loading
+from raison.studies.data_loading import load_rows, load_some_and_all
+from raison.studies.entries import KnownFeatures, StudyData
 
 
 def test_the_encoding_of_a_file_is_the_one_named(tmp_path: Path) -> None:
@@ -24,3 +28,41 @@ def test_the_limit_of_a_call_takes_the_first_of_a_draw(tmp_path: Path) -> None:
     few, many = set(load_rows(entry, 20).texts), set(load_rows(entry, None).texts)
     assert (len(few), len(many)) == (20, 50)
     assert few < many
+
+
+@pytest.mark.parametrize(
+    ("asked", "reads"),
+    [
+        ({"limit": 50, "sample": 3}, 1),
+        ({"lengths": Lengths(longest=2), "limit": 30}, 1),
+        ({"limit": 50}, 2),
+        ({"limit": 20}, 1),
+        ({"sample": 3, "known_features": KnownFeatures(("blib", "blob"))}, 1),
+    ],
+)
+def test_some_rows_and_all_are_those_of_two_calls_and_a_draw_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: dict[str, Any], reads: int
+) -> None:
+    path = tmp_path / "numbers.txt"
+    path.write_text("".join(f"number {n}\n" for n in range(600)))
+    entry = StudyData(str(path), **asked)
+    read: list[object] = []
+
+    def counted(source: str, *given: Any, **named: Any) -> Dataset:
+        read.append(named["limit"])
+        return load(source, *given, **named)
+
+    monkeypatch.setattr(data_loading, "load_data", counted)
+    some, whole = load_some_and_all(entry, 20)
+    assert len(read) == reads
+    assert (some, whole) == (load_rows(entry, 20), load_rows(entry, None))
+    assert len(some) == 20
+
+
+def test_the_first_rows_are_loaded_although_a_later_one_is_broken(tmp_path: Path) -> None:
+    path = tmp_path / "films.tsv"
+    path.write_text("text\tlabel\ngood film\tgood\nbad film\tbad\n\tbad\n")
+    some, whole = load_some_and_all(StudyData(str(path)), 2)
+    assert (some.texts, whole) == (("good film", "bad film"), None)
+    with pytest.raises(DataError, match="line 4"):
+        load_some_and_all(StudyData(str(path)), 3)

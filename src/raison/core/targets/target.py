@@ -32,11 +32,10 @@ class Target:
 
     def scalar(self, logits: Float[Tensor, "batch classes"]) -> Float[Tensor, " batch"]:
         """The explained number of each row, differentiable."""
-        scores = self._transform(logits)
-        value = scores.gather(1, self.index.to(logits.device)[:, None])[:, 0]
+        value = self._of_class(logits, self.index.to(logits.device))
         if self.against is None:
             return value
-        return value - scores.gather(1, self.against.to(logits.device)[:, None])[:, 0]
+        return value - self._of_class(logits, self.against.to(logits.device))
 
     def rows(self, texts: Int[Tensor, " rows"]) -> "Target":
         """The same target for the given texts, repeated as often as they are named."""
@@ -47,20 +46,20 @@ class Target:
         """The target of one text, for each of its masks."""
         return self.rows(torch.full((repeats,), text, dtype=torch.long))
 
-    def _transform(self, logits: Float[Tensor, "batch classes"]) -> Float[Tensor, "batch classes"]:
-        if self.of in ("logit", "margin"):
-            return logits
+    def _of_class(
+        self, logits: Float[Tensor, "batch classes"], index: Int[Tensor, " batch"]
+    ) -> Float[Tensor, " batch"]:
+        column = index[:, None]
+        own = logits.gather(1, column)[:, 0]
+        if self.of in ("logit", "margin") or (self.of == "log_odds" and self.multi_label):
+            return own
+        if self.of == "log_odds":
+            # log p_c/(1-p_c) = z_c - log sum_{j != c} exp z_j, exact where p_c rounds to one
+            return own - logits.scatter(1, column, -torch.inf).logsumexp(-1)
         if self.of == "probability":
-            return probabilities(logits, self.multi_label)
-        if self.of == "log_probability":
-            return torch.nn.functional.logsigmoid(logits) if self.multi_label else logits.log_softmax(-1)
-        if self.multi_label:
-            return logits
-        # log p_c/(1-p_c) = z_c - log sum_{j != c} exp z_j, exact where p_c rounds to one
-        classes = logits.shape[1]
-        others = logits[:, None, :].expand(-1, classes, -1)
-        diagonal = torch.eye(classes, dtype=torch.bool, device=logits.device)
-        return logits - others.masked_fill(diagonal, -torch.inf).logsumexp(-1)
+            return probabilities(logits, self.multi_label).gather(1, column)[:, 0]
+        logs = torch.nn.functional.logsigmoid(logits) if self.multi_label else logits.log_softmax(-1)
+        return logs.gather(1, column)[:, 0]
 
 
 def probabilities(logits: Float[Tensor, "batch classes"], multi_label: bool) -> Float[Tensor, "batch classes"]:

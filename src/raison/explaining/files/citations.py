@@ -27,6 +27,7 @@ class CitationRows(RowExplainer[Writer]):
     """The arguments of `cite`."""
 
     explains = "citations"
+    together = False
     settings: CitationSettings
 
     @property

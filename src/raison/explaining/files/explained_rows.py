@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -25,6 +26,8 @@ class RowExplainer(ABC, Generic[M]):
     """How the rows of a file are explained: the settings of an entry point, for one kind of models."""
 
     explains: ClassVar[Explains]
+    together: ClassVar[bool]
+    """Whether rows share passes; otherwise each is explained by itself."""
     method: Method
 
     @abstractmethod
@@ -57,7 +60,7 @@ class RowResults:
 
 
 def explain_rows(model: M, items: Sequence[Item], how: RowExplainer[M]) -> RowResults:
-    """Explain rows together, or one by one if that fails, so that one bad row does not block the others.
+    """Explain rows together if they share passes, or one by one, so that one bad row does not block the others.
 
     Raises RaisonError for errors that are not about a row.
     """
@@ -68,15 +71,15 @@ def explain_rows(model: M, items: Sequence[Item], how: RowExplainer[M]) -> RowRe
             rejected.append(_rejected(item, reason))
         else:
             readable.append(item)
-    try:
-        records = how.records(model, readable) if readable else []
-    except OF_A_ROW:
-        records = []
-        for item in readable:
-            try:
-                records += how.records(model, [item])
-            except OF_A_ROW as error:
-                rejected.append(_rejected(item, str(error)))
+    if how.together and len(readable) > 1:
+        with suppress(*OF_A_ROW):
+            return RowResults(how.records(model, readable), rejected)
+    records = []
+    for item in readable:
+        try:
+            records += how.records(model, [item])
+        except OF_A_ROW as error:
+            rejected.append(_rejected(item, str(error)))
     return RowResults(records, sorted(rejected, key=lambda one: one.row))
 
 

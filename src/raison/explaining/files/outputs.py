@@ -28,6 +28,7 @@ class OutputRows(RowExplainer[Writer]):
     """The arguments of `explain` for a generative model. With `chat`, a row is a message of the user."""
 
     explains = "outputs"
+    together = False
     method: Method
     settings: Settings
     writing: Writing

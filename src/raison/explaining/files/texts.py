@@ -28,6 +28,7 @@ class TextRows(RowExplainer[LanguageModel]):
     """The arguments of `explain` for a model that predicts."""
 
     explains = "predictions"
+    together = True
     method: Method
     settings: Settings
     units: Side | None = None

@@ -28,6 +28,7 @@ from raison.models.loading.merged_adapters import origin_of
 from raison.models.loading.pretrained import read_config, read_tokenizer
 from raison.models.passes.outputs.readout import WordReadout
 from raison.models.passes.outputs.vectors import VectorHead
+from raison.models.stack.eval_mode import drawing
 
 SAMPLES = 65_536
 """Number of sampled values per tensor; more if it has more rows."""
@@ -56,10 +57,10 @@ def identity_of(model: LanguageModel) -> dict[str, str]:
     Tokenizer: its vocabulary with all its rules, and its special tokens. Another version of `tokenizers` may write
     these differently. Configuration: differences from the family's defaults, the labels, and the prompt with its
     calibration. A function is identified by its name, its classes, and its answers to fixed texts, to two digits; by
-    the first two alone where these answers differ between equal calls. Not noticed is a function that was changed and
-    gives the same answers to these texts. A model behind a server is identified by the server, its name there, and the
-    prompt. Any other model outside transformers is identified by its class, its labels, and its outputs on two
-    sentences, to two decimals.
+    the first two alone where these answers differ between equal calls: it is asked for two texts, twice. Not noticed is
+    a function that was changed and gives the same answers to these texts. A model behind a server is identified by the
+    server, its name there, and the prompt. Any other model outside transformers is identified by its class, its labels,
+    and its outputs on two sentences, to two decimals.
     """
     if isinstance(model, BlackBox):
         return _of_function(model)
@@ -92,7 +93,8 @@ def identity_of(model: LanguageModel) -> dict[str, str]:
 def _of_function(model: BlackBox) -> dict[str, str]:
     probes: dict[int, Sequence[Text]] = {1: explainers.PROBES, 2: PAIRS, 3: TRIPLES}
     texts = probes[model.strings]
-    once, twice = ([[f"{number:.1e}" for number in row] for row in model.asking.answers(texts)] for _ in range(2))
+    with drawing():
+        once, twice = ([[f"{number:.1e}" for number in row] for row in model.asking.answers(texts)] for _ in range(2))
     configuration = digest_of([model.name, model.classes, model.multi_label, model.strings == 2])
     return {ANSWERS: digest_of(once if once == twice else "unsteady"), CONFIGURATION: configuration}
 

@@ -20,8 +20,9 @@ class Newest(Generic[K, V]):
         return self._values.get(key)
 
     def add(self, key: K, value: V) -> None:
-        """Keep a value."""
+        """Keep a value. A key that is added again counts as new."""
         with self._lock:
+            self._values.pop(key, None)
             self._values[key] = value
             if len(self._values) > self._most:
                 del self._values[next(iter(self._values))]

@@ -8,6 +8,7 @@ import sys
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -157,3 +158,16 @@ def test_digests_of_texts_are_as_they_were(folder: Path) -> None:
         told = json.dumps([list(texts), plain], ensure_ascii=False)
         plan = Plan(model, texts, marks, (), (), Settings(of="probability"), "data")
         assert header_of(plan).raw["texts_sha256"] == hashlib.sha256(told.encode()).hexdigest()
+
+
+def test_the_callers_random_numbers_are_the_same_after_a_function_was_identified() -> None:
+    def drawn(texts: list[str]) -> np.ndarray:
+        yes = torch.rand(len(texts)).numpy()
+        return np.stack([1 - yes, yes], 1)
+
+    model = raison.load(drawn, classes=["no", "yes"], name="f")
+    before = torch.get_rng_state()
+    found = identity_of(model)
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.rand(1)
+    assert identity_of(model) == found

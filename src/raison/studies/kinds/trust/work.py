@@ -18,8 +18,8 @@ from raison.progress import ProgressCallback
 from raison.report.tables.records import Cell, Table
 from raison.runs.task_accuracy import read_labels
 from raison.studies import kind
-from raison.studies.data_loading import load_all
-from raison.studies.entries import GridRun
+from raison.studies.data_loading import load_some_and_all
+from raison.studies.entries import Grid, GridRun
 from raison.studies.file import Study, StudyError
 from raison.studies.folder import header_of, versions
 from raison.studies.kind import EstimateTable
@@ -51,8 +51,7 @@ def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = (
     grid = study.spec.grid
     # Texts are drawn before the limit of the call applies, so that fewer texts belong to the same draw.
     most = study.spec.texts if limit is None else min(limit, study.spec.texts)
-    data, reasons = load_all(grid.data, grid.data_keys, most)
-    whole, _ = load_all(grid.data, grid.data_keys, None)
+    data, whole, reasons = _load(grid, most)
     samples: dict[str, LabelledSample | None] = {}
     models: dict[str, dict[str, Any]] = {}
     entries: dict[str, dict[str, Any]] = {}
@@ -92,6 +91,20 @@ def examine(study: Study, limit: int | None = None, _sources: Sequence[Path] = (
     texts = {name: {DATA: dataset_digest(part)} for name, part in data.items()}
     header[IDENTITY] = {**of_several(identities), **of_several(texts), SETTINGS: study.digest}
     return Examined(study=study, header=header, labels=whole, data=data, samples=samples)
+
+
+def _load(grid: Grid, most: int) -> tuple[dict[str, Dataset], dict[str, Dataset], list[str]]:
+    """At most so many rows of each data set, all of its rows, and the reasons why some cannot be loaded."""
+    data, whole, reasons = {}, {}, []
+    for key in grid.data_keys:
+        try:
+            data[key], everything = load_some_and_all(grid.data[key], most)
+        except RaisonError as error:
+            reasons.append(f"[data.{key}]: {error}")
+            continue
+        if everything is not None:
+            whole[key] = everything
+    return data, whole, reasons
 
 
 def _about(study: Study, key: str, model: LanguageModel) -> dict[str, Any]:
