@@ -298,3 +298,20 @@ def test_the_command_line_explains_each_label(tmp_path: Path, monkeypatch: pytes
     none = CliRunner().invoke(app, [*call, "--threshold", "1"])
     assert none.exit_code == 0
     assert "no prediction in the text reaches the threshold" in none.stderr
+
+
+def test_the_command_line_estimates_a_comparison_of_each_label(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = tagged()
+    monkeypatch.setattr("raison.studies.plans.load_entry", lambda _entry: model)
+    data = tmp_path / "texts.csv"
+    data.write_text("text\n" + "".join(f'"{text}"\n' for text in TEXTS), encoding="utf-8")
+    each = ["--target", "each", "--threshold", str(LOW), "--methods", "saliency"]
+    call = ["--data", str(data), "--model", "tiny", *each]
+    estimated = CliRunner().invoke(app, ["estimate", *call, "--json"], catch_exceptions=False)
+    compared = CliRunner().invoke(app, ["compare", *call, "--json"], catch_exceptions=False)
+    cost, table = json.loads(estimated.stdout), json.loads(compared.stdout)
+    [saliency, _] = table["rows"]
+    assert cost["texts"] == table["texts"] > len(TEXTS)
+    assert cost["backwards"]["saliency"] == table["texts"] * saliency["gradients"]["mean"]
+    shown = CliRunner().invoke(app, ["estimate", *call], catch_exceptions=False)
+    assert f"{table['texts']} predictions, " in " ".join(shown.stdout.split())

@@ -20,9 +20,7 @@ class Comparing:
 
     texts: options.TextOptions
     out: Annotated[Path | None, Setting("Folder for explanations and scores; run again to resume.")] = None
-    threshold: Annotated[
-        float | None, Setting("With --target each: explain labels whose probability is at least this.")
-    ] = None
+    threshold: options.Threshold = None
 
 
 @options.from_records

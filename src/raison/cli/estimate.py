@@ -1,6 +1,6 @@
 """raison estimate."""
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,10 +9,19 @@ import typer
 from raison.cli import options
 from raison.cli.readable_texts import TextSource, judged_rows
 from raison.core.settings.reading import dump, plain_values
+from raison.core.targets.choices import EACH
 from raison.explaining.settings import ComparisonSettings, Settings
 
 if TYPE_CHECKING:
     from raison.judging.estimate import Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Estimating:
+    """The options of a command that estimates, besides the settings; see raison.compare."""
+
+    texts: options.TextOptions
+    threshold: options.Threshold = None
 
 
 @options.from_records
@@ -21,7 +30,7 @@ def estimate(
     entry: options.Model,
     chosen: Annotated[ComparisonSettings, options.But(without=("seeds", "select"))],
     settings: Annotated[Settings, options.But(without=("seed",))],
-    texts: options.TextOptions,
+    estimating: Estimating,
     json: options.Json = False,
 ) -> None:
     """Estimate the passes, memory and time of `compare`."""
@@ -33,14 +42,23 @@ def estimate(
     data = judged_rows(model, source, settings)
     methods = options.methods_of(chosen, data.given.model, data.given.texts, settings)
     metrics = options.metrics_of(chosen)
-    cost = run(model, data.texts, methods, metrics, settings, units=texts.units, language=texts.language)
+    cost = run(
+        model,
+        data.texts,
+        methods,
+        metrics,
+        replace(settings, target=data.target),
+        units=estimating.texts.units,
+        language=estimating.texts.language,
+        threshold=estimating.threshold,
+    )
     if json:
         typer.echo(dump(plain_values(asdict(cost)), 1))
     else:
-        _show(cost, data.name)
+        _show(cost, data.name, "prediction" if settings.target == EACH else "text")
 
 
-def _show(cost: "Estimate", name: str) -> None:
+def _show(cost: "Estimate", name: str, thing: str) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -55,7 +73,7 @@ def _show(cost: "Estimate", name: str) -> None:
     table.add_row("metrics", f"{cost.metric_forwards:,}", f"{cost.metric_backwards:,}")
     console = Console(highlight=False)
     console.print(
-        f"{name}: {phrases.count(cost.texts, 'text')}, {cost.mean_units:.1f} units and {cost.mean_tokens:.1f} tokens "
+        f"{name}: {phrases.count(cost.texts, thing)}, {cost.mean_units:.1f} units and {cost.mean_tokens:.1f} tokens "
         "each"
     )
     console.print(table)

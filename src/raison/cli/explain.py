@@ -85,9 +85,7 @@ class Explaining:
     select: Annotated[
         str | None, Setting("Metric that selects one of the method's candidate maps, such as comprehensiveness.")
     ] = None
-    threshold: Annotated[
-        float | None, Setting("With --target each: explain labels with at least this probability; 0.5 by default.")
-    ] = None
+    threshold: options.Threshold = None
 
     def options(self) -> dict[str, Any]:
         """The arguments that are the same for one text and for files."""

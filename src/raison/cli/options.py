@@ -39,6 +39,9 @@ def _page(html: Path | None) -> Path | None:
 
 
 Html = Annotated[Path | None, typer.Option(help="Also write a standalone page to this file.", callback=_page)]
+Threshold = Annotated[
+    float | None, Setting("With --target each: explain labels with at least this probability; 0.5 by default.")
+]
 Plots = Annotated[bool, typer.Option("--plots/--no-plots", help="Draw plots, if matplotlib is installed.")]
 
 

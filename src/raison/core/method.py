@@ -63,6 +63,11 @@ class Cost:
     def __add__(self, other: "Cost") -> "Cost":
         return Cost(self.forwards + other.forwards, self.backwards + other.backwards)
 
+    @property
+    def passes(self) -> int:
+        """Forward and backward passes together."""
+        return self.forwards + self.backwards
+
     def of_tokens(self, count: int) -> "Cost":
         """The cost for several tokens, which share forward passes but need separate backward passes."""
         return Cost(self.forwards, count * self.backwards)
@@ -143,8 +148,11 @@ class Method(ABC):
         """
         return (self,)
 
-    def total_cost(self, units: int) -> Cost:
-        """The passes of one text by all parts, run one by one."""
+    def total_cost(self, units: int, tokens: int = 0) -> Cost:
+        """An upper bound of the passes of one text by all parts, run one by one; `tokens` 0 is an unknown number.
+
+        A method whose passes depend on the number of tokens, special ones included, overrides this.
+        """
         return sum((part.cost(units) for part in self.parts), Cost())
 
     def candidates(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "maps batch scored"]:

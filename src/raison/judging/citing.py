@@ -1,30 +1,25 @@
 """The cost of citing, estimated before it runs."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Unpack
 
 from raison.core.capabilities.asked_again import AskedAgain
 from raison.core.errors import InputError
 from raison.core.inputs.unit import PART, Granularity
-from raison.core.method import Cost, Method
-from raison.core.registry import name_of
 from raison.explaining.attribution import Settings, check
+from raison.explaining.bounds import CitationSize, of_citations
 from raison.explaining.cite import check_generative
 from raison.explaining.sources.answer_statements import AnswerRequest, StatementSpans, stated_answer
 from raison.explaining.sources.citation_settings import CitationOptions, CitationSettings
 from raison.explaining.sources.source_necessity import RandomRemovals, passes_of
 from raison.explaining.sources.sourced_prompt import Question, Sources, sourced_prompt
-from raison.explaining.token_by_token import looks_inside
 from raison.judging.estimate import speed_of
 from raison.judging.plan import Plan, plan_rows
 from raison.models.adapters.blackbox.server_writer import ServedWriter
 from raison.models.adapters.writing.statements import Statements
 from raison.models.adapters.writing.writer import Writer
 from raison.models.tokens.written_answer import WrittenAnswer
-
-ADAPTIVE = ("coarse_to_fine", "partition_shap", "hierarchical_occlusion")
-"""Methods whose next request depends on earlier answers, so that each statement may need its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +84,18 @@ def estimate_cite(
     check(model, how.method)
     plan = _plan(model, answered, how)
     encoding = model.encode([answered.texts], plan.settings.unit)
-    cost = _cost(model, how)
+    size = CitationSize.of(answered, how.draws)
+    if how.draws:
+        size = replace(size, lights=passes_of(answered.source, RandomRemovals(how.draws, how.seed)))
+    cost = of_citations(size, how)
     speed = speed_of(plan, encoding)
     prices = model.ask(AskedAgain).prices(encoding) if model.offers(AskedAgain) else []
     price = prices[0].times(cost.forwards) if prices else None
     [length] = encoding.lengths
     return CiteEstimate(
-        sources=len(answered.source.sources),
-        sentences=len(answered.source.sentences),
-        statements=len(answered.statements),
+        sources=size.sources,
+        sentences=size.sentences,
+        statements=size.statements,
         tokens=length,
         passes=cost.forwards,
         backwards=cost.backwards,
@@ -118,26 +116,3 @@ def _plan(model: Statements, answered: WrittenAnswer, how: CitationSettings) -> 
         Settings(unit, None, how.of, how.removal, how.seed),
     )
     return Plan(model, (answered.texts,), (), rows, (), settings, "")
-
-
-def _cost(model: Statements, how: CitationSettings) -> Cost:
-    """Passes of all statements, of scores of whole sources where sentences do not add up to them, and of the lights."""
-    [answered] = model.answers.values()
-    source, method = answered.source, how.method
-    units = len(source.sentences) if how.within == "sentence" else len(source.sources)
-    cost = _of_units(model, method, units)
-    if name_of(method) == "hierarchical_occlusion":
-        # Whatever is opened, each source and each unit is left out at most once.
-        cost = Cost(min(cost.forwards, 1 + len(source.sources) + units))
-    elif how.within == "sentence" and not how.adds_up:
-        cost += _of_units(model, method, len(source.sources))
-    # The whole prompt and the one without sources are read in any case.
-    return cost + Cost(passes_of(source, RandomRemovals(how.draws, how.seed)) if how.draws else 2)
-
-
-def _of_units(model: Statements, method: Method, units: int) -> Cost:
-    [answered] = model.answers.values()
-    cost, statements = method.total_cost(units), len(answered.statements)
-    if looks_inside(model, method):
-        return cost.of_tokens(sum(len(tokens) for tokens in answered.tokens(answered.statements)))
-    return cost.times(statements) if name_of(method) in ADAPTIVE else cost

@@ -19,11 +19,10 @@ from raison.core.metric import Metric
 from raison.core.model import LanguageModel, asked_of
 from raison.core.registry import label_of, name_of
 from raison.core.results.scores import Comparison
-from raison.core.targets.choices import EACH, TargetSpec
+from raison.core.targets.choices import TargetSpec
 from raison.data.spans import given_rationales
 from raison.explaining.answers import Answers, QuestionRows, judged
 from raison.explaining.attribution import BATCH, Settings, check, prepare
-from raison.explaining.each_prediction import each_target, threshold_of
 from raison.explaining.given_texts import InputOptions, Texts, read_names
 from raison.explaining.measuring import Annotations, AnyMetric, Metrics, create_metrics
 from raison.explaining.ranking import Ranking
@@ -33,7 +32,7 @@ from raison.jobs.folder import COMPARISON, begun_in, refuse_others
 from raison.jobs.loadable import Loadable
 from raison.jobs.runner import perform
 from raison.judging.evaluate import check_metrics, default_metrics
-from raison.judging.plan import Plan, header_of, plan_rows
+from raison.judging.plan import Plan, check_annotations, header_of, of_labels, plan_rows
 from raison.judging.work import execute, listed
 from raison.methods import CATALOGUE
 from raison.models.adapters.writing.writer import Writer
@@ -102,33 +101,10 @@ def compare(
     rows = plan_rows(_created(reader, methods), choosers, seeds)
     chosen = _judging(reader, metrics)
     marks = given.gold if rationales is None else given_rationales(rationales, list(map(plain, given.texts)))
-    plan = _of_labels(Plan(reader, given.texts, marks, rows, chosen, settings, data), threshold)
+    plan = of_labels(Plan(reader, given.texts, marks, rows, chosen, settings, data), threshold)
     if out is not None:
         return _compared(plan, choosers, Path(out), _Team(sharing, given.loading(load)), progress)
     return _compared_in_memory(plan, choosers, sharing, progress)
-
-
-def _of_labels(plan: Plan, given: float | None) -> Plan:
-    """With target="each", the plan for every prediction in a text: repeated texts are evaluated once."""
-    threshold = threshold_of(plan.model, plan.settings.target, given)
-    if plan.settings.target != EACH:
-        return plan
-    for method in dict.fromkeys(row.method for row in plan.rows):
-        check(plan.model, method)
-    settings, targets = plan.settings, []
-    for start in range(0, len(plan.texts), BATCH):
-        targets += each_target(plan.model, plan.texts[start : start + BATCH], settings, threshold)
-    texts = [text for text, labels in enumerate(targets) for _ in labels]
-    if not texts:
-        raise InputError(f"no prediction reaches {100 * threshold:g} % in any text: lower the threshold.")
-    _check_annotations(plan)
-    return replace(
-        plan,
-        texts=tuple(plan.texts[text] for text in texts),
-        rationales=tuple(plan.rationales[text] for text in texts) if plan.rationales else (),
-        settings=replace(settings, target=[label for labels in targets for label in labels]),
-        threshold=threshold,
-    )
 
 
 def _compared_in_memory(
@@ -227,7 +203,7 @@ def check_plan(plan: Plan, choosers: Sequence[AnyMetric] = ()) -> tuple[str, ...
         raise InputError(f"{len(plan.settings.target)} targets for {len(plan.texts)} texts: give one class per text.")
     prepare(plan.model, plan.texts[:1], plan.settings_of(range(1)))
     _check_pairs(plan)
-    _check_annotations(plan)
+    check_annotations(plan)
     return _cautions(plan)
 
 
@@ -247,14 +223,6 @@ def _check_pairs(plan: Plan) -> None:
         for start in range(0, len(plan.texts), BATCH):
             numbers = range(start, min(start + BATCH, len(plan.texts)))
             prepare(plan.model, [plan.texts[number] for number in numbers], plan.settings_of(numbers))
-
-
-def _check_annotations(plan: Plan) -> None:
-    """InputError unless there are rationales of all texts or of none."""
-    if plan.rationales and len(plan.rationales) != len(plan.texts):
-        raise InputError(
-            f"{len(plan.texts)} texts but {len(plan.rationales)} entries of rationales: give one entry per text."
-        )
 
 
 def _unknown_shares(plan: Plan) -> list[float]:

@@ -1,9 +1,8 @@
 """The cost of a comparison, estimated before it runs."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import accumulate
 from statistics import median
 
@@ -17,16 +16,17 @@ from raison.core.inputs.unit import Side, Unit
 from raison.core.method import Cost, Method, Property
 from raison.core.metric import Metric, Need
 from raison.core.model import LanguageModel, asked_of
-from raison.core.results.explanation import Explanation
+from raison.explaining import bounds
 from raison.explaining.answers import Answers, QuestionRows, judged
 from raison.explaining.attribution import Settings, prepare, run_candidates
+from raison.explaining.bounds import TextSize, blank_explanation
 from raison.explaining.given_texts import InputOptions, Texts, read_names
 from raison.explaining.measuring import Metrics, create_metrics
 from raison.explaining.ranking import Ranking
 from raison.explaining.sources.rewordings import worded
 from raison.explaining.token_by_token import looks_inside
 from raison.judging.evaluate import default_metrics
-from raison.judging.plan import Parts, Plan, PlannedRow, distinct_parts, plan_rows
+from raison.judging.plan import Parts, Plan, PlannedRow, distinct_parts, of_labels, plan_rows
 from raison.methods import CATALOGUE
 from raison.models.adapters.checks.relevance_cost import relevance_cost
 from raison.models.adapters.checks.throughput import Speed, measure_speed
@@ -50,7 +50,8 @@ class Estimate:
     are given by row of the table: the passes of each alone, with all seeds, and with the choosing if a metric selects
     the row's maps. `metric_forwards` and `metric_backwards` are the passes that the metrics add for all rows together.
     `total_forwards` and `total_backwards` are those of all rows and metrics. They and `seconds` count work that several
-    rows share, such as the maps that metrics choose from, once.
+    rows share, such as the maps that metrics choose from, once. With target="each", `texts` counts the explained
+    labels of all texts, as in a Comparison.
     """
 
     texts: int
@@ -81,11 +82,14 @@ def estimate(
     units: Sequence[Spans] | Side | None = None,
     text: str | list[str] | None = None,
     language: str | None = None,
+    threshold: float | None = None,
 ) -> Estimate:
     """Count the passes of a comparison, and time a few to estimate its duration.
 
     Tokenizes every text; runs the model for a few seconds. A language model that writes answers first where the rows
-    give no answer. `units`, `text` and `language` are those of `compare`.
+    give no answer. With target="each" the model first predicts every text, which takes a pass for each. `units`,
+    `text`, `language` and `threshold` are those of `compare`. Raises what `compare` raises for the same texts, targets
+    and threshold.
     """
     settings = settings or Settings()
     # Spans replace the settings' unit, whose default nobody chose.
@@ -94,7 +98,8 @@ def estimate(
     settings = replace(settings, unit=given.unit, of=asked_of(given.model, settings.of))
     rows = plan_rows([CATALOGUE.create(method) for method in read_names(methods)], (), (settings.seed,))
     chosen = create_metrics(default_metrics(given.model) if metrics is None else metrics)
-    return estimate_plan(Plan(given.model, given.texts, given.gold, rows, tuple(chosen), settings, ""))
+    plan = Plan(given.model, given.texts, given.gold, rows, tuple(chosen), settings, "")
+    return estimate_plan(of_labels(plan, threshold))
 
 
 def estimate_plan(plan: Plan, speed: Speed | None = None) -> Estimate:
@@ -103,22 +108,18 @@ def estimate_plan(plan: Plan, speed: Speed | None = None) -> Estimate:
     `speed` is the model's, if known.
     """
     encoding = plan.model.encode(list(plan.texts), plan.settings.unit, plan.settings.truncate)
-    tokens = BackwardPasses.read(plan, encoding)
+    texts = _PlannedText.read(encoding, BackwardPasses.read(plan, encoding))
     speed = speed_of(plan, encoding) if speed is None else speed
-    costs = {
-        row.label: [_row_cost(row, units, tokens.of(row.method, text)) for text, units in enumerate(encoding.units)]
-        for row in plan.rows
-    }
-    judging = [_judging_cost(plan, units) for units in encoding.units]
+    costs = {row.label: [_row_cost(row, text) for text in texts] for row in plan.rows}
+    judging = [_judging_cost(plan, text) for text in texts]
     parts = distinct_parts(plan.rows)
     measured = {key: part for key, part in parts.items() if Property.PARTIAL in part.properties}
     counted = {key: part for key, part in parts.items() if key not in measured}
     seconds, work = _partial_seconds(plan, encoding, measured) * sum(encoding.lengths), []
-    for text, units in enumerate(encoding.units):
-        of = partial(tokens.of, text=text)
-        cost = _sum([judging[text], _parts_cost(counted, units, of), _choosing_cost(plan.rows, units)])
-        seconds += speed.seconds(cost, encoding.lengths[text])
-        work.append(_sum([cost, _parts_cost(measured, units, of)]))
+    for text, judged_cost in zip(texts, judging, strict=True):
+        cost = _sum([judged_cost, _parts_cost(counted, text), _choosing_cost(plan.rows, text.units)])
+        seconds += speed.seconds(cost, text.length)
+        work.append(_sum([cost, _parts_cost(measured, text)]))
     again = _wordings_work(plan, encoding)
     seconds += sum(speed.seconds(cost, length) for length, cost in again)
     prices = _prices(plan.model, encoding, work)
@@ -205,15 +206,36 @@ class BackwardPasses:
         return self.lengths[text] if looks_inside(self.model, method) else 1
 
 
-def _row_cost(row: PlannedRow, units: tuple[Unit, ...], tokens: int) -> Cost:
+@dataclass(frozen=True, slots=True)
+class _PlannedText:
+    """A text by its number, with its units and the number of its tokens."""
+
+    number: int
+    units: tuple[Unit, ...]
+    length: int
+    backwards: BackwardPasses
+
+    @classmethod
+    def read(cls, encoding: Encoding, backwards: BackwardPasses) -> "list[_PlannedText]":
+        """All texts of an encoding."""
+        sizes = zip(encoding.units, encoding.lengths, strict=True)
+        return [cls(number, units, length, backwards) for number, (units, length) in enumerate(sizes)]
+
+    def cost(self, method: Method) -> Cost:
+        """An upper bound of the passes of a method, or of a part of one, under one seed."""
+        size = TextSize(len(self.units), self.length)
+        return bounds.of_tokens(method, size, self.backwards.of(method, self.number))
+
+
+def _row_cost(row: PlannedRow, text: "_PlannedText") -> Cost:
     """The cost of one text for one row with all seeds; a selection evaluates every candidate map."""
-    looking = [] if row.chooser is None else [_looking_cost(row, [row.chooser], units)]
-    return _sum([row.method.total_cost(len(units)).of_tokens(tokens).times(len(row.seeds)), *looking])
+    looking = [] if row.chooser is None else [_looking_cost(row, [row.chooser], text.units)]
+    return _sum([text.cost(row.method).times(len(row.seeds)), *looking])
 
 
-def _parts_cost(parts: Parts, units: tuple[Unit, ...], tokens: Callable[[Method], int]) -> Cost:
+def _parts_cost(parts: Parts, text: "_PlannedText") -> Cost:
     """The cost of one text for methods' parts."""
-    return _sum(part.cost(len(units)).of_tokens(tokens(part)).times(len(seeds)) for (_, seeds), part in parts.items())
+    return _sum(text.cost(part).times(len(seeds)) for (_, seeds), part in parts.items())
 
 
 def _choosing_cost(rows: Sequence[PlannedRow], units: tuple[Unit, ...]) -> Cost:
@@ -243,20 +265,20 @@ def _partial_seconds(plan: Plan, encoding: Encoding, parts: Parts) -> float:
 
 def _looking_cost(row: PlannedRow, choosers: Sequence[Metric], units: tuple[Unit, ...]) -> Cost:
     """The cost of one text for metrics to see every map that a row's method offers under each seed."""
-    return Cost(_keeps(choosers, units) * row.method.maps * len(row.seeds))
+    return bounds.of_choice(row.method, choosers, units).times(len(row.seeds))
 
 
-def _judging_cost(plan: Plan, units: tuple[Unit, ...]) -> Cost:
-    """The cost of the metrics on one text, without the whole text and the removal of everything."""
+def _judging_cost(plan: Plan, text: _PlannedText) -> Cost:
+    """The cost of the metrics on one text, with the whole text and the removal of everything."""
     judges = plan.judges
-    keeps, shifts = _keeps(judges, units), _shifts(judges, units)
+    keeps, shifts = bounds.count_keeps(judges, text.units), _shifts(judges, text.units)
     # The texts of a group are read once for all rows.
     costs = [Cost(2 + sum(Need.HIDDEN_STATES in metric.needs for metric in plan.metrics))]
     for row in plan.rows:
         costs.append(Cost(keeps * len(row.seeds)))
         # A selected map is not explained again; see raison.explaining.evidence.
         if row.chooser is None:
-            costs.append(row.method.total_cost(len(units)).times(shifts * len(row.seeds)))
+            costs.append(text.cost(row.method).times(shifts * len(row.seeds)))
     return _sum(costs)
 
 
@@ -264,24 +286,20 @@ def _wordings_work(plan: Plan, encoding: Encoding) -> list[tuple[int, Cost]]:
     """Tokens of each other wording that metrics ask for, and what explaining it with every unselected row takes."""
     works = []
     for text, units in zip(encoding.texts, encoding.units, strict=True):
-        stand_in = replace(_stand_in(units), text=text, unit=encoding.unit, outputs=plan.model.outputs)
+        stand_in = replace(blank_explanation(units), text=text, unit=encoding.unit, outputs=plan.model.outputs)
         model, texts_of = worded(plan.model, [one for metric in plan.judges for one in metric.rewordings(stand_in)])
         if texts_of and encoding.spans is None:
             wordings = model.encode(
                 list(dict.fromkeys(texts_of.values())), encoding.unit, not model.offers(OtherWordings)
             )
             # At most the whole answer is explained.
-            tokens = BackwardPasses.read(
+            answers = BackwardPasses.read(
                 replace(plan, model=model, settings=replace(plan.settings, target=None)), wordings
             )
-            for row, (length, units_of) in enumerate(zip(wordings.lengths, wordings.units, strict=True)):
-                costs = [
-                    one.method.total_cost(len(units_of)).of_tokens(tokens.of(one.method, row)).times(len(one.seeds))
-                    for one in plan.rows
-                    if one.chooser is None
-                ]
+            for wording in _PlannedText.read(wordings, answers):
+                costs = [wording.cost(one.method).times(len(one.seeds)) for one in plan.rows if one.chooser is None]
                 # One more pass decides whether the wording counts.
-                works.append((length, _sum([Cost(1), *costs])))
+                works.append((wording.length, _sum([Cost(1), *costs])))
     return works
 
 
@@ -291,42 +309,4 @@ def _sum(costs: Iterable[Cost]) -> Cost:
 
 def _shifts(metrics: Sequence[Metric], units: tuple[Unit, ...]) -> int:
     """Different shifts of the embeddings under which a text is explained again."""
-    return len({shift for metric in metrics for shift in metric.shifts(_stand_in(units))})
-
-
-def _keeps(metrics: Sequence[Metric], units: tuple[Unit, ...]) -> int:
-    """Different keeps that the metrics ask for on one explanation, the whole text not counted."""
-    stand_in = _stand_in(units)
-    keys = {
-        (removal, row.tobytes())
-        for metric in metrics
-        for removal, keeps in metric.keeps(stand_in).items()
-        for row in keeps
-        if not row.all()
-    }
-    return len(keys)
-
-
-def _stand_in(units: tuple[Unit, ...]) -> Explanation:
-    """An explanation whose scores rise along the text."""
-    return Explanation(
-        text="",
-        unit="word",
-        units=units,
-        scores=tuple(float(number) for number in range(len(units))),
-        classes=("",),
-        probabilities=(1.0,),
-        target="",
-        against=None,
-        of="probability",
-        value_full=1.0,
-        value_empty=0.0,
-        method="random",
-        config={},
-        model="",
-        removal="mask",
-        seed=0,
-        evaluations=0,
-        gradients=0,
-        seconds=0.0,
-    )
+    return len({shift for metric in metrics for shift in metric.shifts(blank_explanation(units))})

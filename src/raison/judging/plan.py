@@ -13,7 +13,9 @@ from raison.core.metric import Metric
 from raison.core.model import LanguageModel
 from raison.core.note_names import EACH_FROM
 from raison.core.registry import label_of
-from raison.explaining.attribution import Settings
+from raison.core.targets.choices import EACH
+from raison.explaining.attribution import BATCH, Settings, check
+from raison.explaining.each_prediction import each_target, threshold_of
 from raison.explaining.measuring import Annotations, AnyMetric
 from raison.explaining.selection import CONTROL, check_selection
 from raison.jobs.identity import DATA, IDENTITY, SETTINGS, digest_of, versions
@@ -96,6 +98,41 @@ def plan_rows(methods: list[Method], choosers: Sequence[AnyMetric], seeds: tuple
 def distinct_parts(rows: Sequence[PlannedRow]) -> Parts:
     """The parts of all methods, each once for the seeds that it is run with: rows may share them."""
     return {(label_of(part), row.seeds): part for row in rows for part in row.method.parts}
+
+
+def of_labels(plan: Plan, given: float | None) -> Plan:
+    """With target="each", the plan for every prediction in a text: repeated texts are evaluated once.
+
+    `given` is the caller's threshold. Takes a pass per text to find its labels or entities. Raises InputError for a
+    threshold that does not apply, and if no prediction reaches it; UnsupportedError for a method that cannot run.
+    """
+    threshold = threshold_of(plan.model, plan.settings.target, given)
+    if plan.settings.target != EACH:
+        return plan
+    for method in dict.fromkeys(row.method for row in plan.rows):
+        check(plan.model, method)
+    settings, targets = plan.settings, []
+    for start in range(0, len(plan.texts), BATCH):
+        targets += each_target(plan.model, plan.texts[start : start + BATCH], settings, threshold)
+    texts = [text for text, labels in enumerate(targets) for _ in labels]
+    if not texts:
+        raise InputError(f"no prediction reaches {100 * threshold:g} % in any text: lower the threshold.")
+    check_annotations(plan)
+    return replace(
+        plan,
+        texts=tuple(plan.texts[text] for text in texts),
+        rationales=tuple(plan.rationales[text] for text in texts) if plan.rationales else (),
+        settings=replace(settings, target=[label for labels in targets for label in labels]),
+        threshold=threshold,
+    )
+
+
+def check_annotations(plan: Plan) -> None:
+    """Raise InputError unless there are rationales of all texts or of none."""
+    if plan.rationales and len(plan.rationales) != len(plan.texts):
+        raise InputError(
+            f"{len(plan.texts)} texts but {len(plan.rationales)} entries of rationales: give one entry per text."
+        )
 
 
 def header_of(plan: Plan, cautions: Sequence[str] | None = None) -> RunHead:

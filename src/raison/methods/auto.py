@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from raison.combining.advice import advised, harmless, kept
+from raison.combining.evidence import evidence
 from raison.combining.members import give_back, in_units, run_alone, some_texts
 from raison.combining.rule import Option, options
 from raison.core.errors import InputError, RaisonError, UnsupportedError
@@ -89,6 +90,12 @@ class Auto(Method):
 
     def cost(self, units: int) -> Cost:
         return Cost(forwards=min(self.budget, 2**units))
+
+    def total_cost(self, units: int, tokens: int = 0) -> Cost:
+        """With the passes of cheap methods, which may turn out not to fit the model."""
+        known = [one for one in evidence().cheap_methods if one.units <= units and self.budget <= one.passes]
+        tried = [CATALOGUE.create(one.method).total_cost(units, tokens) for one in known]
+        return sum(tried, self.cost(units))
 
     def able(self, model: LanguageModel, encoding: Encoding, text: int, advice: str | None) -> Iterator[Option]:
         """The options whose method the model allows, within the budget: the first is taken if it works.

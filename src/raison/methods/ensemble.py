@@ -120,7 +120,10 @@ class Ensemble(Method):
         return total / len(members)
 
     def cost(self, units: int) -> Cost:
-        return sum((member.total_cost(units) for member in _members(self.methods)), Cost())
+        return self.total_cost(units)
+
+    def total_cost(self, units: int, tokens: int = 0) -> Cost:
+        return sum((member.total_cost(units, tokens) for member in _members(self.methods)), Cost())
 
     def _sizes(self, scores: Float[Tensor, "batch units"], member: Method, problem: Problem) -> Float[Tensor, " batch"]:
         """N of each text; 1 where there is nothing to scale."""

@@ -62,3 +62,6 @@ class ValueZeroing(Method):
     def cost(self, units: int) -> Cost:
         """For a text whose units are exactly its tokens; each token beyond the number of units needs one more pass."""
         return Cost(forwards=units + 1)
+
+    def total_cost(self, units: int, tokens: int = 0) -> Cost:
+        return self.cost(max(units, tokens))

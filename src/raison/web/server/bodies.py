@@ -130,6 +130,13 @@ def tupled(value: Any) -> Any:
     return tuple(map(tupled, value)) if isinstance(value, list) else value
 
 
+def tupled_spans(units: Any) -> Any:
+    """Spans as raison.explain takes them."""
+    if isinstance(units, dict):
+        return {name: tuple(span) for name, span in units.items()}
+    return [tuple(span) for span in units] if isinstance(units, list) else units
+
+
 def described(name: str, body: type[BaseModel] = ExplainBody) -> str:
     """The allowed values of a field of a body, to follow "give"."""
     field = body.model_fields.get(name)

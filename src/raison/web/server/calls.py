@@ -14,14 +14,14 @@ from raison.core.results.explanation import Explanation
 from raison.core.settings.fields import mistakes_in, refuse
 from raison.core.settings.reading import dump
 from raison.explaining.explain import explain, within_budget
-from raison.explaining.generation import NEW_TOKENS
 from raison.explaining.given_texts import InputOptions
 from raison.explaining.ranking import read_ranked
 from raison.methods import CATALOGUE as METHODS
 from raison.metrics import CATALOGUE as METRICS
 from raison.models.adapters.writing.writer import Writer
-from raison.web.component.writing_request import continued, one_prompt
-from raison.web.server.bodies import CiteBody, ExplainBody, PredictBody, characters, given, tupled
+from raison.web.component.writing_request import continued
+from raison.web.server.bodies import CiteBody, ExplainBody, PredictBody, characters, given, tupled, tupled_spans
+from raison.web.server.pass_bounds import of_output, of_prediction
 from raison.web.server.settings import ANSWER, Limits
 
 OUTSIDE = ("checkpoint", "filler", "student")
@@ -87,7 +87,7 @@ class ExplanationRequest(ModelRequest):
         check_call(method, limits)
         if body.select is not None:
             check_call(METRICS.create(body.select), limits)
-        most = max(1, min(TOGETHER, WORK // max(1, passes(method, USUAL))))
+        most = max(1, min(TOGETHER, WORK // max(1, method.total_cost(USUAL).passes)))
         return cls(body, method, label_of(method), most)
 
     @property
@@ -100,30 +100,11 @@ class ExplanationRequest(ModelRequest):
         return dump(values)
 
     def check(self, model: LanguageModel | Writer, limits: Limits) -> None:
-        text, body = given(self.body.text), self.body
-        more, ranked = 0, read_ranked(text)
-        if ranked is not None and not isinstance(model, Writer):
-            # Every document is read once; then, at worst, the two with the most words are compared.
-            [one], _ = ranked
-            pairs = [(one.query, document) for document in one.documents]
-            counts = model.encode(pairs, "word", body.truncate).unit_counts
-            longest = sorted(range(len(pairs)), key=lambda place: -counts[place])[:2]
-            text, model, more = [one.pair(*longest)], model.ranker, len(pairs)
-        reading = InputOptions(cast("Any", body.unit), tupled_spans(body.units), None, body.language)
         if isinstance(model, Writer):
-            prompt, unit = one_prompt(reading, text)
-            count = len(model.prompt(prompt).units(unit)[0])
-            # With `earlier`, the answer's tokens are units, too.
-            count += (body.max_new_tokens or NEW_TOKENS) if body.earlier else 0
+            bound = of_output(model, self.body, self.method)
         else:
-            texts = reading.any(text)
-            unit = texts.unit
-            [count] = model.encode(texts.texts, unit, body.truncate).unit_counts
-        if (most := passes(self.method, count) + more) > limits.passes:
-            raise InputError(
-                f"{self.label:.80} needs up to {most:,} passes for a text of {count:,} {unit}s, and this server allows "
-                f"{limits.passes:,}: take another method, fewer samples or unit='sentence'."
-            )
+            bound = of_prediction(model, self.body, self.method)
+        bound.check(f"{self.label:.80}", limits)
 
     def run(self, model: Any, requests: Sequence[ModelRequest]) -> list[bytes]:
         body, texts = self.body, [_text(one) for one in requests]
@@ -210,19 +191,6 @@ def check_call(instance: object, limits: Limits) -> None:
                 name = part.partition("(")[0].strip()
                 catalogue: Any = METRICS if name in METRICS.names else METHODS
                 check_call(catalogue.create(part), limits)
-
-
-def passes(method: Method, units: int) -> int:
-    """The maximum number of forward and backward passes for one text."""
-    costs = [part.cost(units) for part in method.parts]
-    return sum(cost.forwards + cost.backwards for cost in costs)
-
-
-def tupled_spans(units: Any) -> Any:
-    """Spans as raison.explain takes them."""
-    if isinstance(units, dict):
-        return {name: tuple(span) for name, span in units.items()}
-    return [tuple(span) for span in units] if isinstance(units, list) else units
 
 
 def check_size(body: PredictBody | CiteBody, limits: Limits, texts: str = "the text has") -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from raison.core.errors import InputError, UnknownNameError
+from raison.core.errors import UnknownNameError
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
 from raison.core.settings.reading import dump
@@ -15,7 +15,8 @@ from raison.explaining.sources.sourced_prompt import sourced_prompt
 from raison.models.adapters.writing.writer import Writer
 from raison.text.sourced import names
 from raison.web.server.bodies import CiteBody, given
-from raison.web.server.calls import ModelRequest, check_call, check_size, json_of, passes
+from raison.web.server.calls import ModelRequest, check_call, check_size, json_of
+from raison.web.server.pass_bounds import of_citations
 from raison.web.server.settings import Limits
 
 
@@ -59,22 +60,18 @@ class CitationsRequest(ModelRequest):
     def check(self, model: LanguageModel | Writer, limits: Limits) -> None:
         if not isinstance(model, Writer):
             return
-        body = self.body
-        source = sourced_prompt(model, _question(body), body.sources, self.citing.template).source
-        count = len(source.sources if body.within == "source" else source.sentences)
-        most = passes(self.citing.method, count) + (1 + body.draws) * len(source.sources)
-        if most > limits.passes:
-            raise InputError(
-                f"this needs up to {most:,} passes for {count:,} parts of the sources, and this server allows "
-                f"{limits.passes:,}: take fewer sources, fewer draws or within='source'."
-            )
+        prompt = sourced_prompt(model, _question(self.body), self.body.sources, self.citing.template)
+        of_citations(model, prompt, self._wanted, self.citing).check("this", limits)
 
     def run(self, model: Any, requests: Sequence[ModelRequest]) -> list[bytes]:
-        body = self.body
-        statements = None if body.statements is None else [(start, end) for start, end in body.statements]
-        wanted = AnswerRequest(body.answer, statements, self.citing.max_new_tokens)
-        citations = cited(model, _question(body), body.sources, wanted, self.citing)
+        citations = cited(model, _question(self.body), self.body.sources, self._wanted, self.citing)
         return [json_of(citations.to_dict())]
+
+    @property
+    def _wanted(self) -> AnswerRequest:
+        given = self.body.statements
+        statements = None if given is None else [(start, end) for start, end in given]
+        return AnswerRequest(self.body.answer, statements, self.citing.max_new_tokens)
 
 
 def _question(body: CiteBody) -> Any:

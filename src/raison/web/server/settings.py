@@ -27,9 +27,15 @@ class Limits:
     characters: Annotated[
         int, Setting("Maximum number of characters of a request's texts.", 1, options=("--max-characters",))
     ] = 20_000
-    passes: Annotated[int, Setting("Maximum number of passes of one explanation.", 1, options=("--max-passes",))] = (
-        5_000
-    )
+    passes: Annotated[
+        int,
+        Setting(
+            "Maximum number of forward and backward passes of one result: of all its labels, output tokens or "
+            "statements together.",
+            1,
+            options=("--max-passes",),
+        ),
+    ] = 5_000
     seconds: Annotated[
         int,
         Setting("Maximum number of seconds for requests that are explained together.", 1, options=("--max-seconds",)),

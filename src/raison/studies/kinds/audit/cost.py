@@ -11,6 +11,7 @@ from raison.core.method import Cost, Method, Property
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
 from raison.explaining.attribution import Batch, explanations_of, prepare
+from raison.explaining.bounds import TextSize, of_tokens
 from raison.explaining.evidence import BatchRow, is_harmless
 from raison.explaining.sources.rewordings import worded
 from raison.judging.estimate import BackwardPasses, estimate_plan, probes, speed_of
@@ -95,7 +96,8 @@ class _CostSubject:
 
     def seconds(self, made: Method, size: _TextSize) -> float:
         """The seconds of one explanation of a text."""
-        return self.speed.seconds(made.total_cost(size.units).of_tokens(self.tokens.of(made, size.text)), size.length)
+        cost = of_tokens(made, TextSize(size.units, size.length), self.tokens.of(made, size.text))
+        return self.speed.seconds(cost, size.length)
 
 
 def _randomising(job: _CostSubject, sizes: Sequence[_TextSize]) -> float:
