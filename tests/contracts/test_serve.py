@@ -350,6 +350,26 @@ def test_the_limit_of_passes_is_that_of_rankings_too() -> None:
         assert client.post("/api/explain", json=short).status_code == 200
 
 
+def test_three_strings_are_a_query_with_two_documents() -> None:
+    """As in Python, where one such text is given in a list; a classifier says that it does not rank."""
+    triple = ["a dull plot", "the end is good", "a quiet end"]
+    with serving(ServedModels({"pairs": MODELS["pairs"], BERT: MODELS[BERT]})) as client:
+        body = {"model": "pairs", "text": triple, "method": "occlusion"}
+        answer = client.post("/api/explain", json=body)
+        assert answer.status_code == 200, answer.text
+        [expected] = raison.explain(MODELS["pairs"], [tuple(triple)], "occlusion", progress=False)
+        np.testing.assert_allclose(answer.json()["scores"], expected.scores, **CLOSE)
+        assert client.post("/api/predict", json={"model": "pairs", "text": triple}).status_code == 200
+        assert client.post("/api/check", json=body).status_code == 200
+        spans = {**body, "units": [[0, 6, 0], [0, 7, 1]]}
+        assert len(client.post("/api/explain", json=spans).json()["units"]) == 2
+        for path in ("/api/explain", "/api/check", "/api/predict"):
+            asked = {"model": BERT, "text": triple} | ({} if path == "/api/predict" else {"method": "occlusion"})
+            refused = client.post(path, json=asked)
+            assert refused.status_code == 422, refused.text
+            assert "rank" in refused.json()["error"]
+
+
 def test_requests_of_other_settings_do_not_join() -> None:
     from raison.web.server.calls import ExplanationRequest, PredictionRequest
 

@@ -34,6 +34,7 @@ from raison.explaining.measuring import (
     missing_needs,
 )
 from raison.explaining.ranking import fitting, unnamed
+from raison.judging.another_model import caution_of_changed, check_outputs, count_changed
 from raison.judging.statements import BY_SENTENCES, SUMMED, statements_of
 from raison.metrics import CATALOGUE
 from raison.models.adapters.writing.writer import Writer
@@ -97,16 +98,20 @@ def evaluate(
     marks = ((),) * len(given) if rationales is None else given_rationales(rationales, [e.text for e in given])
     of_texts = [metric for metric in chosen if isinstance(metric, Metric)]
     rows: list[list[Value]] = []
+    changed = 0
     with progress_bar("metrics", len(given), progress) as advance:
         for start in range(0, len(given), BATCH):
             part = slice(start, start + BATCH)
-            rows += measure(_batch_of(model, given[part]), given[part], of_texts, marks[part])
+            batch = _batch_of(model, given[part])
+            changed += count_changed(batch, given[part])
+            rows += measure(batch, given[part], of_texts, marks[part])
             advance(len(given[part]))
     columns: dict[AnyMetric, list[Value]] = {metric: [row[i] for row in rows] for i, metric in enumerate(of_texts)}
     for metric in chosen:
         if isinstance(metric, GroupMetric):
             columns[metric] = [value for values in measure_groups(model, given, metric, {}) for value in values]
     whole = _scores_of(label, {info_of(metric): columns[metric] for metric in chosen}, given)
+    whole = replace(whole, cautions=(*whole.cautions, *caution_of_changed(changed, len(given), model.name)))
     targets = dict.fromkeys(e.target for e in given)
     if (model.outputs != "labels" and model.choosing is None) or len(targets) < 2:
         return whole
@@ -305,3 +310,4 @@ def _check_model(model: LanguageModel, explanations: Sequence[Explanation], enco
                 f"the explained class is '{explanation.target}', which {model.name} does not have "
                 f"({', '.join(model.classes)})."
             )
+        check_outputs(model, explanation)

@@ -174,7 +174,7 @@ def texts_together(plan: Plan) -> int:
     if backbone is None or not plan.texts:
         return MOST_TOGETHER
     probed = list(plan.texts)[:: max(1, len(plan.texts) // _PROBED)][:_PROBED]
-    encoding = plan.model.encode(probed, plan.settings.unit, plan.settings.truncate)
+    encoding = plan.model.tokenized(probed, plan.settings.unit, plan.settings.truncate)
     work = [length * _passes(plan, units) for length, units in zip(encoding.lengths, encoding.unit_counts, strict=True)]
     each = sum(parameter.numel() for parameter in backbone.core.parameters()) * sum(work) / len(work)
     return max(1, min(MOST_TOGETHER, int(_WORK / max(1.0, each))))

@@ -15,7 +15,7 @@ from raison.core.settings.fields import mistakes_in, refuse
 from raison.core.settings.reading import dump
 from raison.explaining.explain import explain, within_budget
 from raison.explaining.given_texts import InputOptions
-from raison.explaining.ranking import read_ranked
+from raison.explaining.ranking import fitting, read_ranked
 from raison.methods import CATALOGUE as METHODS
 from raison.metrics import CATALOGUE as METRICS
 from raison.models.adapters.writing.writer import Writer
@@ -160,8 +160,8 @@ class PredictionRequest(ModelRequest):
         text = given(self.body.text)
         if isinstance(model, Writer) or read_ranked(text) is not None:
             return
-        texts = InputOptions().any(text)
-        model.encode(texts.texts, texts.unit, self.body.truncate)
+        texts, unit = InputOptions().several([text])
+        fitting(model, texts).tokenized(texts, unit, self.body.truncate)
 
     def run(self, model: Any, requests: Sequence[ModelRequest]) -> list[bytes]:
         texts, tokens = [_text(one) for one in requests], self.body.max_new_tokens

@@ -13,7 +13,7 @@ from raison.explaining.bounds import CitationSize, TextSize
 from raison.explaining.each_prediction import each_target, threshold_of
 from raison.explaining.generation import NEW_TOKENS
 from raison.explaining.given_texts import InputOptions
-from raison.explaining.ranking import read_ranked
+from raison.explaining.ranking import fitting, read_ranked
 from raison.explaining.settings import Settings
 from raison.explaining.sources.answer_statements import NEW_TOKENS as ANSWER_TOKENS
 from raison.explaining.sources.answer_statements import AnswerRequest, stated_answer
@@ -53,22 +53,24 @@ def of_prediction(model: LanguageModel, body: ExplainBody, method: Method) -> Bo
 
     With target="each" the model predicts the text, which decides how many predictions are explained.
     """
-    text, ranked, more = given(body.text), read_ranked(given(body.text)), 0
+    text, more = given(body.text), 0
+    ranked = read_ranked(text)
     if ranked is not None:
         # Every document is read once; then, at worst, the two with the most words are compared.
         [one], _ = ranked
         pairs = [(one.query, document) for document in one.documents]
         counts = model.encode(pairs, "word", body.truncate).unit_counts
         longest = sorted(range(len(pairs)), key=lambda place: -counts[place])[:2]
-        text, model, more = [one.pair(*longest)], model.ranker, len(pairs)
-    texts = _reading(body).any(text)
-    encoding = model.encode(texts.texts, texts.unit, body.truncate)
+        text, model, more = one.pair(*longest), model.ranker, len(pairs)
+    texts, unit = _reading(body, several=True).several([text])
+    model = fitting(model, texts)
+    encoding = model.tokenized(texts, unit, body.truncate)
     [units], [tokens] = encoding.units, encoding.lengths
-    what, predictions = f"a text of {phrases.count(len(units), texts.unit)}", 1
+    what, predictions = f"a text of {phrases.count(len(units), unit)}", 1
     if body.target == EACH and ranked is None:
-        settings = Settings(texts.unit, None, body.of, body.removal, body.seed, body.truncate)
+        settings = Settings(unit, None, body.of, body.removal, body.seed, body.truncate)
         threshold = threshold_of(model, EACH, body.threshold)
-        predictions = len(each_target(model, texts.texts, settings, threshold)[0])
+        predictions = len(each_target(model, texts, settings, threshold)[0])
         what = f"{phrases.count(predictions, 'prediction')} in {what}"
     cost = bounds.of_text(method, TextSize(len(units), tokens), predictions)
     if body.select is not None:
@@ -105,5 +107,8 @@ def of_citations(writer: Writer, prompt: SourcedPrompt, wanted: AnswerRequest, h
     )
 
 
-def _reading(body: ExplainBody) -> InputOptions:
-    return InputOptions(cast("Any", body.unit), tupled_spans(body.units), None, body.language)
+def _reading(body: ExplainBody, *, several: bool = False) -> InputOptions:
+    """How the text is read, or a list of it alone, whose spans are a list, too."""
+    spans = tupled_spans(body.units)
+    units = spans if not several or spans is None or isinstance(spans, str) else [spans]
+    return InputOptions(cast("Any", body.unit), units, None, body.language)

@@ -1,0 +1,48 @@
+"""Explanations of another model than the one that evaluates them: refused, or told with the scores."""
+
+import pytest
+from transformers import BertForSequenceClassification
+
+import raison
+from raison.core.errors import InputError
+from raison.core.model import LanguageModel
+from tests.tiny import build
+
+TEXTS = ["the old sailor told a story", "a dull plot"]
+NAMES = ("bad", "good")
+
+
+def bert(labels: tuple[str, ...] = NAMES, problem: str | None = None, changed: float = 0.0) -> LanguageModel:
+    network, tokenizer = build("bert", labels, problem)
+    assert isinstance(network, BertForSequenceClassification)
+    network.classifier.bias.data[0] += changed
+    return raison.load(network, tokenizer)
+
+
+def explained(model: LanguageModel) -> list[raison.Explanation]:
+    return raison.explain(model, TEXTS, "occlusion", progress=False)
+
+
+@pytest.mark.parametrize(
+    ("made", "judge", "reason"),
+    [
+        (bert(("bad",), "regression"), bert(("bad", "good")), "is about number, and .* gives classes"),
+        (bert(), bert(NAMES, "multi_label_classification"), "is about classes, and .* gives labels"),
+        (bert(), bert((*NAMES, "fine")), "is about the classes bad, good, and those of .* are bad, good, fine"),
+    ],
+)
+def test_explanations_of_other_outputs_are_refused(made: LanguageModel, judge: LanguageModel, reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        raison.evaluate(judge, explained(made), "comprehensiveness", progress=False)
+
+
+def test_another_model_of_the_same_classes_is_told() -> None:
+    """Of its own explanations, in any batch, nothing is said."""
+    model, other = bert(), bert(changed=1.0)
+    assert not raison.evaluate(model, explained(model), "comprehensiveness", progress=False).cautions
+    found = raison.evaluate(other, explained(model), "comprehensiveness", progress=False)
+    assert found.cautions[0].startswith("2 of 2 explanations state another prediction than")
+    assert found.cautions[0] in " ".join(str(found).split())
+    number, moved = (bert(("score",), "regression", changed) for changed in (0.0, 1.0))
+    assert not raison.evaluate(number, explained(number), "comprehensiveness", progress=False).cautions
+    assert raison.evaluate(moved, explained(number), "comprehensiveness", progress=False).cautions
