@@ -101,8 +101,13 @@ def test_settings_cannot_change() -> None:
     class Listed(Occlusion):
         widths: list[int] = field(default_factory=list)
 
-    with pytest.raises(InputError, match=r"Listed cannot be compared .*tuples in place of lists"):
-        METHODS.create(Listed())
+    @dataclass(frozen=True)
+    class Mapped(Occlusion):
+        widths: dict[str, int] = field(default_factory=dict)
+
+    assert METHODS.create(Listed([1, 2])).widths == (1, 2)
+    with pytest.raises(InputError, match=r"Mapped cannot be compared .*settings do not change"):
+        METHODS.create(Mapped())
 
 
 def test_a_missing_method_is_not_answered_with_the_first_of_the_alphabet() -> None:

@@ -1,0 +1,29 @@
+"""The settings of a method or a metric, made plain and checked when it is made."""
+
+from typing import Any
+
+import numpy as np
+
+from raison.core.settings.fields import check, fields_of
+from raison.core.targets.choices import plain_number
+
+
+def settle(record: object, owner: str) -> None:
+    """Make the values of a frozen record's fields plain, and raise InputError for those that do not fit.
+
+    `owner` is the name of the method or metric, for the message.
+    """
+    kind: type = type(record)
+    for name in fields_of(kind):
+        object.__setattr__(record, name, plain(getattr(record, name)))
+    check(record, owner)
+
+
+def plain(value: Any) -> Any:
+    """Numbers of other libraries, such as numpy's, as Python's own, and lists as tuples; other values as they are.
+
+    Settings are compared, printed and stored, and do not change.
+    """
+    if isinstance(value, list | tuple):
+        return tuple(map(plain, value))
+    return value.item() if isinstance(value, np.generic) else plain_number(value)
