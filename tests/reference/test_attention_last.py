@@ -68,8 +68,5 @@ def test_default_rows():
 
 
 def test_refuses_unknown_rows():
-    # The constructor's types are checked in the tests, not for users: the file's own check is called here.
-    method = AttentionLast()
-    object.__setattr__(method, "queries", "predictions")
     with pytest.raises(UnknownNameError, match="Did you mean 'prediction'"):
-        method.__post_init__()
+        AttentionLast(queries="predictions")

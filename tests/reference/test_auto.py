@@ -140,7 +140,7 @@ def test_what_a_model_writes_is_explained_by_samples() -> None:
 def test_a_budget_is_one_of_passes() -> None:
     assert raison.explain(Linear(), "good film", budget=4).method == "shapley_exact"
     assert raison.explain(Linear(), "good film", Auto(budget=3)).method == "kernel_shap"
-    with pytest.raises(InputError, match="Give a whole number of at least 2"):
+    with pytest.raises(InputError, match="budget of auto cannot be 1: give a whole number of at least 2"):
         raison.explain(Linear(), "good film", budget=1)
     with pytest.raises(InputError, match="budget= is for method='auto'"):
         raison.explain(Linear(), "good film", "lime", budget=50)

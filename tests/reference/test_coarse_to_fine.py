@@ -81,5 +81,5 @@ def test_two_passes_tell_nothing_of_the_words(model: LanguageModel) -> None:
 
 
 def test_a_budget_counts_the_ends() -> None:
-    with pytest.raises(InputError, match="Give a whole number of at least 2"):
+    with pytest.raises(InputError, match="samples of coarse_to_fine cannot be 1: give a whole number of at least 2"):
         CATALOGUE.create("coarse_to_fine(samples=1)")

@@ -239,7 +239,5 @@ def test_refuses_what_cannot_be():
         ("rule", "lefts", "left"),
         ("baseline", "masc", "mask"),
     ):
-        method = Dig()
-        object.__setattr__(method, name, wrong)
         with pytest.raises(UnknownNameError, match=f"{name} of discretized.*Did you mean '{right}'"):
-            method.__post_init__()
+            Dig(**{name: wrong})

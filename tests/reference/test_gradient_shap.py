@@ -161,7 +161,7 @@ def test_refuses_what_cannot_be():
         GradientShap(samples=0)
     with pytest.raises(InputError, match="noise of gradient_shap"):
         GradientShap(noise=-1.0)
-    with pytest.raises(InputError, match="needs a baseline"):
+    with pytest.raises(InputError, match="baselines of gradient_shap cannot be .*: give a baseline's name"):
         GradientShap(baselines=())
     with pytest.raises(UnknownNameError, match="baseline of gradient_shap.*Did you mean 'mask'"):
         GradientShap(baselines="zero+masc")

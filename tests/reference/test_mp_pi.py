@@ -239,8 +239,5 @@ def test_refuses_what_cannot_be():
     ],
 )
 def test_refuses_what_types_forbid(setting, value, says):
-    # The constructor's types are checked in the tests, not for users: the file's own check is called here.
-    method = MpPi()
-    object.__setattr__(method, setting, value)
     with pytest.raises(InputError, match=says):
-        method.__post_init__()
+        MpPi(**{setting: value})

@@ -118,8 +118,5 @@ def test_refuses_settings_that_cannot_be(settings, said):
 
 
 def test_refuses_a_variant_that_is_none():
-    method = RpiG()
-    # The constructor's types are checked in the tests, not for users: the file's own check is called here.
-    object.__setattr__(method, "variant", "papre")
     with pytest.raises(UnknownNameError, match="variant of rpi_g 'papre'. Did you mean 'paper'"):
-        method.__post_init__()
+        RpiG(variant="papre")

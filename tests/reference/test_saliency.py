@@ -77,7 +77,5 @@ def test_defaults_are_not_part_of_the_label():
 
 
 def test_refuses_unknown_features():
-    method = Saliency()
-    object.__setattr__(method, "features", "summ")
     with pytest.raises(UnknownNameError, match="features of saliency.*Did you mean 'sum'"):
-        method.__post_init__()
+        Saliency(features="summ")

@@ -143,7 +143,5 @@ def test_refuses_what_cannot_be():
         with pytest.raises(InputError, match="noise of smooth_grad"):
             SmoothGrad(noise=noise)
     for name, wrong in (("scale", "ranges"), ("score", "gradients")):
-        method = SmoothGrad()
-        object.__setattr__(method, name, wrong)
         with pytest.raises(UnknownNameError, match=f"{name} of smooth_grad.*Did you mean '{wrong[:-1]}'"):
-            method.__post_init__()
+            SmoothGrad(**{name: wrong})

@@ -68,8 +68,5 @@ def test_order_decides_who_gets_a_shared_effect():
 
 
 def test_refuses_an_unknown_start():
-    # The constructor's types are checked in the tests, not for users: the file's own check is called here.
-    method = SpPi()
-    object.__setattr__(method, "start", "priors")
-    with pytest.raises(UnknownNameError, match="Did you mean 'prior'"):
-        method.__post_init__()
+    with pytest.raises(UnknownNameError, match="start of sp_pi.*Did you mean 'prior'"):
+        SpPi(start="priors")

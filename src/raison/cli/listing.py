@@ -99,10 +99,15 @@ def _stated(path: Path, written: ast.ClassDef) -> tuple[dict[str, object], dict[
 
 
 def _value(path: Path, node: ast.expr | None) -> Any:
-    """A literal, a named constant, a capability's name, or a frozenset of these or of an enumeration's values."""
+    """A literal, a named constant, a text of these, a capability's name, or a frozenset of these or of an enumeration's
+    values."""
     match node:
         case ast.Constant(value):
             return value
+        case ast.JoinedStr(parts):
+            return "".join(str(_value(path, part)) for part in parts)
+        case ast.FormattedValue(inner):
+            return _value(path, inner)
         case ast.Tuple(elements):
             return tuple(_value(path, element) for element in elements)
         case ast.Set(elements):

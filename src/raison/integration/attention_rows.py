@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Bool, Float
@@ -12,11 +12,9 @@ from raison.core.capabilities.attention_layers import AttentionLayers, Positions
 from raison.core.capabilities.passes import Passes
 from raison.core.capability import Capability
 from raison.core.dims import Attention, Embeddings
-from raison.core.errors import UnknownNameError
 from raison.core.inputs.encoding import Encoding
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
-from raison.core.registry import name_of
 from raison.integration.distinct_texts import in_distinct_batches
 
 Present = Bool[Tensor, "batch positions"]
@@ -42,9 +40,6 @@ class AttentionReading(Method):
     @abstractmethod
     def read(self, layers: Sequence[Attention], present: Present, rows: Rows) -> Rows:
         """Scores from the attention of each layer, the mask of non-padding positions and the weight of each row."""
-
-    def __post_init__(self) -> None:
-        check_queries(name_of(self), self.queries)
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         """One forward pass for all targets of a text."""
@@ -84,12 +79,6 @@ class AttentionReading(Method):
         width = positions.present.shape[1]
         layers = [block.placed(block.probabilities, width) for block in records.blocks]
         return positions.to_tokens(self.read(layers, positions.present, _shares(positions, self.queries)))
-
-
-def check_queries(method: str, queries: str) -> None:
-    """UnknownNameError unless they name rows that can be read."""
-    if queries not in get_args(Queries):
-        raise UnknownNameError(f"queries of {method}", queries, get_args(Queries))
 
 
 def _shares(positions: Positions, queries: Queries) -> Rows:

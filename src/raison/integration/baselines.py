@@ -1,29 +1,20 @@
 """Baselines: the starts of paths through embedding space."""
 
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 import torch
 
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.dims import Embeddings
-from raison.core.errors import InputError, UnknownNameError, UnsupportedError
+from raison.core.errors import UnsupportedError
 from raison.core.problem import Problem
+from raison.core.settings.fields import Setting
 
 InPlace = Literal["mask", "ellipsis", "unk", "pad"]
-Baseline = Literal["removal", "zero"] | InPlace
+Baseline = Literal["removal", "zero", InPlace]
 """A token in place of every unit's tokens, zeros, or the problem's own removal."""
-
-
-def check_path(method: str, steps: int, baseline: str) -> None:
-    """Raise InputError or UnknownNameError for an invalid path."""
-    if type(steps) is not int or steps < 1:
-        raise InputError(
-            f"steps of {method} cannot be {steps!r}: it is the number of points on a path. "
-            "Give a whole number of at least 1, such as 50."
-        )
-    known = ("removal", "zero", *get_args(InPlace))
-    if baseline not in known:
-        raise UnknownNameError(f"baseline of {method}", baseline, known)
+Steps = Annotated[int, Setting(least=1, words="a whole number of at least 1, such as 50")]
+"""The number of points on a path."""
 
 
 def baseline_name(problem: Problem, method: str, wanted: str) -> str:

@@ -1,6 +1,6 @@
 """Random displacements of the word embeddings of a text's units."""
 
-from typing import Literal, get_args
+from typing import Annotated, Literal
 
 import numpy as np
 import torch
@@ -8,27 +8,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from raison.core.dims import Embeddings
-from raison.core.errors import InputError, UnknownNameError
 from raison.core.inputs.encoding import Encoding
+from raison.core.settings.fields import Setting
 
 NoiseScale = Literal["range", "deviation"]
 """The reference scale of a noise level: see `spreads`."""
-
-
-def check_noise(method: str, samples: object, noise: object, scale: str) -> None:
-    """Raise InputError or UnknownNameError for invalid noise."""
-    if type(samples) is not int or samples < 1:
-        raise InputError(
-            f"samples of {method} cannot be {samples!r}: it is the number of random points. Give a whole number from 1 "
-            "on."
-        )
-    if not isinstance(noise, (int, float)) or isinstance(noise, bool) or not 0 <= noise < float("inf"):
-        raise InputError(
-            f"noise of {method} cannot be {noise!r}: it is a share of the embeddings' {scale}. "
-            "Give a number of at least 0, such as 0.15."
-        )
-    if scale not in get_args(NoiseScale):
-        raise UnknownNameError(f"scale of {method}", scale, get_args(NoiseScale))
+Noise = Annotated[float, Setting(least=0, words="a share of the embeddings' spread, at least 0, such as 0.15")]
+"""The standard deviation of a displacement, as a share of the scale."""
 
 
 def spreads(encoding: Encoding, embeds: Embeddings, scale: NoiseScale) -> list[float]:

@@ -1,7 +1,7 @@
 """Methods whose scores come from the gradient at the input: in batches, or differentiable for given embeddings."""
 
 from abc import abstractmethod
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float
@@ -10,10 +10,8 @@ from torch import Tensor
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capability import Capability
 from raison.core.dims import Embeddings
-from raison.core.errors import UnknownNameError
 from raison.core.method import Cost, Method, Rngs
 from raison.core.problem import Problem
-from raison.core.registry import name_of
 from raison.integration.differentiable_gradients import gradients_at
 
 Features = Literal["norm", "sum"]
@@ -36,10 +34,6 @@ class InputGradient(Method):
         self, embeds: Float[Tensor, "*rows hidden"], gradients: Float[Tensor, "*rows hidden"]
     ) -> Float[Tensor, "*rows hidden"]:
         """For each feature, the value that is summed or whose norm is taken."""
-
-    def __post_init__(self) -> None:
-        if self.features not in get_args(Features):
-            raise UnknownNameError(f"features of {name_of(self)}", self.features, get_args(Features))
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         encoding = problem.encoding

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -11,14 +11,21 @@ from torch import Tensor
 
 from raison.core.capabilities.attention_paths import ReplaceableAttention
 from raison.core.capability import Capability
-from raison.core.errors import InputError, UnknownNameError
 from raison.core.internals.attention import AttentionSite
-from raison.core.internals.layers import Layers, LayerSpec
+from raison.core.internals.layers import FORMS, Layers, LayerSpec
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
 from raison.core.registry import name_of
+from raison.core.settings.fields import Setting
 from raison.core.targets.target import Of
-from raison.numerics.gradients.diffusion import Schedule, check_diffusion, draw_noise, draw_times, signal_shares
+from raison.numerics.gradients.diffusion import (
+    Schedule,
+    Timestep,
+    check_timestep,
+    draw_noise,
+    draw_times,
+    signal_shares,
+)
 
 Variant = Literal["signed", "paper", "code"]
 """Equation 4 as printed, the published code, or the code's formula in the last layer, whose maps keep their sign."""
@@ -35,12 +42,12 @@ class RandomPaths(Method):
     random numbers, so that its maps do not depend on the other layers.
     """
 
-    baselines: int = 24
-    steps: int = 30
-    layers: LayerSpec | None = None
+    baselines: Annotated[int, Setting(least=1)] = 24
+    steps: Annotated[int, Setting(least=1)] = 30
+    layers: Annotated[LayerSpec | None, Setting(words=FORMS)] = None
     """By default the last (the paper's text), or the third last (its code)."""
-    timesteps: int = 500
-    t: int | None = None
+    timesteps: Annotated[int, Setting(least=1)] = 500
+    t: Timestep = None
     schedule: Schedule = "linear"
     variant: Variant = "signed"
 
@@ -52,15 +59,8 @@ class RandomPaths(Method):
         {Property.TOKENWISE, Property.RANDOM, Property.CANDIDATES, Property.PARTIAL}
     )
 
-    def __post_init__(self) -> None:
-        name = name_of(self)
-        check_diffusion(name, self.baselines, self.timesteps, self.t, self.schedule)
-        if type(self.steps) is not int or self.steps < 1:
-            raise InputError(
-                f"steps of {name} cannot be {self.steps!r}: give a whole number of at least 1, such as 30."
-            )
-        if self.variant not in get_args(Variant):
-            raise UnknownNameError(f"variant of {name}", self.variant, get_args(Variant))
+    def consistent(self) -> None:
+        check_timestep(name_of(self), self.timesteps, self.t)
         self._in_layers()
 
     @property

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from jaxtyping import Float
@@ -10,11 +10,11 @@ from torch import Tensor
 
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capability import Capability
-from raison.core.errors import InputError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import LanguageModel
 from raison.core.note_names import TRAINED_FOR
 from raison.core.problem import Problem
+from raison.core.settings.fields import Setting
 from raison.core.targets.outputs import PROBABILITIES, Outputs
 from raison.core.targets.target import probabilities
 from raison.masking.explainer import KIND, find
@@ -60,20 +60,14 @@ class Aml(Method):
 
     checkpoint: str | None = None
     metric: str | None = None
-    steps: int = 0
-    learning_rate: float | None = None
+    steps: Annotated[int, Setting(least=0, words="a whole number of at least 0 (0: one pass)")] = 0
+    learning_rate: Annotated[float | None, Setting(above=0)] = None
 
     reference: ClassVar[str] = "barkan2024aml"
     needs: ClassVar[frozenset[type[Capability]]] = frozenset({WordEmbeddings})
     outputs: ClassVar[frozenset[Outputs]] = PROBABILITIES
     properties: ClassVar[frozenset[Property]] = frozenset({Property.UNSIGNED, Property.CANDIDATES, Property.TRAINED})
     passes: ClassVar[str] = "3 steps + 1 forward + 3 steps backward"
-
-    def __post_init__(self) -> None:
-        if type(self.steps) is not int or self.steps < 0:
-            raise InputError(f"steps of aml cannot be {self.steps!r}: give a whole number of at least 0 (0: one pass).")
-        if self.learning_rate is not None and not self.learning_rate > 0:
-            raise InputError(f"learning_rate of aml cannot be {self.learning_rate!r}: give a number above 0.")
 
     def files(self, model: LanguageModel) -> tuple[Path, ...]:
         return files_of(model.name, self.checkpoint, KIND)

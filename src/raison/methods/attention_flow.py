@@ -10,7 +10,6 @@ from torch import Tensor
 from raison.core.capabilities.attention_layers import AttentionLayers, Positions
 from raison.core.capabilities.passes import Passes
 from raison.core.capability import Capability
-from raison.core.errors import InputError
 from raison.core.inputs.encoding import Encoding
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import LanguageModel
@@ -57,13 +56,6 @@ class AttentionFlow(Method):
     needs: ClassVar[frozenset[type[Capability]]] = frozenset({AttentionLayers})
     properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.UNSIGNED})
     passes: ClassVar[str] = "1 forward"
-
-    def __post_init__(self) -> None:
-        if type(self.residual) is not bool:
-            raise InputError(
-                f"residual of attention_flow cannot be {self.residual!r}: it sets whether the identity is added to the "
-                "attention. Give True or False."
-            )
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         encoding, model = problem.encoding, problem.model

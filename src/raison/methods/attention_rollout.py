@@ -9,8 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from raison.core.dims import Attention
-from raison.core.errors import InputError
-from raison.integration.attention_rows import AttentionReading, Present, Queries, Rows, check_queries, without_padding
+from raison.integration.attention_rows import AttentionReading, Present, Queries, Rows, without_padding
 from raison.numerics.attention.context_mixing import passing
 
 
@@ -44,14 +43,6 @@ class AttentionRollout(AttentionReading):
     queries: Queries = "prediction"
 
     reference: ClassVar[str] = "abnar2020quantifying"
-
-    def __post_init__(self) -> None:
-        if type(self.residual) is not bool:
-            raise InputError(
-                f"residual of attention_rollout cannot be {self.residual!r}: it sets whether the identity is added to "
-                "the attention. Give True or False."
-            )
-        check_queries("attention_rollout", self.queries)
 
     def read(self, layers: Sequence[Attention], present: Present, rows: Rows) -> Rows:
         # From the last layer down: a row times a matrix per layer instead of a product of matrices.

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from jaxtyping import Float
@@ -13,13 +13,14 @@ from raison.combining.advice import advised, harmless, kept
 from raison.combining.evidence import evidence
 from raison.combining.members import give_back, in_units, run_alone, some_texts
 from raison.combining.rule import Option, options
-from raison.core.errors import InputError, RaisonError, UnsupportedError
+from raison.core.errors import RaisonError, UnsupportedError
 from raison.core.inputs.encoding import Encoding
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import LanguageModel
 from raison.core.note_names import AUTO, COMPLETENESS_GAP
 from raison.core.problem import Problem, StandIn
 from raison.core.registry import name_of
+from raison.core.settings.fields import Setting
 from raison.methods import CATALOGUE
 from raison.runs.statistics import BACKWARD
 
@@ -57,18 +58,13 @@ class Auto(Method):
     Reference: lundberg2017unified.
     """
 
-    budget: int = 100
+    budget: Annotated[
+        int, Setting(least=2, words="a whole number of at least 2, as passes for the full and the empty text count")
+    ] = 100
 
     reference: ClassVar[str] = "lundberg2017unified"
     properties: ClassVar[frozenset[Property]] = frozenset({Property.RANDOM})
     passes: ClassVar[str] = "at most budget forward, a backward pass counting as two"
-
-    def __post_init__(self) -> None:
-        if type(self.budget) is not int or self.budget < 2:
-            raise InputError(
-                f"budget cannot be {self.budget!r}: it is the number of model passes, including those for the full and "
-                "the empty text. Give a whole number of at least 2."
-            )
 
     def files(self, model: LanguageModel) -> tuple[Path, ...]:
         place = kept(model)

@@ -1,16 +1,16 @@
 """Effects of parts of a text, removed and alone, from coarse to fine."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from raison.core.errors import InputError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
+from raison.core.settings.fields import Setting
 from raison.numerics.perturbation.halving import Halving
 
 ROUNDS = 8
@@ -46,18 +46,13 @@ class CoarseToFine(Method):
     Reference: li2016understanding, after zeiler2014visualizing.
     """
 
-    samples: int = 100
+    samples: Annotated[
+        int, Setting(least=2, words="a whole number of at least 2, as the full and the empty text count")
+    ] = 100
 
     reference: ClassVar[str] = "li2016understanding"
     properties: ClassVar[frozenset[Property]] = frozenset({Property.SIGNED})
     passes: ClassVar[str] = "at most samples forward"
-
-    def __post_init__(self) -> None:
-        if type(self.samples) is not int or self.samples < 2:
-            raise InputError(
-                f"samples of coarse_to_fine cannot be {self.samples!r}: it is the number of evaluations, including "
-                "those of the full and the empty text. Give a whole number of at least 2."
-            )
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         counts = problem.encoding.unit_counts

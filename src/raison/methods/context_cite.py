@@ -1,8 +1,8 @@
 """ContextCite: a sparse linear model of the target under random removals of units."""
 
 from dataclasses import dataclass
-from math import isfinite, sqrt
-from typing import ClassVar
+from math import sqrt
+from typing import Annotated, ClassVar
 
 import numpy as np
 import torch
@@ -11,10 +11,10 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from raison.core.capabilities.answer_lengths import AnswerLengths
-from raison.core.errors import InputError
 from raison.core.inputs.unit import Unit, runs_of
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
+from raison.core.settings.fields import Setting
 from raison.core.targets.choices import Of
 from raison.numerics.perturbation.lasso import lasso, lasso_resampled
 
@@ -51,30 +51,17 @@ class ContextCite(Method):
     Reference: cohenwang2024contextcite.
     """
 
-    ablations: int = 64
-    keep: float = 0.5
-    alpha: float | None = 0.01
-    resamples: int = 200
+    ablations: Annotated[int, Setting(least=2)] = 64
+    keep: Annotated[float, Setting(above=0, below=1, words="a probability above 0 and below 1")] = 0.5
+    alpha: Annotated[
+        float | None, Setting(least=0, words="0 for no penalty, or more; None fits it to the ablations")
+    ] = 0.01
+    resamples: Annotated[int, Setting(least=0)] = 200
 
     reference: ClassVar[str] = "cohenwang2024contextcite"
     properties: ClassVar[frozenset[Property]] = frozenset({Property.SIGNED, Property.LINEAR, Property.RANDOM})
     statement_value: ClassVar[Of] = "log_odds"
     passes: ClassVar[str] = "at most ablations forward"
-
-    def __post_init__(self) -> None:
-        for name, least in (("ablations", 2), ("resamples", 0)):
-            value = getattr(self, name)
-            if type(value) is not int or value < least:
-                raise InputError(
-                    f"{name} of context_cite cannot be {value!r}: give a whole number of at least {least}."
-                )
-        if not 0 < self.keep < 1:
-            raise InputError(f"keep of context_cite cannot be {self.keep!r}: it is a probability between 0 and 1.")
-        if self.alpha is not None and not (isfinite(self.alpha) and self.alpha >= 0):
-            raise InputError(
-                f"alpha of context_cite cannot be {self.alpha!r}: give 0 for no penalty, or more; None fits it to the "
-                "ablations."
-            )
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         counts, model = problem.encoding.unit_counts, problem.model

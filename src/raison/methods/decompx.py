@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, get_args
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -10,7 +10,6 @@ from torch import Tensor
 
 from raison.core.capabilities.decomposition import Anatomy
 from raison.core.capability import Capability
-from raison.core.errors import UnknownNameError
 from raison.core.internals.anatomy import HeadWeights, Trace
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import LanguageModel
@@ -68,10 +67,6 @@ class Decompx(Method):
     needs: ClassVar[frozenset[type[Capability]]] = frozenset({Anatomy})
     properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.SIGNED})
     passes: ClassVar[str] = "1 forward, and as much work as about t forward"
-
-    def __post_init__(self) -> None:
-        if self.gate not in get_args(Gate):
-            raise UnknownNameError("gate of decompx", self.gate, get_args(Gate))
 
     def check(self, model: LanguageModel) -> None:
         """Raises UnsupportedError if the logits are not the end of a chain of layers, as for answer spans."""

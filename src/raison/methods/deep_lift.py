@@ -1,7 +1,7 @@
 """DeepLIFT: finite differences from a baseline, propagated back through every part of the model."""
 
 from dataclasses import dataclass
-from typing import ClassVar, get_args
+from typing import ClassVar
 
 from jaxtyping import Float
 from torch import Tensor
@@ -9,11 +9,10 @@ from torch import Tensor
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capabilities.rules import BackwardRules
 from raison.core.capability import Capability
-from raison.core.errors import UnknownNameError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.note_names import BASELINE, COMPLETENESS_GAP
 from raison.core.problem import Problem
-from raison.integration.baselines import Baseline, InPlace, baseline_embeddings, baseline_name
+from raison.integration.baselines import Baseline, baseline_embeddings, baseline_name
 from raison.integration.relevance import differences
 from raison.integration.repeated_texts import own_embeddings
 
@@ -61,11 +60,6 @@ class DeepLift(Method):
     needs: ClassVar[frozenset[type[Capability]]] = frozenset({WordEmbeddings, BackwardRules})
     properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.SIGNED, Property.COMPLETE})
     passes: ClassVar[str] = "2 forward + 1 backward"
-
-    def __post_init__(self) -> None:
-        known = ("removal", "zero", *get_args(InPlace))
-        if self.baseline not in known:
-            raise UnknownNameError("baseline of deep_lift", self.baseline, known)
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         name = baseline_name(problem, "deep_lift", self.baseline)

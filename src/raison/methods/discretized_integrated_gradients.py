@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from jaxtyping import Float
@@ -11,13 +11,13 @@ from torch import Tensor
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capability import Capability
 from raison.core.dims import Embeddings
-from raison.core.errors import InputError, UnknownNameError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import LanguageModel
 from raison.core.note_names import BASELINE
 from raison.core.problem import Problem
+from raison.core.settings.fields import Setting
 from raison.integration.anchors import ZERO, AnchorWalk, Ends, anchors_of, embedded, table_of
-from raison.integration.baselines import Baseline, baseline_embeddings, baseline_name, check_path
+from raison.integration.baselines import Baseline, Steps, baseline_embeddings, baseline_name
 from raison.integration.point_gradients import point_contributions
 from raison.integration.repeated_texts import own_embeddings
 from raison.numerics.gradients.monotone_paths import Strategy, halved, monotone_points
@@ -56,10 +56,10 @@ class DiscretizedIntegratedGradients(Method):
     Reference: sanyal2021discretized.
     """
 
-    steps: int = 30
+    steps: Steps = 30
     strategy: Strategy = "greedy"
-    neighbours: int = 500
-    factor: int = 0
+    neighbours: Annotated[int, Setting(least=1)] = 500
+    factor: Annotated[int, Setting(least=0, most=10)] = 0
     rule: QuadratureRule = "left"
     baseline: Baseline = "removal"
 
@@ -67,23 +67,6 @@ class DiscretizedIntegratedGradients(Method):
     needs: ClassVar[frozenset[type[Capability]]] = frozenset({WordEmbeddings})
     properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.SIGNED, Property.DUMMY})
     passes: ClassVar[str] = "2^factor (steps + 1) forward + 2^factor (steps + 1) backward"
-
-    def __post_init__(self) -> None:
-        check_path(NAME, self.steps, self.baseline)
-        if self.strategy not in get_args(Strategy):
-            raise UnknownNameError(f"strategy of {NAME}", self.strategy, get_args(Strategy))
-        if self.rule not in get_args(QuadratureRule):
-            raise UnknownNameError(f"rule of {NAME}", self.rule, get_args(QuadratureRule))
-        if type(self.neighbours) is not int or self.neighbours < 1:
-            raise InputError(
-                f"neighbours of {NAME} cannot be {self.neighbours!r}: it is the number of words to choose an anchor "
-                "from. Give a whole number of at least 1, such as 500."
-            )
-        if type(self.factor) is not int or not 0 <= self.factor <= 10:
-            raise InputError(
-                f"factor of {NAME} cannot be {self.factor!r}: it is how often all steps are halved, each time doubling "
-                "the passes. Give a whole number from 0 to 10."
-            )
 
     def check(self, model: LanguageModel) -> None:
         """UnsupportedError for a model that exposes no embedding table."""

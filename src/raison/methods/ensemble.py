@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from jaxtyping import Float
@@ -15,9 +15,10 @@ from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import LanguageModel
 from raison.core.problem import Attributed, Problem
 from raison.core.registry import label_of
+from raison.core.settings.fields import Setting
 from raison.methods import CATALOGUE
 
-NORMALISATIONS = ("absolute", "sum")
+Normalisation = Literal["absolute", "sum"]
 
 GROUPS = {
     "top3": ("lime", "kernel_shap", "integrated_gradients"),
@@ -67,18 +68,17 @@ class Ensemble(Method):
     Reference: oxford2022assessing.
     """
 
-    methods: tuple[str, ...] | list[str] | str = "top3"
-    normalise: str = "absolute"
+    methods: Annotated[
+        tuple[str, ...] | list[str] | str,
+        Setting(words="names or calls of two methods or more, such as ('lime', 'occlusion'), or 'top3' or 'all'"),
+    ] = "top3"
+    normalise: Normalisation = "absolute"
 
     reference: ClassVar[str] = "oxford2022assessing"
     properties: ClassVar[frozenset[Property]] = frozenset({Property.RANDOM})
     passes: ClassVar[str] = "at most the sum of its members'"
 
-    def __post_init__(self) -> None:
-        if isinstance(self.methods, list):
-            object.__setattr__(self, "methods", tuple(self.methods))
-        if self.normalise not in NORMALISATIONS:
-            raise UnknownNameError("normalisation", self.normalise, NORMALISATIONS)
+    def consistent(self) -> None:
         _members(self.methods)
 
     @property
@@ -158,10 +158,6 @@ def _members(methods: Sequence[str]) -> list[Method]:
         methods = GROUPS[methods]
     members = []
     for spec in methods:
-        if not isinstance(spec, str):
-            raise InputError(
-                f"a member of an ensemble cannot be {spec!r}: write it as a name or a call, such as 'lime'."
-            )
         if spec.partition("(")[0].strip() == "ensemble":
             raise InputError("an ensemble cannot be a member of an ensemble: name its members instead.")
         members.append(CATALOGUE.create(spec))

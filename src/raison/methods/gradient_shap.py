@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar, get_args
 
 import numpy as np
 import torch
@@ -12,11 +12,12 @@ from torch import Tensor
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capability import Capability
 from raison.core.dims import Embeddings
-from raison.core.errors import InputError
+from raison.core.errors import UnknownNameError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
-from raison.integration.baselines import baseline_embeddings, baseline_name, check_path
-from raison.integration.embedding_noise import NoiseScale, check_noise, gaussian, spreads
+from raison.core.settings.fields import Setting
+from raison.integration.baselines import Baseline, baseline_embeddings, baseline_name
+from raison.integration.embedding_noise import Noise, NoiseScale, gaussian, spreads
 from raison.integration.point_gradients import point_contributions
 from raison.integration.repeated_texts import own_embeddings
 
@@ -49,9 +50,12 @@ class GradientShap(Method):
     Reference: lundberg2017unified; erion2021improving.
     """
 
-    samples: int = 50
-    baselines: tuple[str, ...] | list[str] | str = "removal"
-    noise: float = 0.0
+    samples: Annotated[int, Setting(least=1)] = 50
+    baselines: Annotated[
+        tuple[str, ...] | list[str] | str,
+        Setting(fewest=1, words="a baseline's name, such as 'removal', or a list of several"),
+    ] = "removal"
+    noise: Noise = 0.0
     scale: NoiseScale = "deviation"
 
     reference: ClassVar[str] = "lundberg2017unified"
@@ -59,14 +63,10 @@ class GradientShap(Method):
     properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.SIGNED, Property.RANDOM})
     passes: ClassVar[str] = "samples forward + samples backward"
 
-    def __post_init__(self) -> None:
-        check_noise("gradient_shap", self.samples, self.noise, self.scale)
-        if isinstance(self.baselines, list):
-            object.__setattr__(self, "baselines", tuple(self.baselines))
-        if not self._wanted:
-            raise InputError("gradient_shap needs a baseline: give baselines='removal', or several names.")
+    def consistent(self) -> None:
         for name in self._wanted:
-            check_path("gradient_shap", 1, name)
+            if name not in get_args(Baseline):
+                raise UnknownNameError("baseline of gradient_shap", name, get_args(Baseline))
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         encoding, ends = problem.encoding, own_embeddings(problem)

@@ -1,18 +1,18 @@
 """Occlusion by levels: leave one group of units out, then single units of the groups that matter most."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from raison.core.errors import InputError
 from raison.core.inputs.unit import runs_of
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.note_names import GROUPS
 from raison.core.problem import Problem
+from raison.core.settings.fields import Setting
 
 Groups = list[list[int]]
 
@@ -43,24 +43,12 @@ class HierarchicalOcclusion(Method):
     Reference: liu2025attribot; li2016understanding.
     """
 
-    opened: int = 2
-    share: float = 0.1
+    opened: Annotated[int, Setting(least=0)] = 2
+    share: Annotated[float, Setting(least=0, most=1, words="a share of the largest drop, from 0 to 1")] = 0.1
 
     reference: ClassVar[str] = "liu2025attribot"
     properties: ClassVar[frozenset[Property]] = frozenset({Property.SIGNED, Property.DUMMY})
     passes: ClassVar[str] = "at most 2 n + 1 forward"
-
-    def __post_init__(self) -> None:
-        if type(self.opened) is not int or self.opened < 0:
-            raise InputError(
-                f"opened of hierarchical_occlusion cannot be {self.opened!r}: it is the number of groups whose units "
-                "are examined. Give a whole number of at least 0."
-            )
-        if not 0 <= self.share <= 1:
-            raise InputError(
-                f"share of hierarchical_occlusion cannot be {self.share!r}: it is a share of the largest drop. Give a "
-                "number from 0 to 1."
-            )
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         groups = [runs_of(units) for units in problem.encoding.units]

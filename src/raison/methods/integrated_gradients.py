@@ -13,7 +13,7 @@ from raison.core.dims import Embeddings
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.note_names import BASELINE, COMPLETENESS_GAP
 from raison.core.problem import Problem
-from raison.integration.baselines import Baseline, baseline_embeddings, baseline_name, check_path
+from raison.integration.baselines import Baseline, Steps, baseline_embeddings, baseline_name
 from raison.integration.differentiable_gradients import integrate_at
 from raison.integration.repeated_texts import own_embeddings
 from raison.integration.straight_path import integrate
@@ -46,7 +46,7 @@ class IntegratedGradients(Method):
     Reference: sundararajan2017axiomatic.
     """
 
-    steps: int = 50
+    steps: Steps = 50
     baseline: Baseline = "removal"
 
     reference: ClassVar[str] = "sundararajan2017axiomatic"
@@ -62,9 +62,6 @@ class IntegratedGradients(Method):
         }
     )
     passes: ClassVar[str] = "steps + 2 forward + steps backward (one more backward with baseline='zero')"
-
-    def __post_init__(self) -> None:
-        check_path("integrated_gradients", self.steps, self.baseline)
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         name = baseline_name(problem, "integrated_gradients", self.baseline)

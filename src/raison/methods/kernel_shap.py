@@ -1,7 +1,7 @@
 """KernelSHAP: Shapley values by weighted least squares."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -9,11 +9,13 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from raison.core.errors import InputError, UnknownNameError
+from raison.core.errors import InputError
 from raison.core.inputs.unit import runs_of
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.note_names import CAUTION
 from raison.core.problem import Problem
+from raison.core.settings.fields import Setting
+from raison.numerics.shapley.budget import FORMULA, Samples, usual_samples
 from raison.numerics.shapley.gaussian_process import process_shapley
 from raison.numerics.shapley.intervals import intervals_of
 from raison.numerics.shapley.regression import (
@@ -23,7 +25,7 @@ from raison.numerics.shapley.regression import (
     solve_shapley,
 )
 
-ESTIMATORS = ("damped_least_squares", "least_squares", "gaussian_process")
+Estimator = Literal["damped_least_squares", "least_squares", "gaussian_process"]
 DAMPED = "damped least squares"
 """In the note `solution`."""
 SCARCE = 3
@@ -71,30 +73,16 @@ class KernelShap(Method):
     Reference: lundberg2017unified; covert2021improving; mackay1992bayesian.
     """
 
-    samples: int | None = None
-    samples_per_unit: int | None = None
-    estimator: str = "damped_least_squares"
+    samples: Samples = None
+    samples_per_unit: Annotated[int | None, Setting(least=1)] = None
+    estimator: Estimator = "damped_least_squares"
 
     reference: ClassVar[str] = "lundberg2017unified"
     properties: ClassVar[frozenset[Property]] = frozenset({Property.SIGNED, Property.COMPLETE, Property.RANDOM})
-    passes: ClassVar[str] = "min(samples, 2^n) forward; samples = samples_per_unit n, or 4 n + 128, unless given"
+    passes: ClassVar[str] = f"min(samples, 2^n) forward; samples = samples_per_unit n, or {FORMULA}, unless given"
 
-    def __post_init__(self) -> None:
-        if self.estimator not in ESTIMATORS:
-            raise UnknownNameError("estimator of kernel_shap", self.estimator, ESTIMATORS)
-        if self.samples is not None and (type(self.samples) is not int or self.samples < 2):
-            raise InputError(
-                f"samples of kernel_shap cannot be {self.samples!r}: it is the number of evaluations, including those "
-                "of the full and the empty text. Give a whole number of at least 2, or None for 4 per unit and 128."
-            )
-        if self.samples_per_unit is None:
-            return
-        if type(self.samples_per_unit) is not int or self.samples_per_unit < 1:
-            raise InputError(
-                f"samples_per_unit of kernel_shap cannot be {self.samples_per_unit!r}: it is the number of evaluations "
-                "per unit of a text. Give a whole number of at least 1."
-            )
-        if self.samples is not None:
+    def consistent(self) -> None:
+        if self.samples is not None and self.samples_per_unit is not None:
             raise InputError("kernel_shap accepts samples or samples_per_unit, not both: drop one of them.")
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
@@ -145,13 +133,12 @@ class KernelShap(Method):
     def _budget(self, units: int) -> int:
         if self.samples is not None:
             return self.samples
-        return 4 * units + 128 if self.samples_per_unit is None else max(2, self.samples_per_unit * units)
+        return usual_samples(units) if self.samples_per_unit is None else max(2, self.samples_per_unit * units)
 
 
 def _too_few(evaluated: int, units: int) -> str:
-    return (
-        f"{evaluated} evaluations cannot tell {units} units apart: give more samples, such as samples={4 * units + 128}"
-    )
+    enough = usual_samples(units)
+    return f"{evaluated} evaluations cannot tell {units} units apart: give more samples, such as samples={enough}"
 
 
 def _noted(

@@ -1,8 +1,7 @@
 """LIME: a local linear model."""
 
 from dataclasses import dataclass
-from math import isfinite
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 import torch
@@ -10,10 +9,11 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from raison.core.errors import InputError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
+from raison.core.settings.fields import Setting
 from raison.numerics.perturbation.surrogate import weighted_ridge
+from raison.numerics.shapley.budget import FORMULA, Samples, usual_samples
 
 
 @dataclass(frozen=True)
@@ -38,30 +38,13 @@ class Lime(Method):
     Reference: ribeiro2016should.
     """
 
-    samples: int | None = None
-    kernel_width: float = 25.0
-    alpha: float = 1.0
+    samples: Samples = None
+    kernel_width: Annotated[float, Setting(above=0, words="a number above 0, such as 25")] = 25.0
+    alpha: Annotated[float, Setting(least=0, words="a penalty of at least 0, such as 1")] = 1.0
 
     reference: ClassVar[str] = "ribeiro2016should"
     properties: ClassVar[frozenset[Property]] = frozenset({Property.SIGNED, Property.LINEAR, Property.RANDOM})
-    passes: ClassVar[str] = "at most min(samples, 2^n) forward; samples = 4 n + 128 unless given"
-
-    def __post_init__(self) -> None:
-        if self.samples is not None and (type(self.samples) is not int or self.samples < 2):
-            raise InputError(
-                f"samples of lime cannot be {self.samples!r}: it is the number of evaluations, including that of the "
-                "unperturbed text. Give a whole number of at least 2, or None for 4 per unit and 128."
-            )
-        if not (isfinite(self.kernel_width) and self.kernel_width > 0):
-            raise InputError(
-                f"kernel_width of lime cannot be {self.kernel_width}: it is a distance on a scale of 0 to 100. "
-                "Give a number above 0, such as 25."
-            )
-        if not (isfinite(self.alpha) and self.alpha >= 0):
-            raise InputError(
-                f"alpha of lime cannot be {self.alpha}: it is the strength of a penalty. "
-                "Give 0 for none, or a number above it, such as 1."
-            )
+    passes: ClassVar[str] = f"at most min(samples, 2^n) forward; samples = {FORMULA} unless given"
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         counts = problem.encoding.unit_counts
@@ -78,7 +61,7 @@ class Lime(Method):
         return Cost(forwards=min(self._budget(units), 2**units))
 
     def _budget(self, units: int) -> int:
-        return 4 * units + 128 if self.samples is None else self.samples
+        return usual_samples(units) if self.samples is None else self.samples
 
     def _sample(self, units: int, rng: np.random.Generator) -> Bool[np.ndarray, "masks units"]:
         removed = rng.integers(1, units + 1, size=(self._budget(units) - 1, 1))

@@ -1,7 +1,7 @@
 """Layer-wise relevance propagation for transformers."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float
@@ -10,7 +10,6 @@ from torch import Tensor
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capabilities.rules import BackwardRules
 from raison.core.capability import Capability
-from raison.core.errors import UnknownNameError
 from raison.core.internals.rules import Relevance
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
@@ -59,14 +58,6 @@ class LrpTransformer(Method):
     needs: ClassVar[frozenset[type[Capability]]] = frozenset({WordEmbeddings, BackwardRules})
     properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.SIGNED})
     passes: ClassVar[str] = "1 forward + 1 backward"
-
-    def __post_init__(self) -> None:
-        for name, value, known in (
-            ("activations", self.activations, get_args(Activations)),
-            ("features", self.features, get_args(Features)),
-        ):
-            if value not in known:
-                raise UnknownNameError(f"{name} of lrp_transformer", value, known)
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         gates: Literal["gradient", "constant"] = "gradient" if self.activations == "gradient" else "constant"

@@ -1,7 +1,7 @@
 """MP-PI: multi-pass progressive inference."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -11,9 +11,9 @@ from torch.nn.utils.rnn import pad_sequence
 
 from raison.core.capabilities.step_logits import StepLogits
 from raison.core.capability import Capability
-from raison.core.errors import InputError, UnknownNameError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
+from raison.core.settings.fields import Setting
 from raison.numerics.shapley.progressive import (
     LONGEST_OPTIMAL,
     MaskLaw,
@@ -70,8 +70,10 @@ class MpPi(Method):
     Reference: kariyappa2024progressive.
     """
 
-    budget: int | None = None
-    budget_per_unit: int = 2
+    budget: Annotated[
+        int | None, Setting(least=2, words="a whole number of at least 2, or None for `budget_per_unit` per unit")
+    ] = None
+    budget_per_unit: Annotated[int, Setting(least=1)] = 2
     sampling: Sampling = "optimal"
     suffix: bool = True
     weights: Weighting = "pass"
@@ -80,25 +82,6 @@ class MpPi(Method):
     needs: ClassVar[frozenset[type[Capability]]] = frozenset({StepLogits})
     properties: ClassVar[frozenset[Property]] = frozenset({Property.SIGNED, Property.COMPLETE, Property.RANDOM})
     passes: ClassVar[str] = "at most budget forward; budget = 2 n unless given"
-
-    def __post_init__(self) -> None:
-        for name, least, count in (
-            ("budget", 2, 2 if self.budget is None else self.budget),
-            ("budget_per_unit", 1, self.budget_per_unit),
-        ):
-            if type(count) is not int or count < least:
-                raise InputError(
-                    f"{name} of mp_pi cannot be {count!r}: it is the number of forward passes, including those for the "
-                    f"full and the removed text. Give a whole number of at least {least}."
-                )
-        if type(self.suffix) is not bool:
-            raise InputError(
-                f"suffix of mp_pi cannot be {self.suffix!r}: it says whether masks keep all units after the last drawn "
-                "one. Give True or False."
-            )
-        for name, value, known in (("sampling", self.sampling, Sampling), ("weights", self.weights, Weighting)):
-            if value not in get_args(known):
-                raise UnknownNameError(f"{name} of mp_pi", value, get_args(known))
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         counts = problem.encoding.unit_counts

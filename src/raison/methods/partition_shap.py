@@ -8,9 +8,9 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from raison.core.errors import InputError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
+from raison.numerics.shapley.budget import FORMULA, Samples, usual_samples
 from raison.numerics.shapley.tree import OwenTree, tree_evaluations
 
 ROUND, ROUNDS = 5, 8
@@ -46,19 +46,11 @@ class PartitionShap(Method):
     Reference: owen1977values; lundberg2017unified.
     """
 
-    samples: int | None = None
+    samples: Samples = None
 
     reference: ClassVar[str] = "owen1977values"
     properties: ClassVar[frozenset[Property]] = frozenset({Property.SIGNED, Property.COMPLETE})
-    passes: ClassVar[str] = "min(samples, E(n)) forward, E(n) about 2/3 n^2; samples = 4 n + 128 unless given"
-
-    def __post_init__(self) -> None:
-        if self.samples is not None and (type(self.samples) is not int or self.samples < 2):
-            raise InputError(
-                f"samples of partition_shap cannot be {self.samples!r}: it is the number of evaluations, including "
-                "those of the full and the empty text. Give a whole number of at least 2, or None for 4 per unit and "
-                "128."
-            )
+    passes: ClassVar[str] = f"min(samples, E(n)) forward, E(n) about 2/3 n^2; samples = {FORMULA} unless given"
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         counts = problem.encoding.unit_counts
@@ -80,5 +72,5 @@ class PartitionShap(Method):
         return Cost(forwards=2 + 2 * self._splits(units))
 
     def _splits(self, units: int) -> int:
-        samples = 4 * units + 128 if self.samples is None else self.samples
+        samples = usual_samples(units) if self.samples is None else self.samples
         return (min(samples, tree_evaluations(units)) - 2) // 2

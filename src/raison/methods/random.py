@@ -1,16 +1,16 @@
 """Random scores: what every other method has to beat."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from raison.core.errors import InputError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
+from raison.core.settings.fields import Setting
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,7 @@ class Random(Method):
     reference: ClassVar[str] = "deyoung2020eraser"
     properties: ClassVar[frozenset[Property]] = frozenset({Property.RANDOM, Property.CANDIDATES})
     passes: ClassVar[str] = "0"
-    draws: int = 1
-
-    def __post_init__(self) -> None:
-        if self.draws < 1:
-            raise InputError(f"random needs at least one draw; got draws={self.draws}.")
+    draws: Annotated[int, Setting(least=1)] = 1
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         return _draw(problem, rngs)

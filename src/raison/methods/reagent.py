@@ -1,20 +1,21 @@
 """ReAGent: importance updated by replacing random subsets, until the most important units suffice."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from raison.core.errors import InputError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import LanguageModel
 from raison.core.problem import Problem
+from raison.core.settings.fields import Setting
 from raison.core.targets.outputs import PROBABILITIES, Outputs
 from raison.core.targets.target import Target
 from raison.models.derived.mask_filling import filled_logits, filler_of
+from raison.numerics.measures.ranking import Share
 from raison.numerics.perturbation.recursive_replacement import Runs, Shares
 
 Keeps = list[Bool[Tensor, "_masks _units"]]
@@ -55,31 +56,18 @@ class Reagent(Method):
     Reference: zhao2024reagent.
     """
 
-    runs: int = 5
-    replaced: float = 0.3
-    kept: float = 0.3
-    min_steps: int = 10
-    max_steps: int = 100
-    tolerance: int = 1
+    runs: Annotated[int, Setting(least=1)] = 5
+    replaced: Share = 0.3
+    kept: Share = 0.3
+    min_steps: Annotated[int, Setting(least=1)] = 10
+    max_steps: Annotated[int, Setting(least=1)] = 100
+    tolerance: Annotated[int, Setting(least=1)] = 1
     filler: str | None = None
 
     reference: ClassVar[str] = "zhao2024reagent"
     outputs: ClassVar[frozenset[Outputs]] = PROBABILITIES
     properties: ClassVar[frozenset[Property]] = frozenset({Property.UNSIGNED, Property.RANDOM})
     passes: ClassVar[str] = "at most runs (2 max_steps - min(min_steps, max_steps) + 1) + 1 forward"
-
-    def __post_init__(self) -> None:
-        for name in ("runs", "min_steps", "max_steps", "tolerance"):
-            value = getattr(self, name)
-            if type(value) is not int or value < 1:
-                raise InputError(f"{name} of reagent cannot be {value!r}: give a whole number of at least 1.")
-        for name in ("replaced", "kept"):
-            value = getattr(self, name)
-            if type(value) not in (int, float) or not 0 < value <= 1:
-                raise InputError(
-                    f"{name} of reagent cannot be {value!r}: it is a share of the units: give a number above 0 and at "
-                    "most 1."
-                )
 
     def check(self, model: LanguageModel) -> None:
         if self.filler is not None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 import torch
@@ -16,10 +16,18 @@ from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.note_names import BASELINE
 from raison.core.problem import Problem
 from raison.core.registry import name_of
+from raison.core.settings.fields import Setting
 from raison.integration.baselines import baseline_embeddings, baseline_name
 from raison.integration.repeated_texts import charge, own_embeddings, portions, repeated
 from raison.methods import CATALOGUE
-from raison.numerics.gradients.diffusion import Schedule, check_diffusion, draw_noise, draw_times, signal_shares
+from raison.numerics.gradients.diffusion import (
+    Schedule,
+    Timestep,
+    check_timestep,
+    draw_noise,
+    draw_times,
+    signal_shares,
+)
 
 NEEDED = frozenset({Property.PATH, Property.TOKENWISE})
 
@@ -53,10 +61,12 @@ class Resampled(Method):
     Reference: barkan2024rpi; ho2020denoising; nichol2021improved.
     """
 
-    method: str = "integrated_gradients(steps=30)"
-    baselines: int = 24
-    timesteps: int = 500
-    t: int | None = None
+    method: Annotated[str, Setting(words="a call, such as 'integrated_gradients(steps=30)'")] = (
+        "integrated_gradients(steps=30)"
+    )
+    baselines: Annotated[int, Setting(least=1)] = 24
+    timesteps: Annotated[int, Setting(least=1)] = 500
+    t: Timestep = None
     schedule: Schedule = "linear"
 
     reference: ClassVar[str] = "barkan2024rpi"
@@ -64,8 +74,8 @@ class Resampled(Method):
     properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.RANDOM, Property.CANDIDATES})
     passes: ClassVar[str] = "at most baselines times those of the method"
 
-    def __post_init__(self) -> None:
-        check_diffusion("resampled", self.baselines, self.timesteps, self.t, self.schedule)
+    def consistent(self) -> None:
+        check_timestep(name_of(self), self.timesteps, self.t)
         _path_method(self.method)
 
     @property
@@ -118,10 +128,6 @@ class Resampled(Method):
 
 def _path_method(spec: str) -> Method:
     """The method whose baseline is resampled. InputError or UnknownNameError, naming those that can be."""
-    if not isinstance(spec, str):
-        raise InputError(
-            f"method of resampled cannot be {spec!r}: write it as a call, such as 'integrated_gradients(steps=30)'."
-        )
     name = spec.partition("(")[0].strip()
     known = name in CATALOGUE.names
     if known and CATALOGUE.get(name).properties >= NEEDED:

@@ -1,19 +1,20 @@
 """Self-explanation: an instruction-tuned model is asked which units led to its answer."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from raison.core.errors import InputError, UnknownNameError, UnsupportedError
+from raison.core.errors import UnsupportedError
 from raison.core.inputs.unit import segments
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import LanguageModel
 from raison.core.note_names import CAUTION
 from raison.core.problem import Problem
+from raison.core.settings.fields import Setting
 from raison.models.adapters.offered.self_report import Reply, ask, writer_of
 from raison.text.questions import Form, Subject, question
 from raison.text.self_reports import SelfReport, read_self_report
@@ -52,22 +53,12 @@ class SelfExplanation(Method):
     """
 
     form: Form = "rank"
-    new_tokens: int = 512
+    new_tokens: Annotated[int, Setting(least=1)] = 512
     unreadable: Unreadable = "error"
 
     reference: ClassVar[str] = "huang2023can"
     properties: ClassVar[frozenset[Property]] = frozenset()
     passes: ClassVar[str] = "at most new_tokens forward, all but the first of one token"
-
-    def __post_init__(self) -> None:
-        if self.form not in get_args(Form):
-            raise UnknownNameError("form of self_explanation", self.form, get_args(Form))
-        if type(self.new_tokens) is not int or self.new_tokens < 1:
-            raise InputError(
-                f"new_tokens of self_explanation cannot be {self.new_tokens!r}: give a whole number of at least 1."
-            )
-        if self.unreadable not in get_args(Unreadable):
-            raise UnknownNameError("value of unreadable of self_explanation", self.unreadable, get_args(Unreadable))
 
     @property
     def signed(self) -> bool:

@@ -1,7 +1,7 @@
 """Sequential integrated gradients (SIG)."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from jaxtyping import Bool, Float
@@ -13,7 +13,8 @@ from raison.core.dims import Embeddings
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.note_names import BASELINE
 from raison.core.problem import Problem
-from raison.integration.baselines import Baseline, baseline_embeddings, baseline_name, check_path
+from raison.core.settings.fields import Setting
+from raison.integration.baselines import Baseline, baseline_embeddings, baseline_name
 from raison.integration.differentiable_gradients import integrate_at, values_at
 from raison.integration.repeated_texts import charge, own_embeddings, portions, repeated
 from raison.integration.straight_path import integrate
@@ -49,7 +50,10 @@ class SequentialIntegratedGradients(Method):
     Reference: enguehard2023sequential.
     """
 
-    steps: int | None = 50
+    steps: Annotated[
+        int | None,
+        Setting(least=1, words="a whole number of at least 1, such as 50, or None for the difference without a path"),
+    ] = 50
     baseline: Baseline = "removal"
 
     reference: ClassVar[str] = "enguehard2023sequential"
@@ -58,9 +62,6 @@ class SequentialIntegratedGradients(Method):
         {Property.TOKENWISE, Property.SIGNED, Property.DUMMY, Property.PATH, Property.DIFFERENTIABLE}
     )
     passes: ClassVar[str] = "n steps forward + n steps backward; n + 1 forward with steps=None"
-
-    def __post_init__(self) -> None:
-        check_path("sequential_integrated_gradients", 1 if self.steps is None else self.steps, self.baseline)
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         name = baseline_name(problem, "sequential_integrated_gradients", self.baseline)

@@ -1,7 +1,7 @@
 """Shapley values from all subsets of units."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from jaxtyping import Float
@@ -11,6 +11,7 @@ from torch.nn.utils.rnn import pad_sequence
 from raison.core.errors import InputError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
+from raison.core.settings.fields import Setting
 from raison.numerics.shapley.orders import all_coalitions, exact_shapley
 
 MOST = 24
@@ -34,18 +35,14 @@ class ShapleyExact(Method):
     Reference: shapley1953value.
     """
 
-    limit: int = 16
+    limit: Annotated[
+        int,
+        Setting(least=1, most=MOST, words=f"a whole number from 1 to {MOST}, which needs 2^{MOST} forward passes"),
+    ] = 16
 
     reference: ClassVar[str] = "shapley1953value"
     properties: ClassVar[frozenset[Property]] = frozenset({Property.SIGNED, Property.COMPLETE, Property.DUMMY})
     passes: ClassVar[str] = "2^n forward"
-
-    def __post_init__(self) -> None:
-        if type(self.limit) is not int or not 1 <= self.limit <= MOST:
-            raise InputError(
-                f"limit of shapley_exact cannot be {self.limit!r}: it is the maximum number of units of a text. Give a "
-                f"whole number from 1 to {MOST}; {MOST} units need 2^{MOST} forward passes."
-            )
 
     @property
     def most_units(self) -> int:

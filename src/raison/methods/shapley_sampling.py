@@ -1,8 +1,7 @@
 """Shapley values from sampled orders of the units."""
 
 from dataclasses import dataclass
-from math import isfinite
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 import torch
@@ -13,6 +12,8 @@ from torch.nn.utils.rnn import pad_sequence
 from raison.core.errors import InputError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
+from raison.core.settings.fields import Setting
+from raison.numerics.shapley.budget import FORMULA, IN_WORDS, Samples, usual_samples
 from raison.numerics.shapley.orders import (
     Orders,
     all_coalitions,
@@ -55,27 +56,16 @@ class ShapleySampling(Method):
     Reference: castro2009polynomial; mitchell2022sampling.
     """
 
-    samples: int | None = None
-    tolerance: float | None = None
+    samples: Samples = None
+    tolerance: Annotated[
+        float | None, Setting(above=0, words="a standard error above 0, such as 0.01, or None to spend all samples")
+    ] = None
 
     reference: ClassVar[str] = "castro2009polynomial"
     properties: ClassVar[frozenset[Property]] = frozenset(
         {Property.SIGNED, Property.COMPLETE, Property.DUMMY, Property.RANDOM}
     )
-    passes: ClassVar[str] = "at most min(samples, 2^n) forward; samples = 4 n + 128 unless given"
-
-    def __post_init__(self) -> None:
-        if self.samples is not None and (type(self.samples) is not int or self.samples < 2):
-            raise InputError(
-                f"samples of shapley_sampling cannot be {self.samples!r}: it is the number of evaluations, including "
-                "those of the full and the empty text. Give a whole number of at least 2, or None for 4 per unit and "
-                "128."
-            )
-        if self.tolerance is not None and not (isfinite(self.tolerance) and self.tolerance > 0):
-            raise InputError(
-                f"tolerance of shapley_sampling cannot be {self.tolerance}: it is a standard error in units of the "
-                "target. Give a number above 0, such as 0.01, or None to spend all samples."
-            )
+    passes: ClassVar[str] = f"at most min(samples, 2^n) forward; samples = {FORMULA} unless given"
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         counts = problem.encoding.unit_counts
@@ -108,7 +98,7 @@ class ShapleySampling(Method):
         return Cost(forwards=min(self._budget(units), 2**units))
 
     def _budget(self, units: int) -> int:
-        return 4 * units + 128 if self.samples is None else self.samples
+        return usual_samples(units) if self.samples is None else self.samples
 
     def _plan(self, units: int, rng: np.random.Generator) -> Orders:
         """Orders to go through; none where all keeps are affordable."""
@@ -118,8 +108,8 @@ class ShapleySampling(Method):
         if budget < units + 1:
             raise InputError(
                 f"samples={budget} of shapley_sampling are too few for a text of {units} units: a single order needs "
-                f"{units + 1} evaluations. Give at least {2 * units} for a pair of orders, or None for 4 per unit and "
-                "128."
+                f"{units + 1} evaluations. Give at least {2 * units} for a pair of orders, or None for "
+                f"{IN_WORDS}."
             )
         return draw_orders(units, budget, rng)
 

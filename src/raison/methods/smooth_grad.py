@@ -1,7 +1,7 @@
 """SmoothGrad: the mean gradient around the text."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from jaxtyping import Float
@@ -10,10 +10,10 @@ from torch import Tensor
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capability import Capability
 from raison.core.dims import PathEmbeddings, Points
-from raison.core.errors import UnknownNameError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
-from raison.integration.embedding_noise import NoiseScale, check_noise, gaussian, spreads
+from raison.core.settings.fields import Setting
+from raison.integration.embedding_noise import Noise, NoiseScale, gaussian, spreads
 from raison.integration.repeated_texts import own_embeddings
 
 Score = Literal["gradient", "input_x_gradient"]
@@ -45,8 +45,8 @@ class SmoothGrad(Method):
     Reference: smilkov2017smoothgrad.
     """
 
-    samples: int = 50
-    noise: float = 0.15
+    samples: Annotated[int, Setting(least=1)] = 50
+    noise: Noise = 0.15
     scale: NoiseScale = "deviation"
     score: Score = "gradient"
 
@@ -54,11 +54,6 @@ class SmoothGrad(Method):
     needs: ClassVar[frozenset[type[Capability]]] = frozenset({WordEmbeddings})
     properties: ClassVar[frozenset[Property]] = frozenset({Property.TOKENWISE, Property.RANDOM})
     passes: ClassVar[str] = "samples forward + samples backward"
-
-    def __post_init__(self) -> None:
-        check_noise("smooth_grad", self.samples, self.noise, self.scale)
-        if self.score not in get_args(Score):
-            raise UnknownNameError("score of smooth_grad", self.score, get_args(Score))
 
     @property
     def signed(self) -> bool:

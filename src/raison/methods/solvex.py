@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from math import comb
-from typing import ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -10,9 +10,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from raison.core.errors import InputError, UnknownNameError
 from raison.core.method import Cost, Method, Rngs
 from raison.core.problem import Problem
+from raison.core.settings.fields import Setting
 from raison.numerics.perturbation.beam import Beam, sets_at_most, shifted_ranks
 
 MaskObjective = Literal["comprehensiveness", "sufficiency", "difference"]
@@ -44,22 +44,13 @@ class Solvex(Method):
     Reference: zhou2023solvability.
     """
 
-    beam: int = 50
+    beam: Annotated[int, Setting(least=1, words="a whole number of at least 1, such as 50")] = 50
     objective: MaskObjective = "difference"
 
     reference: ClassVar[str] = "zhou2023solvability"
     passes: ClassVar[str] = (
         "at most 2 sum_k min(beam (n - k + 1), C(n, k)) forward; half of that plus n for a single objective"
     )
-
-    def __post_init__(self) -> None:
-        if type(self.beam) is not int or self.beam < 1:
-            raise InputError(
-                f"beam of solvex cannot be {self.beam!r}: it is the number of partial orderings that the search keeps. "
-                "Give a whole number of at least 1, such as 50."
-            )
-        if self.objective not in get_args(MaskObjective):
-            raise UnknownNameError("objective of solvex", self.objective, get_args(MaskObjective))
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         counts = problem.encoding.unit_counts

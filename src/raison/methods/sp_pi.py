@@ -1,7 +1,7 @@
 """SP-PI: single-pass progressive inference."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float
@@ -10,7 +10,6 @@ from torch.nn.utils.rnn import pad_sequence
 
 from raison.core.capabilities.step_logits import StepLogits
 from raison.core.capability import Capability
-from raison.core.errors import UnknownNameError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
 
@@ -45,10 +44,6 @@ class SpPi(Method):
     needs: ClassVar[frozenset[type[Capability]]] = frozenset({StepLogits})
     properties: ClassVar[frozenset[Property]] = frozenset({Property.SIGNED, Property.COMPLETE})
     passes: ClassVar[str] = "2 forward"
-
-    def __post_init__(self) -> None:
-        if self.start not in get_args(Start):
-            raise UnknownNameError("start of sp_pi", self.start, get_args(Start))
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         counts = problem.encoding.unit_counts

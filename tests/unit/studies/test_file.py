@@ -129,7 +129,7 @@ ONE_MISTAKE = {
     ('size = "mini"', 'size = "tiny"'): "the study: unknown size 'tiny'. Did you mean 'mini'?",
     ('"occlusion", "lime', '"oclusion", "lime'): "methods: unknown method 'oclusion'. Did you mean 'occlusion'?",
     ('lime(samples=32)",', 'lime(sample=32)",'): "methods: unknown setting of lime 'sample'. Did you mean 'samples'?",
-    ('"random(draws=3)"]', '"random(draws=0)"]'): "methods: random needs at least one draw",
+    ('"random(draws=3)"]', '"random(draws=0)"]'): "methods: draws of random cannot be 0: give a whole number",
     ('"occlusion", "lime', '"occlusion", "occlusion", "lime'): "methods: occlusion is named twice.",
     ('"comprehensiveness", "con', '"comprehensivenes", "con'): "metrics: unknown metric 'comprehensivenes'.",
     ('"comprehensiveness", "con', '"token_f1(top=25)", "comprehensiveness", "con'): (

@@ -8,7 +8,11 @@ from raison.core.errors import InputError, UnsupportedError
 LayerSpec = int | str | tuple[int, ...]
 NAMED = {"last": -1, "third_last": -3}
 _RANGE = re.compile(r"(top|bottom) (\d+)|(-?\d+) to (-?\d+)")
-_FORMS = "'last', 'third_last', a number (0 is the first layer, -1 the last), '3 to 5', 'top 3' or 'bottom 3'"
+FORMS = (
+    "'last', 'third_last', a number (0 is the first layer, -1 the last), '3 to 5', 'top 3' or 'bottom 3', "
+    "or a tuple of different numbers"
+)
+"""What a specification may be, to follow "give"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +26,7 @@ class Layers:
         """Raises InputError for an invalid specification."""
         numbers = _numbers(spec)
         if not numbers or len(set(numbers)) < len(numbers):
-            raise InputError(f"layers cannot be {spec!r}: give {_FORMS}, or a tuple of different numbers.")
+            raise InputError(f"layers cannot be {spec!r}: give {FORMS}.")
         return cls(numbers)
 
     def __len__(self) -> int:

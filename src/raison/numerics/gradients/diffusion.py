@@ -1,15 +1,20 @@
 """Baselines from a Gaussian diffusion process (Barkan et al. 2024, section 3.2.1)."""
 
-from typing import Literal, get_args
+from typing import Annotated, Literal
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from raison.core.errors import InputError, UnknownNameError
+from raison.core.errors import InputError
+from raison.core.settings.fields import Setting
 
 Schedule = Literal["linear", "cosine"]
+Timestep = Annotated[
+    int | None, Setting(least=1, words="a timestep from 1 to `timesteps`, or None to draw one per baseline")
+]
+"""A step of the process, or None for a random one."""
 FIRST_BETA, LAST_BETA = 1e-4, 0.02
 """Ends of the linear schedule of variances (Ho et al. 2020)."""
 COSINE_OFFSET = 0.008
@@ -41,14 +46,9 @@ def draw_noise(rng: np.random.Generator, shape: tuple[int, ...]) -> Float[Tensor
     return torch.from_numpy(rng.standard_normal(shape))
 
 
-def check_diffusion(method: str, baselines: int, timesteps: int, t: int | None, schedule: str) -> None:
-    """Raise InputError or UnknownNameError for an invalid diffusion process."""
-    for name, value in {"baselines": baselines, "timesteps": timesteps}.items():
-        if type(value) is not int or value < 1:
-            raise InputError(f"{name} of {method} cannot be {value!r}: give a whole number of at least 1.")
-    if t is not None and (type(t) is not int or not 1 <= t <= timesteps):
+def check_timestep(method: str, timesteps: int, t: int | None) -> None:
+    """Raise InputError for a timestep after the last."""
+    if t is not None and t > timesteps:
         raise InputError(
-            f"t of {method} cannot be {t!r}: give a timestep from 1 to {timesteps}, or None to draw one per baseline."
+            f"t of {method} cannot be {t}: give a timestep from 1 to {timesteps}, or None to draw one per baseline."
         )
-    if schedule not in get_args(Schedule):
-        raise UnknownNameError(f"schedule of {method}", schedule, get_args(Schedule))

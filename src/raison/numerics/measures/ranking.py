@@ -3,12 +3,19 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated, Literal
 
 import numpy as np
 from jaxtyping import Bool
 
-from raison.core.errors import InputError, UnknownNameError
+from raison.core.errors import InputError
+from raison.core.settings.fields import Setting
 
+Share = Annotated[float, Setting(above=0, most=1, words="a share of the units, above 0 and at most 1")]
+Shares = Annotated[
+    tuple[float, ...],
+    Setting(above=0, most=1, fewest=1, words="a list of shares of the units, each above 0 and at most 1"),
+]
 SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
 """The shares of units over which the papers average."""
 
@@ -40,7 +47,8 @@ class Convention:
         return sum(values) / (len(values) + self.extra_divisor)
 
 
-PROFILES: dict[str, Convention] = {
+Profile = Literal["printed", "eraser", "aml_code", "unirex"]
+PROFILES: dict[Profile, Convention] = {
     # The definitions as printed in the papers: 1/|B|; they print no rounding, so the nearest, and never nothing.
     "printed": Convention("round", 1),
     # ERASER's code: ceil, plain average.
@@ -50,13 +58,6 @@ PROFILES: dict[str, Convention] = {
     # UNIREX: nearest, at least one, sum/(|B|+1).
     "unirex": Convention("round", 1, extra_divisor=1),
 }
-
-
-def convention(profile: str) -> Convention:
-    """The convention of a name."""
-    if profile not in PROFILES:
-        raise UnknownNameError("profile", profile, PROFILES)
-    return PROFILES[profile]
 
 
 def check_share(share: float) -> None:
