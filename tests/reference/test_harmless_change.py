@@ -208,7 +208,7 @@ def test_settings_that_cannot_be_used() -> None:
         HarmlessChange(("casings",))
     with pytest.raises(InputError, match="each once"):
         HarmlessChange(())
-    with pytest.raises(InputError, match="tolerance is 1.5"):
+    with pytest.raises(InputError, match="tolerance of harmless_change cannot be 1.5: give a number from 0 to 1"):
         HarmlessChange(tolerance=1.5)
     assert HarmlessChange(["neutral"]) == HarmlessChange(("neutral",))
 

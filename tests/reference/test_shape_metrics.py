@@ -113,5 +113,5 @@ def test_neither_scale_nor_order_matters_and_neither_end_is_better(name: str) ->
 
 @pytest.mark.parametrize("thresholds", ["()", "(1.0,)", "(-0.1, 0.5)"])
 def test_thresholds_are_checked(thresholds: str) -> None:
-    with pytest.raises(InputError, match="from 0 to below 1"):
+    with pytest.raises(InputError, match="thresholds of important_token_share cannot be .*each at least 0 and below 1"):
         CATALOGUE.create(f"important_token_share(thresholds={thresholds})")

@@ -115,7 +115,7 @@ def test_without_a_known_unit_there_is_nothing_to_say():
 @pytest.mark.parametrize("metric", [LogProbabilityDrop, PrecisionAtTop, RecallAtTop])
 def test_tops_are_counts(metric):
     for top in (0, -3, True):
-        with pytest.raises(InputError, match="top is"):
+        with pytest.raises(InputError, match="top of .* cannot be .*: give a whole number of at least 1"):
             metric(top)
     with pytest.raises(InputError):
         LinearDatamodelingScore(samples=2)

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from raison.core.metric import Evidence, KeepRows, Metric
 from raison.core.results.explanation import Explanation
-from raison.numerics.measures.ranking import SHARES, check_share, convention, top_keeps
+from raison.numerics.measures.ranking import PROFILES, SHARES, Profile, Shares, top_keeps
 
 
 @dataclass(frozen=True)
@@ -18,22 +18,17 @@ class AopcComprehensiveness(Metric):
     Cost: at most one evaluation per share in addition to the full text.
     """
 
-    shares: tuple[float, ...] = SHARES
-    profile: str = "printed"
+    shares: Shares = SHARES
+    profile: Profile = "printed"
     removal: str = "delete"
     reference: ClassVar[str] = "deyoung2020eraser"
     higher_is_better: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        for share in self.shares:
-            check_share(share)
-        convention(self.profile)
-
     def keeps(self, explanation: Explanation) -> dict[str, KeepRows]:
-        rule = convention(self.profile)
+        rule = PROFILES[self.profile]
         counts = [rule.count(len(explanation.units), share) for share in self.shares]
         return {self.removal: top_keeps(explanation.order(), [0, *counts], keep_top=False)}
 
     def measure(self, explanation: Explanation, evidence: Evidence) -> float:
         full, *without = evidence.probabilities(self.keeps(explanation)[self.removal], self.removal)
-        return convention(self.profile).average([float(full - value) for value in without])
+        return PROFILES[self.profile].average([float(full - value) for value in without])

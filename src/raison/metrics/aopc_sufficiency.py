@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from raison.core.metric import Evidence, KeepRows, Metric
 from raison.core.results.explanation import Explanation
-from raison.numerics.measures.ranking import SHARES, check_share, convention, top_keeps
+from raison.numerics.measures.ranking import PROFILES, SHARES, Profile, Shares, top_keeps
 
 
 @dataclass(frozen=True)
@@ -18,25 +18,20 @@ class AopcSufficiency(Metric):
     Cost: at most one evaluation per share in addition to the full text.
     """
 
-    shares: tuple[float, ...] = SHARES
-    profile: str = "printed"
+    shares: Shares = SHARES
+    profile: Profile = "printed"
     removal: str = "delete"
     reference: ClassVar[str] = "deyoung2020eraser"
     higher_is_better: ClassVar[bool] = False
 
-    def __post_init__(self) -> None:
-        for share in self.shares:
-            check_share(share)
-        convention(self.profile)
-
     def keeps(self, explanation: Explanation) -> dict[str, KeepRows]:
         units = len(explanation.units)
-        rule = convention(self.profile)
+        rule = PROFILES[self.profile]
         counts = [rule.count(units, share) for share in self.shares]
         return {self.removal: top_keeps(explanation.order(), [units, *counts], keep_top=True)}
 
     def measure(self, explanation: Explanation, evidence: Evidence) -> float:
-        rule = convention(self.profile)
+        rule = PROFILES[self.profile]
         keeps = self.keeps(explanation)[self.removal]
         full, *alone = evidence.probabilities(keeps, self.removal)
         scores = []

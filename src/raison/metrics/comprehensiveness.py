@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from raison.core.metric import Evidence, KeepRows, Metric
 from raison.core.results.explanation import Explanation
-from raison.numerics.measures.ranking import check_share, convention, top_keeps
+from raison.numerics.measures.ranking import PROFILES, Profile, Share, top_keeps
 
 
 @dataclass(frozen=True)
@@ -19,18 +19,14 @@ class Comprehensiveness(Metric):
     Cost: 1 evaluation in addition to the full text.
     """
 
-    share: float = 0.2
-    profile: str = "printed"
+    share: Share = 0.2
+    profile: Profile = "printed"
     removal: str = "delete"
     reference: ClassVar[str] = "deyoung2020eraser"
     higher_is_better: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        check_share(self.share)
-        convention(self.profile)
-
     def keeps(self, explanation: Explanation) -> dict[str, KeepRows]:
-        count = convention(self.profile).count(len(explanation.units), self.share)
+        count = PROFILES[self.profile].count(len(explanation.units), self.share)
         return {self.removal: top_keeps(explanation.order(), [0, count], keep_top=False)}
 
     def measure(self, explanation: Explanation, evidence: Evidence) -> float:

@@ -3,19 +3,19 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float
 from scipy.stats import spearmanr
 
-from raison.core.errors import InputError, UnknownNameError
 from raison.core.metric import GroupEvidence, GroupMetric, Need
 from raison.core.results.explanation import Explanation
-from raison.numerics.measures.distances import check_distance, padded_distances, positionwise_distances
+from raison.core.settings.fields import Setting
+from raison.numerics.measures.distances import Distance, padded_distances, positionwise_distances
 
-LEVELS = ("token", "text")
-NORMALISATIONS = ("sum", "none")
+Level = Literal["token", "text"]
+Normalisation = Literal["sum", "none"]
 FEWEST = 3
 """Two texts make one pair, and one pair has no order."""
 
@@ -40,23 +40,16 @@ class Consistency(GroupMetric):
     random scores.
     """
 
-    batch: int = 64
-    level: str = "token"
-    distance: str = "l2"
-    normalise: str = "sum"
+    batch: Annotated[
+        int, Setting(least=FEWEST, words=f"a whole number of at least {FEWEST}, as pairs are ranked; the paper uses 64")
+    ] = 64
+    level: Level = "token"
+    distance: Distance = "l2"
+    normalise: Normalisation = "sum"
     reference: ClassVar[str] = "xie2024ivra"
     higher_is_better: ClassVar[bool] = True
     needs: ClassVar[frozenset[Need]] = frozenset({Need.SEVERAL_TEXTS, Need.HIDDEN_STATES})
     fewest: ClassVar[int] = FEWEST
-
-    def __post_init__(self) -> None:
-        if self.batch < FEWEST:
-            raise InputError(f"batch is {self.batch}: ranking pairs needs at least {FEWEST} texts; the paper uses 64.")
-        if self.level not in LEVELS:
-            raise UnknownNameError("level", self.level, LEVELS)
-        if self.normalise not in NORMALISATIONS:
-            raise UnknownNameError("normalisation", self.normalise, NORMALISATIONS)
-        check_distance(self.distance)
 
     @property
     def size(self) -> int:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from raison.core.metric import Evidence, Metric, Need
 from raison.core.results.explanation import Explanation
-from raison.numerics.measures.plausibility import against_rationales, check_annotators, exact_top_chance
+from raison.numerics.measures.plausibility import Annotators, against_rationales, exact_top_chance
 
 
 @dataclass(frozen=True)
@@ -19,18 +19,15 @@ class GroundTruthOverlap(Metric):
     In 0..1, higher is better; a random order reaches 1 / (n choose k). If scores tie at the cut, the value is the
     probability of a hit when ties are broken at random, so that equal scores reach the level of chance wherever the
     known units are. `annotators` says how several rationales count (see
-    raison.numerics.measures.plausibility.ANNOTATORS). A text without known units is left out.
+    raison.numerics.measures.plausibility.Annotators). A text without known units is left out.
 
     Cost: no evaluation.
     """
 
-    annotators: str = "majority"
+    annotators: Annotators = "majority"
     reference: ClassVar[str] = "oxford2022assessing"
     higher_is_better: ClassVar[bool] = True
     needs: ClassVar[frozenset[Need]] = frozenset({Need.RATIONALES})
-
-    def __post_init__(self) -> None:
-        check_annotators(self.annotators)
 
     def measure(self, explanation: Explanation, evidence: Evidence) -> float:
         return against_rationales(explanation.scores, evidence.rationales, self.annotators, exact_top_chance)

@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from jaxtyping import Float
 
-from raison.core.errors import InputError
 from raison.core.inputs.unit import Unit
 from raison.core.metric import Evidence, Metric, Need, Reworded, Rewording
 from raison.core.results.explanation import Explanation
+from raison.core.settings.fields import Setting
 from raison.numerics.measures.agreement import relative, spearman
 from raison.text.edits import EDITS, Edited, check_edits, edit
 
@@ -48,23 +48,21 @@ class HarmlessChange(Metric):
     The thesis attacks explanations by optimised changes; harmless ones are this library's own counterpart.
     """
 
-    edits: tuple[str, ...] | list[str] | str = ("casing", "contraction", "synonym", "neutral", "order")
-    tolerance: float = 0.05
+    edits: Annotated[tuple[str, ...] | list[str], Setting(words="a list of names, such as ('casing', 'order')")] = (
+        "casing",
+        "contraction",
+        "synonym",
+        "neutral",
+        "order",
+    )
+    tolerance: Annotated[float, Setting(least=0, most=1, words="a number from 0 to 1, such as 0.05")] = 0.05
     reference: ClassVar[str] = "oxford2022assessing"
     higher_is_better: ClassVar[bool] = True
     needs: ClassVar[frozenset[Need]] = frozenset({Need.METHOD})
     ordered: ClassVar[bool] = False
 
-    def __post_init__(self) -> None:
-        if isinstance(self.edits, str):
-            raise InputError(f"edits is a list of names; write edits=('{self.edits}',).")
-        object.__setattr__(self, "edits", tuple(self.edits))
+    def consistent(self) -> None:
         check_edits(tuple(self.edits))
-        if not 0 <= self.tolerance <= 1:
-            raise InputError(
-                f"tolerance is {self.tolerance}: it is the largest change of a probability, or of a number as a share "
-                "of the text's effect on it. Give 0 to 1, such as 0.05."
-            )
 
     def rewordings(self, explanation: Explanation) -> Sequence[Rewording]:
         if explanation.outputs == "statement":

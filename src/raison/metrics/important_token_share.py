@@ -2,13 +2,13 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from raison.core.errors import InputError
 from raison.core.metric import Evidence, Metric
 from raison.core.results.explanation import Explanation
+from raison.core.settings.fields import Setting
 
 THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
@@ -26,15 +26,14 @@ class ImportantTokenShare(Metric):
     Cost: no evaluation.
     """
 
-    thresholds: tuple[float, ...] = THRESHOLDS
+    thresholds: Annotated[
+        tuple[float, ...],
+        Setting(least=0, below=1, fewest=1, words="one or more numbers, each at least 0 and below 1"),
+    ] = THRESHOLDS
     absolute: bool = False
     reference: ClassVar[str] = "xie2024ivra"
     higher_is_better: ClassVar[bool | None] = None
     ordered: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        if not self.thresholds or not all(0 <= threshold < 1 for threshold in self.thresholds):
-            raise InputError(f"thresholds are one or more numbers from 0 to below 1; got {self.thresholds}.")
 
     def measure(self, explanation: Explanation, evidence: Evidence) -> float:
         scores = np.array(explanation.scores, dtype=float)

@@ -1,15 +1,15 @@
 """Infidelity: do the scores of removed units sum to the effect of removing them?"""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from jaxtyping import Float
 
 from raison.core.draws import generator_for
-from raison.core.errors import InputError
 from raison.core.metric import Evidence, KeepRows, Metric, Need
 from raison.core.results.explanation import Explanation
+from raison.core.settings.fields import Setting
 
 
 @dataclass(frozen=True)
@@ -31,16 +31,12 @@ class Infidelity(Metric):
     Cost: up to `samples` evaluations in addition to the full text, shared by all methods.
     """
 
-    samples: int = 64
+    samples: Annotated[int, Setting(least=1)] = 64
     scaled: bool = True
     reference: ClassVar[str] = "yeh2019fidelity"
     higher_is_better: ClassVar[bool] = False
     needs: ClassVar[frozenset[Need]] = frozenset({Need.VALUES})
     ordered: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        if self.samples < 1:
-            raise InputError(f"samples is {self.samples}: give at least 1 set of removed units.")
 
     def keeps(self, explanation: Explanation) -> dict[str, KeepRows]:
         full = np.ones((1, len(explanation.units)), dtype=bool)

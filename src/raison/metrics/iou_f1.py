@@ -4,19 +4,19 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from raison.core.errors import InputError
 from raison.core.metric import Evidence, Mask, Metric, Need
 from raison.core.results.explanation import Explanation
 from raison.numerics.measures.plausibility import (
-    check_annotators,
-    check_average,
-    check_top,
+    Annotators,
+    Average,
+    TopMarked,
     combine,
     hard_prediction,
     matches,
     mean_parts,
     spans,
 )
+from raison.numerics.measures.ranking import Share
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class IouF1(Metric):
     of the mean P and the mean R over texts, "micro" 2 hits / (predicted + marked spans) with counts summed over the
     texts. `top` is the number of predicted units, None as many as were marked; ties at the cut go to the units that
     come first in the text. `annotators` says how several annotators count (see
-    raison.numerics.measures.plausibility.ANNOTATORS); "each" averages P and R, or the counts. In 0..1, higher is
+    raison.numerics.measures.plausibility.Annotators); "each" averages P and R, or the counts. In 0..1, higher is
     better. As in ERASER's code, hits are predicted spans in R too, so a threshold below 0.5 can give values above 1.
     Marked spans that touch are one. A text without marks has no R and is excluded from macro; in ERASER it lowers the
     mean P.
@@ -36,20 +36,13 @@ class IouF1(Metric):
     Cost: no evaluation.
     """
 
-    threshold: float = 0.5
-    top: int | None = None
-    average: str = "macro"
-    annotators: str = "majority"
+    threshold: Share = 0.5
+    top: TopMarked = None
+    average: Average = "macro"
+    annotators: Annotators = "majority"
     reference: ClassVar[str] = "deyoung2020eraser"
     higher_is_better: ClassVar[bool] = True
     needs: ClassVar[frozenset[Need]] = frozenset({Need.RATIONALES})
-
-    def __post_init__(self) -> None:
-        if not 0 < self.threshold <= 1:
-            raise InputError(f"threshold is a share of the units, above 0 and at most 1; got {self.threshold}.")
-        check_top(self.top)
-        check_average(self.average)
-        check_annotators(self.annotators)
 
     @property
     def pool(self) -> str:

@@ -2,14 +2,14 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from raison.core.draws import generator_for
-from raison.core.errors import InputError
 from raison.core.metric import Evidence, KeepRows, Metric, Need
 from raison.core.results.explanation import Explanation
+from raison.core.settings.fields import Setting
 from raison.numerics.measures.agreement import relative, spearman
 
 DECIMALS = 6
@@ -30,19 +30,13 @@ class LinearDatamodelingScore(Metric):
     Cost: up to `samples` evaluations, shared by all methods.
     """
 
-    samples: int = 64
-    keep: float = 0.5
+    samples: Annotated[int, Setting(least=3)] = 64
+    keep: Annotated[float, Setting(above=0, below=1, words="a probability above 0 and below 1")] = 0.5
     removal: str | None = None
     reference: ClassVar[str] = "cohenwang2024contextcite"
     higher_is_better: ClassVar[bool] = True
     needs: ClassVar[frozenset[Need]] = frozenset({Need.PROBABILITIES})
     ordered: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        if type(self.samples) is not int or self.samples < 3:
-            raise InputError(f"samples is {self.samples!r}: give at least 3 random removals.")
-        if not 0 < self.keep < 1:
-            raise InputError(f"keep is {self.keep!r}: it is the probability that a unit stays, between 0 and 1.")
 
     def keeps(self, explanation: Explanation) -> dict[str, KeepRows]:
         spans = [(unit.start, unit.end, unit.segment) for unit in explanation.units]

@@ -2,11 +2,11 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from raison.core.metric import Evidence, KeepRows, Metric, Need
 from raison.core.results.explanation import Explanation
-from raison.numerics.measures.plausibility import check_count
+from raison.core.settings.fields import Setting
 from raison.numerics.measures.ranking import top_keeps
 
 
@@ -21,14 +21,11 @@ class LogProbabilityDrop(Metric):
     Cost: 1 evaluation in addition to the full text.
     """
 
-    top: int = 1
+    top: Annotated[int, Setting(least=1)] = 1
     removal: str = "delete"
     reference: ClassVar[str] = "cohenwang2024contextcite"
     higher_is_better: ClassVar[bool] = True
     needs: ClassVar[frozenset[Need]] = frozenset({Need.PROBABILITIES})
-
-    def __post_init__(self) -> None:
-        check_count(self.top)
 
     def keeps(self, explanation: Explanation) -> dict[str, KeepRows]:
         return {self.removal: top_keeps(explanation.order(), [0, self.top], keep_top=False)}

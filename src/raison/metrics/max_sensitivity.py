@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from raison.core.capabilities.embeddings import Shift
-from raison.core.errors import InputError
 from raison.core.metric import Evidence, Metric, Need
 from raison.core.results.explanation import Explanation
+from raison.core.settings.fields import Setting
 
 
 @dataclass(frozen=True)
@@ -28,18 +28,14 @@ class MaxSensitivity(Metric):
     Cost: `samples` explanations.
     """
 
-    radius: float = 0.02
-    samples: int = 10
+    radius: Annotated[
+        float, Setting(above=0, words="a share of the mean norm of an embedding, above 0, such as 0.02")
+    ] = 0.02
+    samples: Annotated[int, Setting(least=1)] = 10
     reference: ClassVar[str] = "yeh2019fidelity"
     higher_is_better: ClassVar[bool] = False
     needs: ClassVar[frozenset[Need]] = frozenset({Need.EMBEDDINGS})
     ordered: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        if self.radius <= 0:
-            raise InputError(f"radius is {self.radius}: give a share of the mean norm of an embedding, such as 0.02.")
-        if self.samples < 1:
-            raise InputError(f"samples is {self.samples}: give at least 1 shift.")
 
     def shifts(self, explanation: Explanation) -> Sequence[Shift]:
         return tuple(Shift(self.radius, draw) for draw in range(self.samples))

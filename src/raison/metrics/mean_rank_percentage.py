@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from raison.core.metric import Evidence, Metric, Need
 from raison.core.results.explanation import Explanation
-from raison.numerics.measures.plausibility import against_rationales, check_annotators, expected_depth
+from raison.numerics.measures.plausibility import Annotators, against_rationales, expected_depth
 
 
 @dataclass(frozen=True)
@@ -19,18 +19,15 @@ class MeanRankPercentage(Metric):
     lower is better; a random order reaches k (n + 1) / ((k + 1) n), somewhat above 1/2 for one known unit. If scores
     tie, the value is the mean over random breaking of ties, so that equal scores reach the level of chance wherever the
     known units are. `annotators` says how several rationales count (see
-    raison.numerics.measures.plausibility.ANNOTATORS). A text without known units is left out.
+    raison.numerics.measures.plausibility.Annotators). A text without known units is left out.
 
     Cost: no evaluation.
     """
 
-    annotators: str = "majority"
+    annotators: Annotators = "majority"
     reference: ClassVar[str] = "oxford2022assessing"
     higher_is_better: ClassVar[bool] = False
     needs: ClassVar[frozenset[Need]] = frozenset({Need.RATIONALES})
-
-    def __post_init__(self) -> None:
-        check_annotators(self.annotators)
 
     def measure(self, explanation: Explanation, evidence: Evidence) -> float:
         depth = against_rationales(explanation.scores, evidence.rationales, self.annotators, expected_depth)

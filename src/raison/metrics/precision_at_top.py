@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from raison.core.metric import Evidence, Metric, Need
 from raison.core.results.explanation import Explanation
-from raison.numerics.measures.plausibility import against_rationales, check_annotators, check_count, top_precision
+from raison.core.settings.fields import Setting
+from raison.numerics.measures.plausibility import Annotators, against_rationales, top_precision
 
 
 @dataclass(frozen=True)
@@ -17,21 +18,17 @@ class PrecisionAtTop(Metric):
     marked, or the sources that an answer rests on. A text of fewer than k units counts all of them. With one known
     unit, the default says how often the best unit is the right one; a random order reaches |known| / n. If scores tie
     at the cut, the value is the mean over all ways to break the tie. `annotators` says how several rationales count
-    (see raison.numerics.measures.plausibility.ANNOTATORS). In 0..1, higher is better. A text without known units is
+    (see raison.numerics.measures.plausibility.Annotators). In 0..1, higher is better. A text without known units is
     left out.
 
     Cost: no evaluation.
     """
 
-    top: int = 1
-    annotators: str = "majority"
+    top: Annotated[int, Setting(least=1)] = 1
+    annotators: Annotators = "majority"
     reference: ClassVar[str] = "deyoung2020eraser"
     higher_is_better: ClassVar[bool] = True
     needs: ClassVar[frozenset[Need]] = frozenset({Need.RATIONALES})
-
-    def __post_init__(self) -> None:
-        check_count(self.top)
-        check_annotators(self.annotators)
 
     def measure(self, explanation: Explanation, evidence: Evidence) -> float:
         return against_rationales(

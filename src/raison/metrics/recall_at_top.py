@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from raison.core.metric import Evidence, Metric, Need
 from raison.core.results.explanation import Explanation
-from raison.numerics.measures.plausibility import against_rationales, check_annotators, check_count, top_recall
+from raison.core.settings.fields import Setting
+from raison.numerics.measures.plausibility import Annotators, against_rationales, top_recall
 
 
 @dataclass(frozen=True)
@@ -16,21 +17,17 @@ class RecallAtTop(Metric):
     R@k = |top k and known| / |known| with k = `top`, as in information retrieval. The known units are those that people
     marked, or the sources that an answer rests on. With more known units than `top` it stays below 1; a random order
     reaches k / n. If scores tie at the cut, the value is the mean over all ways to break the tie. `annotators` says how
-    several rationales count (see raison.numerics.measures.plausibility.ANNOTATORS). In 0..1, higher is better. A text
+    several rationales count (see raison.numerics.measures.plausibility.Annotators). In 0..1, higher is better. A text
     without known units is left out.
 
     Cost: no evaluation.
     """
 
-    top: int = 1
-    annotators: str = "majority"
+    top: Annotated[int, Setting(least=1)] = 1
+    annotators: Annotators = "majority"
     reference: ClassVar[str] = "deyoung2020eraser"
     higher_is_better: ClassVar[bool] = True
     needs: ClassVar[frozenset[Need]] = frozenset({Need.RATIONALES})
-
-    def __post_init__(self) -> None:
-        check_count(self.top)
-        check_annotators(self.annotators)
 
     def measure(self, explanation: Explanation, evidence: Evidence) -> float:
         return against_rationales(

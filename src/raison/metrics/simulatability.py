@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from raison.core.errors import InputError, UnknownNameError
 from raison.core.metric import GroupEvidence, GroupMetric, Need
 from raison.core.results.explanation import Explanation
+from raison.core.settings.fields import Setting
 
-PARTS = ("absolute", "positive")
+Part = Literal["absolute", "positive"]
 FEWEST = 10
 """Minimum number of texts of which a share can be held out."""
 
@@ -48,28 +48,18 @@ class Simulatability(GroupMetric):
     """
 
     student: str = "minilm"
-    train_share: float = 0.8
-    weight: float = 5.0
-    epochs: int = 5
-    batch: int = 16
-    learning_rate: float = 1e-4
+    train_share: Annotated[float, Setting(above=0, below=1, words="a share above 0 and below 1, such as 0.8")] = 0.8
+    weight: Annotated[float, Setting(least=0, words="0 (no explanations) or more")] = 5.0
+    epochs: Annotated[int, Setting(least=1)] = 5
+    batch: Annotated[int, Setting(least=1)] = 16
+    learning_rate: Annotated[float, Setting(above=0)] = 1e-4
     seed: int = 0
-    max_tokens: int = 256
-    part: str = "absolute"
+    max_tokens: Annotated[int, Setting(least=FEWEST)] = 256
+    part: Part = "absolute"
     reference: ClassVar[str] = "xie2024ivra"
     higher_is_better: ClassVar[bool] = True
     needs: ClassVar[frozenset[Need]] = frozenset({Need.SEVERAL_TEXTS, Need.CLASSES, Need.WHOLE_TEXTS})
     fewest: ClassVar[int] = FEWEST
-
-    def __post_init__(self) -> None:
-        if not 0 < self.train_share < 1:
-            raise InputError(f"train_share is {self.train_share}: give a share between 0 and 1, such as 0.8.")
-        if self.weight < 0:
-            raise InputError(f"weight is {self.weight}: give 0 (no explanations) or more.")
-        if min(self.epochs, self.batch, self.learning_rate) <= 0 or self.max_tokens < FEWEST:
-            raise InputError(f"epochs, batch and learning_rate must be above 0, max_tokens at least {FEWEST}.")
-        if self.part not in PARTS:
-            raise UnknownNameError("part of the scores", self.part, PARTS)
 
     @property
     def files(self) -> tuple[Path, ...]:

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from raison.core.metric import Evidence, KeepRows, Metric
 from raison.core.results.explanation import Explanation
-from raison.numerics.measures.ranking import check_share, convention, top_keeps
+from raison.numerics.measures.ranking import PROFILES, Profile, Share, top_keeps
 
 
 @dataclass(frozen=True)
@@ -20,23 +20,19 @@ class Sufficiency(Metric):
     Cost: 1 evaluation in addition to the full text.
     """
 
-    share: float = 0.2
-    profile: str = "printed"
+    share: Share = 0.2
+    profile: Profile = "printed"
     removal: str = "delete"
     reference: ClassVar[str] = "deyoung2020eraser"
     higher_is_better: ClassVar[bool] = False
 
-    def __post_init__(self) -> None:
-        check_share(self.share)
-        convention(self.profile)
-
     def keeps(self, explanation: Explanation) -> dict[str, KeepRows]:
         units = len(explanation.units)
-        count = convention(self.profile).count(units, self.share)
+        count = PROFILES[self.profile].count(units, self.share)
         return {self.removal: top_keeps(explanation.order(), [units, count], keep_top=True)}
 
     def measure(self, explanation: Explanation, evidence: Evidence) -> float:
-        rule = convention(self.profile)
+        rule = PROFILES[self.profile]
         if rule.empty_sufficiency is not None and rule.count(len(explanation.units), self.share) == 0:
             return rule.empty_sufficiency
         full, alone = evidence.probabilities(self.keeps(explanation)[self.removal], self.removal)

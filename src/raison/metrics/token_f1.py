@@ -7,9 +7,9 @@ from typing import ClassVar
 from raison.core.metric import Evidence, Metric, Need
 from raison.core.results.explanation import Explanation
 from raison.numerics.measures.plausibility import (
-    check_annotators,
-    check_average,
-    check_top,
+    Annotators,
+    Average,
+    TopMarked,
     combine,
     hard_prediction,
     mean_defined,
@@ -29,7 +29,7 @@ class TokenF1(Metric):
     much longer: all of a text of 25 words is predicted, whatever the scores.
 
     `average` "macro" is the mean over texts of their F1, "micro" the F1 of counts that are summed over the texts.
-    `annotators` says how several annotators count (see raison.numerics.measures.plausibility.ANNOTATORS); with "each",
+    `annotators` says how several annotators count (see raison.numerics.measures.plausibility.Annotators); with "each",
     macro averages F1 and micro the counts. As in ERASER's code, a text without marks scores 0 with `top`; without `top`
     nothing is predicted there either, and it does not count. In 0..1, higher is better; plausible is not faithful. The
     two texts of a pair are judged together, where ERASER counts them as two.
@@ -37,17 +37,12 @@ class TokenF1(Metric):
     Cost: no evaluation.
     """
 
-    top: int | None = None
-    average: str = "macro"
-    annotators: str = "majority"
+    top: TopMarked = None
+    average: Average = "macro"
+    annotators: Annotators = "majority"
     reference: ClassVar[str] = "deyoung2020eraser"
     higher_is_better: ClassVar[bool] = True
     needs: ClassVar[frozenset[Need]] = frozenset({Need.RATIONALES})
-
-    def __post_init__(self) -> None:
-        check_top(self.top)
-        check_average(self.average)
-        check_annotators(self.annotators)
 
     @property
     def pool(self) -> str:

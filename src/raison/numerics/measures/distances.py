@@ -1,24 +1,18 @@
 """Distances between all pairs of sequences of different lengths."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
 from scipy.spatial.distance import pdist
 
-from raison.core.errors import UnknownNameError
-
-DISTANCES = {"l2": "euclidean", "l1": "cityblock"}
+Distance = Literal["l2", "l1"]
+DISTANCES: dict[Distance, Literal["euclidean", "cityblock"]] = {"l2": "euclidean", "l1": "cityblock"}
 """Name -> scipy's name."""
 
 
-def check_distance(name: str) -> None:
-    """Raise UnknownNameError unless it is a key of DISTANCES."""
-    if name not in DISTANCES:
-        raise UnknownNameError("distance", name, DISTANCES)
-
-
-def positionwise_distances(sequences: Sequence[Float[np.ndarray, "_steps features"]], distance: str) -> np.ndarray:
+def positionwise_distances(sequences: Sequence[Float[np.ndarray, "_steps features"]], distance: Distance) -> np.ndarray:
     """Mean over positions of the distance between two sequences' features there, for all pairs i < j in row order.
 
     The shorter sequence counts as zero after its end; the mean is over the positions of the longer one. Memory holds
@@ -35,7 +29,7 @@ def positionwise_distances(sequences: Sequence[Float[np.ndarray, "_steps feature
     return total / np.maximum(lengths[first], lengths[second])
 
 
-def padded_distances(vectors: Sequence[Float[np.ndarray, " _features"]], distance: str) -> np.ndarray:
+def padded_distances(vectors: Sequence[Float[np.ndarray, " _features"]], distance: Distance) -> np.ndarray:
     """Distance between two vectors, the shorter filled up with zeros, for all pairs i < j in row order."""
     rows = np.zeros((len(vectors), max((len(vector) for vector in vectors), default=0)))
     for row, vector in zip(rows, vectors, strict=True):

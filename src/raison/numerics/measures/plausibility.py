@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Annotated, Literal
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-from raison.core.errors import InputError, UnknownNameError
+from raison.core.settings.fields import Setting
 from raison.numerics.measures.ranking import top_keeps
 
 Marks = Bool[np.ndarray, " units"]
@@ -14,9 +15,9 @@ UnitScores = Float[np.ndarray, " units"]
 UnitSpan = tuple[int, int]
 """Units from the first number up to, but not including, the second."""
 
-AVERAGES = ("macro", "micro")
+Average = Literal["macro", "micro"]
 
-ANNOTATORS = ("majority", "union", "intersection", "each")
+Annotators = Literal["majority", "union", "intersection", "each"]
 """How the rationales of several annotators are combined.
 
 majority      what more than half of them marked: with two annotators that is what both marked
@@ -26,31 +27,13 @@ each          every annotator on their own; what is measured against each is ave
 """
 
 
-def check_annotators(annotators: str) -> None:
-    """Raise UnknownNameError unless it is one of ANNOTATORS."""
-    if annotators not in ANNOTATORS:
-        raise UnknownNameError("way to combine annotators", annotators, ANNOTATORS)
+TopMarked = Annotated[
+    int | None, Setting(least=1, words="a whole number of at least 1, or None for as many units as were marked")
+]
+"""How many of the highest units are compared with those that matter."""
 
 
-def check_average(average: str) -> None:
-    """Raise UnknownNameError unless it is one of AVERAGES."""
-    if average not in AVERAGES:
-        raise UnknownNameError("average", average, AVERAGES)
-
-
-def check_top(top: int | None) -> None:
-    """Raise InputError unless it is None or a whole number of at least 1."""
-    if top is not None and (not isinstance(top, int) or top < 1):
-        raise InputError(f"top is a number of units, at least 1, or None for as many as were marked; got {top}.")
-
-
-def check_count(top: int) -> None:
-    """Raise InputError unless it is a whole number of at least 1."""
-    if type(top) is not int or top < 1:
-        raise InputError(f"top is {top!r}: give a number of units, at least 1.")
-
-
-def combine(rationales: Sequence[Marks], annotators: str) -> tuple[Marks, ...]:
+def combine(rationales: Sequence[Marks], annotators: Annotators) -> tuple[Marks, ...]:
     """The rationales to compare with: a single one, or with "each" one per annotator."""
     marks = np.stack(list(rationales))
     if annotators == "each":
@@ -68,7 +51,7 @@ def mean_defined(values: Sequence[float]) -> float:
 def against_rationales(
     scores: Sequence[float],
     rationales: Sequence[Marks],
-    annotators: str,
+    annotators: Annotators,
     measure: Callable[[UnitScores, Marks], float],
 ) -> float:
     """What `measure` gives for the scores and the combined rationales; averaged over annotators where it is defined."""
