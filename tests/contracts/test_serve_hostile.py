@@ -31,13 +31,12 @@ NAMES = {
     "ivra": {"checkpoint"},
     "smat": {"checkpoint"},
     "reagent": {"filler"},
-    "ensemble": {"methods", "normalise"},
+    "ensemble": {"methods"},
     "gradient_shap": {"baselines"},
-    "kernel_shap": {"estimator"},
     "resampled": {"method"},
     "rpi": {"layers"},
     "rpi_g": {"layers"},
-    "simulatability": {"student", "part"},
+    "simulatability": {"student"},
 }
 """Every setting of a method, and of a metric that reads files, that is a free string: each was looked at."""
 

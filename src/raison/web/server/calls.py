@@ -11,7 +11,6 @@ from raison.core.method import Method
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
 from raison.core.results.explanation import Explanation
-from raison.core.settings.fields import mistakes_in, refuse
 from raison.core.settings.reading import dump
 from raison.explaining.explain import explain, within_budget
 from raison.explaining.given_texts import InputOptions
@@ -179,7 +178,6 @@ def check_call(instance: object, limits: Limits) -> None:
 
     A setting may itself be a call, which is checked in the same way.
     """
-    refuse(mistakes_in(type(instance), {one.name: getattr(instance, one.name) for one in fields(instance)}))  # type: ignore[arg-type]
     for one in fields(instance):  # type: ignore[arg-type]
         value = getattr(instance, one.name)
         if one.name in OUTSIDE and value != one.default:
