@@ -264,8 +264,8 @@ def test_counts_its_passes(variant, points):
         ({"timesteps": 0}, "timesteps of rpi cannot be 0"),
         ({"t": 0}, "t of rpi cannot be 0: give a timestep from 1 to `timesteps`"),
         ({"t": 21, "timesteps": 20}, "t of rpi cannot be 21: give a timestep from 1 to 20"),
-        ({"layers": "lats"}, "layers cannot be 'lats': give 'last'"),
-        ({"layers": (1, 1)}, "or a tuple of different numbers"),
+        ({"layers": "lats"}, "layers of rpi cannot be 'lats': give 'last'"),
+        ({"layers": (1, 1)}, "layers of rpi cannot be (1, 1)"),
     ],
 )
 def test_refuses_settings_that_cannot_be(settings, said):

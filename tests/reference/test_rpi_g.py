@@ -107,7 +107,7 @@ def test_parts_nesting_and_passes():
         ({"steps": 0}, "steps of rpi_g cannot be 0: give a whole number of at least 1"),
         ({"baselines": -1}, "baselines of rpi_g cannot be -1"),
         ({"t": 501}, "t of rpi_g cannot be 501: give a timestep from 1 to 500"),
-        ({"layers": ()}, "layers cannot be"),
+        ({"layers": ()}, "layers of rpi_g cannot be"),
     ],
 )
 def test_refuses_settings_that_cannot_be(settings, said):

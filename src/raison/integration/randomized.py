@@ -99,7 +99,7 @@ class RandomPaths(Method):
     def _in_layers(self) -> Layers:
         """The requested layers."""
         default = "third_last" if self.variant == "code" else "last"
-        return Layers.of(default if self.layers is None else self.layers)
+        return Layers.of(default if self.layers is None else self.layers, name_of(self))
 
     def _portions(self, site: AttentionSite) -> list[int]:
         """Numbers of baselines that are in memory together."""

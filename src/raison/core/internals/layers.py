@@ -22,11 +22,11 @@ class Layers:
     numbers: tuple[int, ...]
 
     @classmethod
-    def of(cls, spec: LayerSpec) -> "Layers":
-        """Raises InputError for an invalid specification."""
+    def of(cls, spec: LayerSpec, owner: str) -> "Layers":
+        """Raises InputError for an invalid specification; `owner` is the method whose setting it is."""
         numbers = _numbers(spec)
         if not numbers or len(set(numbers)) < len(numbers):
-            raise InputError(f"layers cannot be {spec!r}: give {FORMS}.")
+            raise InputError(f"layers of {owner} cannot be {spec!r}: give {FORMS}.")
         return cls(numbers)
 
     def __len__(self) -> int:

@@ -22,9 +22,9 @@ LISTS = {"a text in quotes": "a list of texts in quotes", "a whole number": "a l
 class Setting:
     """What a field is for, as in `Annotated[int, Setting("Texts to learn from.", least=1)]`.
 
-    `help` is its line on a help page; fields without one are no options there. Numbers, also those of a list,
-    are at least `least` or above `above`, and at most `most` or below `below`. A list has `fewest` entries or more, and
-    may be `distinct`. `words` say what a value may be where type and range do not; they follow "give".
+    `help` is its line on a help page; fields without one are no options there. Numbers, also those of a
+    list, are at least `least` or above `above`, and at most `most` or below `below`. A list has `fewest` entries or
+    more, and may be `distinct`. `words` say what a value may be where type and range do not; they follow "give".
 
     For the command line: `options` are the option's names, if they differ from the field's. `flag` is the value that an
     option without an argument sets. `none` is the number that means None. `read` converts the typed string, if the

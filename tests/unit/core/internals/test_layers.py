@@ -26,15 +26,15 @@ from raison.core.internals.layers import Layers
     ],
 )
 def test_every_form(spec, among_six):
-    layers = Layers.of(spec)
+    layers = Layers.of(spec, "rpi")
     assert layers.among(6) == among_six
     assert len(layers) == len(among_six)
 
 
 def test_names_of_the_end_follow_the_models_depth():
-    assert [Layers.of("last").among(total) for total in (3, 12)] == [(2,), (11,)]
-    assert [Layers.of("third_last").among(total) for total in (3, 12)] == [(0,), (9,)]
-    assert Layers.of("top 2").among(12) == (11, 10)
+    assert [Layers.of("last", "rpi").among(total) for total in (3, 12)] == [(2,), (11,)]
+    assert [Layers.of("third_last", "rpi").among(total) for total in (3, 12)] == [(0,), (9,)]
+    assert Layers.of("top 2", "rpi").among(12) == (11, 10)
 
 
 @pytest.mark.parametrize(
@@ -43,25 +43,25 @@ def test_names_of_the_end_follow_the_models_depth():
 )
 def test_refuses_what_names_no_layers(spec):
     with pytest.raises(InputError) as caught:
-        Layers.of(spec)
-    assert str(caught.value).startswith(f"layers cannot be {spec!r}: give 'last', 'third_last', a number")
+        Layers.of(spec, "rpi")
+    assert str(caught.value).startswith(f"layers of rpi cannot be {spec!r}: give 'last', 'third_last', a number")
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("spec", [(True, 2), True])
 def test_a_truth_value_is_no_number(spec):
-    with pytest.raises(InputError, match="layers cannot be"):
-        Layers.of(spec)
+    with pytest.raises(InputError, match="layers of rpi cannot be"):
+        Layers.of(spec, "rpi")
 
 
 @pytest.mark.parametrize("spec", [6, -7, "top 7", "bottom 7", "4 to 6", (0, 6)])
 def test_refuses_layers_beyond_the_model(spec):
     with pytest.raises(UnsupportedError, match=r"the model has no layers .*6 attention layers, numbered from 0 to 5"):
-        Layers.of(spec).among(6)
+        Layers.of(spec, "rpi").among(6)
 
 
 def test_refuses_one_layer_named_from_both_ends():
-    layers = Layers.of((0, -6))
+    layers = Layers.of((0, -6), "rpi")
     with pytest.raises(UnsupportedError, match="contain a layer twice"):
         layers.among(6)
     assert layers.among(7) == (0, 1)
