@@ -22,7 +22,8 @@ from common import alternately, mixed_texts, save
 import raison
 from raison.core.capabilities.passes import Passes
 from raison.core.problem import Ledger, Problem
-from raison.explaining.attribution import Settings, prepare
+from raison.explaining.batch import prepare
+from raison.explaining.settings import Settings
 from raison.masking.attribution import AttributionBatch
 from raison.masking.explainer import find
 from raison.masking.soft import Prediction

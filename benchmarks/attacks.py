@@ -13,7 +13,7 @@ from common import alternately, minilm, mixed_texts, save
 
 from raison.core.capabilities.passes import Passes
 from raison.core.method import Method
-from raison.explaining.attribution import Settings
+from raison.explaining.settings import Settings
 from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier
 from raison.trust.attack_settings import EmbeddingAttack

@@ -35,7 +35,8 @@ from scipy.stats import spearmanr
 
 import raison
 from raison.explaining.answers import answers_of
-from raison.explaining.attribution import prepare_stated, run
+from raison.explaining.attribution import run
+from raison.explaining.batch import prepare_stated
 from raison.explaining.settings import Settings
 from raison.methods import CATALOGUE
 from raison.models.adapters.writing.forced_answer import ForcedAnswer, Level

@@ -19,7 +19,8 @@ import raison
 from raison.core.results.explanation import Explanation
 from raison.data.sourced.question import KnownSources
 from raison.explaining.answers import answers_of
-from raison.explaining.attribution import prepare_stated, run
+from raison.explaining.attribution import run
+from raison.explaining.batch import prepare_stated
 from raison.explaining.settings import Settings
 from raison.methods import CATALOGUE
 from raison.models.adapters.writing.generator import Generator

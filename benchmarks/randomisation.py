@@ -12,7 +12,9 @@ from common import mixed_texts, save
 
 import raison
 from raison.core.problem import Evaluations
-from raison.explaining.attribution import Settings, prepare, run
+from raison.explaining.attribution import run
+from raison.explaining.batch import prepare
+from raison.explaining.settings import Settings
 from raison.models.adapters.classifier import Classifier
 from raison.models.derived.randomised import STORED_BYTES, RandomisedModels
 from raison.models.stack.blocks import find_blocks

@@ -51,8 +51,10 @@ from raison.core.model import LanguageModel
 from raison.core.problem import Ledger, Problem
 from raison.core.results.explanation import Explanation
 from raison.data import load
-from raison.explaining.attribution import Batch, Settings, prepare, run
+from raison.explaining.attribution import run
+from raison.explaining.batch import Batch, prepare
 from raison.explaining.measuring import create_metrics, measure
+from raison.explaining.settings import Settings
 from raison.integration.randomized import Variant
 from raison.methods import CATALOGUE
 from raison.methods.rpi import Rpi

@@ -35,11 +35,11 @@ from raison.core.model import LanguageModel, asked_of
 from raison.core.results.explanation import Explanation
 from raison.data import Row
 from raison.data.streams import Item, Reading
-from raison.explaining.attribution import Settings
 from raison.explaining.files.explained_rows import RowExplainer, row_of
 from raison.explaining.files.survey import Input, survey
 from raison.explaining.files.texts import TextRows
 from raison.explaining.files.work import FileWork
+from raison.explaining.settings import Settings
 from raison.jobs.engine import WHOLE, do
 from raison.methods import CATALOGUE
 from raison.runs.files.flat_records import FlatRecord, record_of

@@ -12,7 +12,8 @@ from raison.core.capabilities.step_logits import StepLogits
 from raison.core.inputs.unit import Granularity
 from raison.core.model import LanguageModel
 from raison.core.problem import Ledger, Problem
-from raison.explaining.attribution import Settings, prepare
+from raison.explaining.batch import prepare
+from raison.explaining.settings import Settings
 from raison.masking.substitutes import masking_name
 from raison.methods.aml import Aml
 from raison.models.adapters.classifier import Classifier

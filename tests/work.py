@@ -12,7 +12,7 @@ import torch
 import raison
 from raison.core.capabilities.passes import Passes
 from raison.data import Dataset, Row
-from raison.explaining.attribution import Settings
+from raison.explaining.settings import Settings
 from raison.jobs import folder as kinds
 from raison.jobs.folder import WorkKind
 from raison.studies.file import read

@@ -13,7 +13,8 @@ from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.method import Method, Property
 from raison.core.problem import Evaluations, Ledger, Problem
 from raison.core.registry import label_of
-from raison.explaining.attribution import Settings, prepare
+from raison.explaining.batch import prepare
+from raison.explaining.settings import Settings
 from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier
 from tests.contracts.conftest import TEXTS

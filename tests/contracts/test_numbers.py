@@ -18,8 +18,9 @@ from raison.core.method import Method, Property
 from raison.core.metric import Metric, Need
 from raison.core.model import LanguageModel
 from raison.core.results.explanation import Explanation
-from raison.explaining.attribution import Settings, prepare
+from raison.explaining.batch import prepare
 from raison.explaining.prediction_change import Predicted, predicted
+from raison.explaining.settings import Settings
 from raison.judging.evaluate import DEFAULT_METRICS, default_metrics
 from raison.methods import CATALOGUE
 from raison.metrics import CATALOGUE as METRICS

@@ -17,7 +17,8 @@ from raison.core.errors import InputError, RaisonError, UnsupportedError
 from raison.core.method import Property
 from raison.core.model import LanguageModel
 from raison.core.results.explanation import Explanation
-from raison.explaining.attribution import Settings, prepare
+from raison.explaining.batch import prepare
+from raison.explaining.settings import Settings
 from raison.judging.estimate import estimate
 from raison.methods import CATALOGUE
 from raison.methods.saliency import Saliency

@@ -9,7 +9,7 @@ from torch import Tensor
 import raison
 from raison.core.inputs.encoding import Encoding
 from raison.core.model import LanguageModel
-from raison.explaining.attribution import Settings
+from raison.explaining.settings import Settings
 from raison.judging import estimate
 from raison.models.adapters.checks.throughput import Speed, measure_speed
 from raison.models.adapters.classifier import Classifier

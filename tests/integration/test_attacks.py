@@ -8,7 +8,7 @@ import torch
 
 import raison
 from raison.core.errors import InputError, UnknownNameError, UnsupportedError
-from raison.explaining.attribution import Settings
+from raison.explaining.settings import Settings
 from raison.methods import CATALOGUE
 from raison.methods.input_x_gradient import InputXGradient
 from raison.methods.saliency import Saliency

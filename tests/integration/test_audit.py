@@ -14,7 +14,7 @@ import raison
 from raison.cli import app
 from raison.combining import advice
 from raison.core.errors import DataError, InputError, UnsupportedError
-from raison.explaining.attribution import Settings
+from raison.explaining.settings import Settings
 from raison.jobs.engine import Sharing
 from raison.methods.occlusion import Occlusion
 from raison.models.adapters.classifier import Classifier

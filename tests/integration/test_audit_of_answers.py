@@ -11,7 +11,7 @@ import raison
 from raison.cli import app
 from raison.core.errors import InputError
 from raison.explaining.answers import answers_of, own_answers
-from raison.explaining.attribution import Settings
+from raison.explaining.settings import Settings
 from raison.models.adapters.writing.generator import Generator
 from raison.studies.kinds.audit.results import Audit
 from raison.studies.kinds.audit.results import read as read_audit

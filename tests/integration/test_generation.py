@@ -2,7 +2,6 @@
 
 import copy
 import json
-from dataclasses import fields
 
 import pytest
 import torch
@@ -11,12 +10,10 @@ from typer.testing import CliRunner
 
 import raison
 from raison.cli import app
-from raison.combining.rule import Option
 from raison.core import errors
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.results.generation import GenerationExplanation
 from raison.core.targets.target import Target
-from raison.methods import CATALOGUE, auto
 from raison.models.adapters.writing.generator import Generator
 from raison.models.loading import base_weights
 from raison.models.tokens.continuation import ContinuationEncoder, plain_prompt, spell
@@ -374,45 +371,3 @@ def test_each_prompt_has_its_own_output():
         raison.explain(model, PROMPT, "occlusion", output=3)
     with pytest.raises(errors.InputError, match="max_new_tokens limits"):
         raison.explain(model, prompts, "occlusion", output=outputs, max_new_tokens=3)
-
-
-def test_each_token_states_the_method_that_explained_it():
-    """auto chooses by the number of units, which grows with earlier tokens; the whole output states what was asked."""
-    generator = Generator(*build_language_model("llama"), "tiny")
-    found = raison.explain(generator, PROMPT, "auto(budget=20)", output=OUTPUT + " and a song", earlier=True)
-    stated = [found.token(number) for number in range(len(found.tokens))]
-    ran = [str(e.notes["auto"]).partition(":")[0] for e in stated]
-    assert [e.method for e in stated] == ran
-    assert len(set(ran)) > 1, "the budget is to allow one method for few units, another for more"
-    for e in stated:
-        assert e.config.keys() == {f.name for f in fields(CATALOGUE.get(e.method))}
-    assert (found.method, found.config) == ("auto", {"budget": 20})
-    assert found.whole().method == "auto"
-    assert all(name in found.notes["auto"] for name in ran)
-    assert GenerationExplanation.from_json(found.to_json()) == found
-    alone = raison.explain(generator, PROMPT, "auto(budget=20)", output=OUTPUT)
-    assert alone.method == alone.token(0).method != "auto"
-    assert all(token.method is None for token in alone.tokens)
-
-
-def test_an_output_of_signed_and_unsigned_scores_can_be_read_again(monkeypatch):
-    """Unsigned rows come first: the whole output is signed as soon as one row is."""
-    options = [Option("saliency", "few units"), Option("occlusion", "many units")]
-
-    def taken(model, encoding, text, budget, advice):
-        return [options[encoding.unit_counts[text] > 5]]
-
-    monkeypatch.setattr(auto, "options", taken)
-    generator = Generator(*build_language_model("llama"), "tiny")
-    found = raison.explain(generator, PROMPT, "auto", output=OUTPUT, earlier=True)
-    assert {token.signed for token in found.tokens} == {False, True}
-    assert found.signed
-    assert [found.token(number).signed for number in range(len(found.tokens))] == [t.signed for t in found.tokens]
-    assert GenerationExplanation.from_json(found.to_json()) == found
-
-
-def test_a_caution_about_every_token_is_one_about_the_output():
-    generator = Generator(*build_language_model("llama"), "tiny")
-    found = raison.explain(generator, PROMPT, "rpi(variant='paper')", output=OUTPUT)
-    assert found.notes["caution"] == found.token(0).notes["caution"]
-    assert found.notes["caution"] in " ".join(str(found).split())

@@ -16,7 +16,9 @@ from raison.core.capabilities.embeddings import Shift
 from raison.core.capabilities.reduced_precision import ReducedPrecision
 from raison.core.errors import UnknownNameError, UnsupportedError
 from raison.core.results.explanation import Explanation
-from raison.explaining.attribution import Settings, prepare, run, shifted_scores
+from raison.explaining.attribution import run, shifted_scores
+from raison.explaining.batch import prepare
+from raison.explaining.settings import Settings
 from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier
 from raison.models.passes.precision import CHECKED_LEAST, CHECKED_SHARE

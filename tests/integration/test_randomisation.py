@@ -18,7 +18,9 @@ from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Evaluations, Problem
 from raison.core.registry import label_of
 from raison.explaining.answers import answers_of
-from raison.explaining.attribution import Settings, prepare, run, scores_of
+from raison.explaining.attribution import run, scores_of
+from raison.explaining.batch import prepare
+from raison.explaining.settings import Settings
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.writing.generator import Generator
 from raison.models.derived.randomised import RandomisedModels

@@ -14,8 +14,10 @@ from raison.core.errors import DataError, InputError, UnsupportedError
 from raison.core.inputs.rationale import Span
 from raison.core.method import Cost, Method, Property
 from raison.core.results.explanation import Explanation
-from raison.explaining.attribution import Settings, prepare, run, run_candidates, shifted_scores
+from raison.explaining.attribution import run, run_candidates, shifted_scores
+from raison.explaining.batch import prepare
 from raison.explaining.measuring import create_metrics, measure
+from raison.explaining.settings import Settings
 from raison.judging import estimate as estimating
 from raison.judging.estimate import estimate_plan
 from raison.judging.plan import Plan, plan_rows

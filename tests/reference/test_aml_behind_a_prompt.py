@@ -10,7 +10,8 @@ from torch import Tensor
 import raison
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capabilities.passes import Passes
-from raison.explaining.attribution import Settings, prepare
+from raison.explaining.batch import prepare
+from raison.explaining.settings import Settings
 from raison.masking.explainer import find
 from raison.masking.substitutes import Substitutes
 from raison.methods.aml import Aml

@@ -12,7 +12,8 @@ from torch import Tensor
 
 from raison.core.inputs.unit import Granularity
 from raison.explaining.attribution import Batch as Prepared
-from raison.explaining.attribution import Settings, prepare
+from raison.explaining.batch import prepare
+from raison.explaining.settings import Settings
 from raison.masking.explainer import Explainer, find
 from raison.masking.substitutes import Substitutes
 from raison.models.adapters.classifier import Classifier

@@ -10,8 +10,9 @@ import raison
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.errors import InputError
 from raison.core.problem import Evaluations, Ledger, Problem
-from raison.explaining.attribution import Settings, prepare
+from raison.explaining.batch import prepare
 from raison.explaining.prediction_change import predicted
+from raison.explaining.settings import Settings
 from raison.methods.saliency import Saliency
 from raison.numerics.measures.attacks import (
     attack_loss,

@@ -10,7 +10,8 @@ from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.errors import UnknownNameError
 from raison.core.method import Cost, Method
 from raison.core.problem import Ledger, Problem
-from raison.explaining.attribution import Settings, prepare
+from raison.explaining.batch import prepare
+from raison.explaining.settings import Settings
 from raison.methods.input_x_gradient import InputXGradient
 from raison.methods.lrp_transformer import LrpTransformer
 from raison.models.adapters.classifier import Classifier

@@ -79,3 +79,14 @@ def test_defaults_are_not_part_of_the_label():
 def test_refuses_unknown_features():
     with pytest.raises(UnknownNameError, match="features of saliency.*Did you mean 'sum'"):
         Saliency(features="summ")
+
+
+def test_sums_that_are_only_rounding_are_said_to_be():
+    """BERT subtracts an embedding's mean, Llama does not: its sums mean something."""
+    bert, llama = (raison.load(*TINY[name]()) for name in ("bert", "llama"))
+    text = "the old sailor told a story"
+    found = raison.explain(bert, text, "saliency(features='sum')", of="logit")
+    assert "zero but for rounding" in found.notes["caution"]
+    assert "caution" not in raison.explain(bert, text, "saliency", of="logit").notes
+    assert "caution" not in raison.explain(bert, text, "input_x_gradient", of="logit").notes
+    assert "caution" not in raison.explain(llama, text, "saliency(features='sum')", of="logit").notes

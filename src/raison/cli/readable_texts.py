@@ -109,7 +109,7 @@ def _readable_rows(model: "LanguageModel", source: TextSource, settings: "Settin
     Rows that cannot be read raise DataError; with skip_bad they are named on stderr and skipped.
     """
     from raison.explaining.answers import judged
-    from raison.explaining.attribution import prepare
+    from raison.explaining.batch import prepare
     from raison.explaining.given_texts import InputOptions, against
     from raison.explaining.ranking import fitting
 

@@ -15,7 +15,7 @@ from raison.core.model import LanguageModel
 from raison.data.dataset import Dataset
 from raison.data.question_rows import Gold, QuestionRow
 from raison.data.questions import row_of
-from raison.explaining.attribution import check_model
+from raison.explaining.batch import check_model
 from raison.explaining.given_texts import InputOptions
 from raison.explaining.measuring import Annotations
 from raison.explaining.ranking import fitting, leading_pairs

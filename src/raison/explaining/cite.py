@@ -17,9 +17,10 @@ from raison.core.results.citations import Citations, Statement
 from raison.core.results.explanation import Explanation
 from raison.core.results.notes import noise_in
 from raison.core.targets.choices import SingleTarget
-from raison.explaining.attribution import Settings, prepare_stated, run
+from raison.explaining.attribution import run
+from raison.explaining.batch import prepare_stated
 from raison.explaining.provenance import method_of, said
-from raison.explaining.settings import DRAWS
+from raison.explaining.settings import DRAWS, Settings
 from raison.explaining.sources.answer_statements import AnswerRequest, StatedAnswer, StatementSpans, stated_answer
 from raison.explaining.sources.citation_settings import CitationSettings, Within
 from raison.explaining.sources.entailment import Judge, supported

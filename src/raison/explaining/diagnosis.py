@@ -10,7 +10,8 @@ from raison.core.errors import TextTooLongError, UnsupportedError
 from raison.core.inputs.encoding import Encoding
 from raison.core.model import LanguageModel
 from raison.core.results.printable import printable
-from raison.explaining.attribution import check_model, unfit
+from raison.explaining.attribution import unfit
+from raison.explaining.batch import check_model
 from raison.methods import CATALOGUE, Auto
 from raison.models.adapters.blackbox.function import BlackBox
 from raison.models.adapters.checks.forecast import Forecast, expected, forecast, prompted, reading, repeated

@@ -7,11 +7,11 @@ from numbers import Real
 from raison.core.errors import InputError
 from raison.core.inputs.parts import Given
 from raison.core.model import LanguageModel
-from raison.core.problem import Evaluations
 from raison.core.targets.choices import EACH, SingleTarget
 from raison.core.targets.outputs import THRESHOLD
 from raison.core.targets.target import TargetSpec, probabilities, resolve_target
-from raison.explaining.attribution import Batch, Settings, prepare, prepare_encoded
+from raison.explaining.batch import Batch, prepare, prepare_encoded
+from raison.explaining.settings import Settings
 
 
 def without_threshold(given: float | None) -> None:
@@ -91,20 +91,6 @@ def _with_labels(batch: Batch, threshold: float) -> tuple[Batch | None, list[int
     if not texts:
         return None, []
     spec: list[int] = [label for of_text in labels for label in of_text]
-    full, classes = batch.full[texts], batch.model.classes
-    known = {
-        key._replace(text=row): logits
-        for row, text in enumerate(texts)
-        for key, logits in batch.evaluations.logits.items()
-        if key.text == text
-    }
-    several = replace(
-        batch,
-        encoding=batch.encoding.select(texts),
-        full=full,
-        target=resolve_target(spec, batch.target.of, full, classes, batch.model.multi_label),
-        evaluations=Evaluations(known),
-        threshold=threshold,
-        extended=tuple(batch.extended[text] for text in texts),
-    )
-    return several, texts
+    model, several = batch.model, batch.select(texts)
+    target = resolve_target(spec, batch.target.of, several.full, model.classes, model.multi_label)
+    return replace(several.towards(target), threshold=threshold), texts

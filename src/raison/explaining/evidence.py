@@ -22,8 +22,10 @@ from raison.core.results.explanation import Explanation
 from raison.core.targets.choices import SingleTarget
 from raison.core.targets.outputs import Outputs
 from raison.core.targets.target import Of, Target
-from raison.explaining.attribution import Batch, Settings, prepare, scores_of, shifted_scores
+from raison.explaining.attribution import scores_of, shifted_scores
+from raison.explaining.batch import Batch, prepare
 from raison.explaining.prediction_change import predicted
+from raison.explaining.settings import Settings
 from raison.explaining.sources.rewordings import worded
 from raison.methods import CATALOGUE
 from raison.models.passes.batching import naming_the_longest
@@ -244,29 +246,15 @@ def _batch_like(evidence: Sequence[TextEvidence]) -> Batch:
     """The texts of the evidence as a batch with the targets, removal and seed of their explanations."""
     batch, rows = evidence[0].batch, [text_evidence.text for text_evidence in evidence]
     explanations = [text_evidence.explanation for text_evidence in evidence]
-    return replace(
-        batch,
-        encoding=batch.encoding.select(rows),
-        full=batch.full[rows],
-        target=target_of(batch, explanations),
-        removal=explanations[0].removal,
-        settings=replace(batch.settings, seed=explanations[0].seed),
-    )
+    like = batch.select(rows).towards(target_of(batch, explanations)).seeded(explanations[0].seed)
+    return replace(like, removal=explanations[0].removal)
 
 
 def _wordings_like(wordings: Sequence[Wording], batch: Batch, rows: Sequence[int], evaluations: Evaluations) -> Batch:
     """Some rows of a batch of wordings with the targets and seed of the explanations of their texts."""
     explanations = [wording.evidence.explanation for wording in wordings]
-    return replace(
-        batch,
-        encoding=batch.encoding.select(rows),
-        full=batch.full[list(rows)],
-        target=target_of(batch, explanations),
-        settings=replace(batch.settings, seed=explanations[0].seed),
-        evaluations=evaluations,
-        maps={},
-        attributed={},
-    )
+    like = batch.select(rows).towards(target_of(batch, explanations)).seeded(explanations[0].seed)
+    return replace(like, evaluations=evaluations)
 
 
 def _explain_wordings(wordings: Sequence[Wording], batch: Batch) -> None:

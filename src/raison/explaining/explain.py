@@ -21,23 +21,15 @@ from raison.core.results.number_rank import NumberRank
 from raison.core.targets.choices import EACH, plain_number
 from raison.core.targets.ranking import Ranked
 from raison.core.targets.target import TargetSpec, check_numbers, check_targets
-from raison.explaining.attribution import (
-    BATCH,
-    Batch,
-    Settings,
-    check,
-    check_model,
-    prepare,
-    prepare_stated,
-    run,
-    run_candidates,
-)
+from raison.explaining.attribution import check, run, run_candidates
+from raison.explaining.batch import BATCH, Batch, check_model, prepare, prepare_stated
 from raison.explaining.each_prediction import batch_of_each, threshold_of, without_threshold
 from raison.explaining.generation import OutputContrast, Writing, explain_generation, for_each, writings
 from raison.explaining.given_texts import InputOptions, PromptInput, Texts
 from raison.explaining.measuring import create_metrics, lacking_of, missing_needs
 from raison.explaining.ranking import Ranking, fitting, named, pairs_of, read_ranked
 from raison.explaining.selection import best_maps, check_selection
+from raison.explaining.settings import Settings
 from raison.methods import CATALOGUE
 from raison.models.adapters.writing.writer import Writer
 from raison.models.tokens.token_rows import name_of as name_of_text

@@ -17,8 +17,10 @@ from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation, OutputToken
 from raison.core.results.notes import noise_in
 from raison.core.targets.target import Target
-from raison.explaining.attribution import Batch, Settings, prepare, run
+from raison.explaining.attribution import run
+from raison.explaining.batch import Batch, prepare
 from raison.explaining.provenance import method_of, said
+from raison.explaining.settings import Settings
 from raison.models.adapters.writing.writer import Writer
 from raison.models.tokens.continuation import ContinuationEncoder, Output, TokenizedPrompt
 from raison.models.tokens.spelling import respelled
@@ -92,7 +94,7 @@ def explain_generation(
     index = [tokens.index(token) for token in output.ids]
     batch = prepare(reader, rows.texts, replace(settings, target=index))
     other = None if against is None else torch.tensor([tokens.index(token) for token in against])
-    batch = replace(batch, target=Target(batch.target.index, other, batch.target.of))
+    batch = batch.towards(Target(batch.target.index, other, batch.target.of))
     explained = run(batch, method)
     return _result(batch, rows, method, explained, notes)
 

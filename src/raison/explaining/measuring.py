@@ -9,7 +9,7 @@ from raison.core.metric import GroupMetric, Metric, Need
 from raison.core.registry import label_of
 from raison.core.results.explanation import Explanation
 from raison.core.targets.outputs import Outputs
-from raison.explaining.attribution import Batch
+from raison.explaining.batch import Batch
 from raison.explaining.evidence import TextEvidence, prefetch
 from raison.explaining.given_texts import read_names
 from raison.metrics import CATALOGUE

@@ -14,7 +14,7 @@ from raison.core.model import LanguageModel
 from raison.core.problem import Ledger, Problem
 from raison.core.targets.ranking import is_ranked
 from raison.core.targets.target import Target, probabilities
-from raison.explaining.attribution import Batch
+from raison.explaining.batch import Batch
 from raison.numerics.measures.attacks import on_boundary, same_prediction
 
 ROOM = 0.05

@@ -10,7 +10,7 @@ from raison.core.metric import GroupMetric, Metric, Need
 from raison.core.note_names import CANDIDATE_VALUES, CANDIDATES, CAUTION, SELECTED_BY
 from raison.core.registry import label_of
 from raison.core.results.explanation import Explanation
-from raison.explaining.attribution import Batch
+from raison.explaining.batch import Batch
 from raison.explaining.evidence import TextEvidence
 from raison.explaining.measuring import Annotations, AnyMetric, measure
 from raison.methods import CATALOGUE

@@ -11,11 +11,18 @@ from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capability import Capability
 from raison.core.dims import Embeddings
 from raison.core.method import Cost, Method, Rngs
+from raison.core.note_names import CAUTION
 from raison.core.problem import Problem
 from raison.integration.differentiable_gradients import gradients_at
 
 Features = Literal["norm", "sum"]
 """How the features of an embedding become one score."""
+ROUNDING = 1e-5
+"""Share of the largest norm below which sums are errors of rounding."""
+ONLY_ROUNDING = (
+    "the sums over the features are zero but for rounding, so that neither order nor signs mean anything: a model that "
+    "first subtracts an embedding's mean does not react where all features grow together; use features='norm'"
+)
 
 
 class InputGradient(Method):
@@ -45,19 +52,18 @@ class InputGradient(Method):
         )
         scores = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
         for text, gradient in enumerate(gradients):
-            own = embeds[text, : len(gradient)].cpu()
-            scores[text, : len(gradient)] = self._reduced(own.double(), gradient.double())
+            features = self.of_features(embeds[text, : len(gradient)].cpu().double(), gradient.double())
+            scores[text, : len(gradient)] = self._reduced(features)
+            if scores[text].abs().max() < ROUNDING * features.norm(dim=-1).max():
+                problem.ledger.notes[text][CAUTION] = ONLY_ROUNDING
         return scores
 
     def scores_at(self, problem: Problem, embeds: Embeddings) -> Float[Tensor, "batch scored"]:
         """See Method.scores_at. A norm has no derivative where it is zero; zero is used there."""
-        return self._reduced(embeds.double(), gradients_at(problem, embeds).double())
+        return self._reduced(self.of_features(embeds.double(), gradients_at(problem, embeds).double()))
 
     def cost(self, units: int) -> Cost:
         return Cost(forwards=1, backwards=1)
 
-    def _reduced(
-        self, embeds: Float[Tensor, "*rows hidden"], gradients: Float[Tensor, "*rows hidden"]
-    ) -> Float[Tensor, "*rows"]:
-        features = self.of_features(embeds, gradients)
+    def _reduced(self, features: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows"]:
         return features.sum(-1) if self.features == "sum" else features.norm(dim=-1)

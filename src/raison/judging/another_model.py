@@ -8,7 +8,7 @@ from raison.core.errors import InputError
 from raison.core.model import LanguageModel
 from raison.core.results.explanation import Explanation
 from raison.core.targets.target import probabilities
-from raison.explaining.attribution import Batch
+from raison.explaining.batch import Batch
 
 TOLERANCE = 0.02
 """By how much a probability may differ, for other batches and precisions; for a number, the share of it."""

@@ -7,9 +7,10 @@ from typing import Unpack
 from raison.core.capabilities.asked_again import AskedAgain
 from raison.core.errors import InputError
 from raison.core.inputs.unit import PART, Granularity
-from raison.explaining.attribution import Settings, check
+from raison.explaining.attribution import check
 from raison.explaining.bounds import CitationSize, of_citations
 from raison.explaining.cite import check_generative
+from raison.explaining.settings import Settings
 from raison.explaining.sources.answer_statements import AnswerRequest, StatementSpans, stated_answer
 from raison.explaining.sources.citation_settings import CitationOptions, CitationSettings
 from raison.explaining.sources.source_necessity import RandomRemovals, passes_of

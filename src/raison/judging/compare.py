@@ -22,11 +22,12 @@ from raison.core.results.scores import Comparison
 from raison.core.targets.choices import TargetSpec
 from raison.data.spans import given_rationales
 from raison.explaining.answers import Answers, QuestionRows, judged
-from raison.explaining.attribution import BATCH, Settings, check, prepare
+from raison.explaining.attribution import check
+from raison.explaining.batch import BATCH, prepare
 from raison.explaining.given_texts import InputOptions, Texts, read_names
 from raison.explaining.measuring import Annotations, AnyMetric, Metrics, create_metrics
 from raison.explaining.ranking import Ranking
-from raison.explaining.settings import ComparisonSettings
+from raison.explaining.settings import ComparisonSettings, Settings
 from raison.jobs.engine import ALONE, Job, Shard, Sharing
 from raison.jobs.folder import COMPARISON, begun_in, refuse_others
 from raison.jobs.loadable import Loadable

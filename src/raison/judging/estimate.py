@@ -18,11 +18,13 @@ from raison.core.metric import Metric, Need
 from raison.core.model import LanguageModel, asked_of
 from raison.explaining import bounds
 from raison.explaining.answers import Answers, QuestionRows, judged
-from raison.explaining.attribution import Settings, prepare, run_candidates
+from raison.explaining.attribution import run_candidates
+from raison.explaining.batch import prepare
 from raison.explaining.bounds import TextSize, blank_explanation
 from raison.explaining.given_texts import InputOptions, Texts, read_names
 from raison.explaining.measuring import Metrics, create_metrics
 from raison.explaining.ranking import Ranking
+from raison.explaining.settings import Settings
 from raison.explaining.sources.rewordings import worded
 from raison.explaining.token_by_token import looks_inside
 from raison.judging.evaluate import default_metrics
@@ -256,9 +258,9 @@ def _partial_seconds(plan: Plan, encoding: Encoding, parts: Parts) -> float:
     seconds = 0.0
     for (_, seeds), part in parts.items():
         # The first use of a layer includes a check and takes longer.
-        run_candidates(replace(batch, maps={}, attributed={}), part)
+        run_candidates(batch.afresh(), part)
         started = time.perf_counter()
-        run_candidates(replace(batch, maps={}, attributed={}), part)
+        run_candidates(batch.afresh(), part)
         seconds += (time.perf_counter() - started) * len(seeds)
     return seconds / encoding.lengths[probe]
 

@@ -22,7 +22,7 @@ from raison.core.results.generation import GenerationExplanation
 from raison.core.results.scores import Scores
 from raison.core.targets.choices import SingleTarget
 from raison.data.spans import given_rationales
-from raison.explaining.attribution import BATCH, Batch, Settings, prepare
+from raison.explaining.batch import BATCH, Batch, prepare
 from raison.explaining.evidence import TextsEvidence
 from raison.explaining.measuring import (
     Annotations,
@@ -34,6 +34,7 @@ from raison.explaining.measuring import (
     missing_needs,
 )
 from raison.explaining.ranking import fitting, unnamed
+from raison.explaining.settings import Settings
 from raison.judging.another_model import caution_of_changed, check_outputs, count_changed
 from raison.judging.statements import BY_SENTENCES, SUMMED, statements_of
 from raison.metrics import CATALOGUE

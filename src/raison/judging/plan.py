@@ -14,10 +14,12 @@ from raison.core.model import LanguageModel
 from raison.core.note_names import EACH_FROM
 from raison.core.registry import label_of
 from raison.core.targets.choices import EACH
-from raison.explaining.attribution import BATCH, Settings, check
+from raison.explaining.attribution import check
+from raison.explaining.batch import BATCH
 from raison.explaining.each_prediction import each_target, threshold_of
 from raison.explaining.measuring import Annotations, AnyMetric
 from raison.explaining.selection import CONTROL, check_selection
+from raison.explaining.settings import Settings
 from raison.jobs.identity import DATA, IDENTITY, SETTINGS, digest_of, versions
 from raison.judging.evaluate import info_of
 from raison.methods import CATALOGUE

@@ -8,7 +8,8 @@ from raison.core.draws import generator_for
 from raison.core.metric import GroupMetric
 from raison.core.registry import label_of
 from raison.core.results.explanation import Explanation
-from raison.explaining.attribution import Batch, prepare, run, run_candidates
+from raison.explaining.attribution import run, run_candidates
+from raison.explaining.batch import Batch, prepare
 from raison.explaining.measuring import Annotations, measure
 from raison.explaining.selection import best_maps
 from raison.jobs.engine import WHOLE, Job, Shard, do
@@ -120,7 +121,7 @@ def _chunk(plan: Plan, numbers: Sequence[int]) -> list[tuple[Record, Explanation
     by_row = _chosen(batch, plan, marks)
     for row, seed in sorted(jobs, key=lambda job: -len(job[0].method.parts)):
         if row.chooser is None:
-            by_row[row.label, seed] = run(_seeded(batch, seed), row.method)
+            by_row[row.label, seed] = run(batch.seeded(seed), row.method)
     explanations = [e for row, seed in jobs for e in by_row[row.label, seed]]
     scores = measure(batch, explanations, plan.judges, marks)
     keys = [(row.label, seed, number) for row, seed in jobs for number in numbers]
@@ -141,7 +142,7 @@ def _chosen(batch: Batch, plan: Plan, marks: Annotations) -> dict[tuple[str, int
     if not rows:
         return {}
     offering = list(dict.fromkeys((row.method, seed) for row in rows for seed in row.seeds))
-    offers = [run_candidates(_seeded(batch, seed), method) for method, seed in offering]
+    offers = [run_candidates(batch.seeded(seed), method) for method, seed in offering]
     metrics = list(dict.fromkeys(row.chooser for row in rows if row.chooser is not None))
     best = dict(zip(offering, best_maps(batch, offers, metrics, marks), strict=True))
     return {
@@ -150,8 +151,3 @@ def _chosen(batch: Batch, plan: Plan, marks: Annotations) -> dict[tuple[str, int
         for seed in row.seeds
         if row.chooser is not None
     }
-
-
-def _seeded(batch: Batch, seed: int) -> Batch:
-    """The batch under another seed of random methods; computed results are shared."""
-    return replace(batch, settings=replace(batch.settings, seed=seed))

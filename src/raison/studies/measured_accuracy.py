@@ -12,7 +12,8 @@ from raison.core.inputs.unit import Text
 from raison.core.model import LanguageModel
 from raison.data import Dataset
 from raison.data.dataset import unnamed_classes
-from raison.explaining.attribution import BATCH, Settings, prepare
+from raison.explaining.batch import BATCH, prepare
+from raison.explaining.settings import Settings
 from raison.progress import ProgressCallback
 
 ROWS = 1000

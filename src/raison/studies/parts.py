@@ -14,7 +14,7 @@ from raison.core.errors import RaisonError, UnknownNameError
 from raison.core.registry import Catalogue, label_of
 from raison.core.targets.target import Of
 from raison.data import Dataset
-from raison.explaining.attribution import Settings
+from raison.explaining.settings import Settings
 from raison.methods import CATALOGUE as METHODS
 from raison.metrics import CATALOGUE as METRICS
 from raison.models.passes.removal import REMOVALS

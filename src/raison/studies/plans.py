@@ -13,9 +13,11 @@ from raison.data import Dataset
 from raison.data.dataset import unnamed_classes
 from raison.data.named import shared
 from raison.explaining.answers import Judged, judged
-from raison.explaining.attribution import Settings, check, prepare
+from raison.explaining.attribution import check
+from raison.explaining.batch import prepare
 from raison.explaining.given_texts import InputOptions
 from raison.explaining.measuring import create_metrics
+from raison.explaining.settings import Settings
 from raison.judging.evaluate import check_metrics
 from raison.judging.plan import Plan, plan_rows
 from raison.methods import CATALOGUE

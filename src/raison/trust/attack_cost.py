@@ -8,7 +8,8 @@ import torch
 from raison.core.inputs.parts import Given
 from raison.core.method import Method
 from raison.core.model import LanguageModel
-from raison.explaining.attribution import Settings, prepare
+from raison.explaining.batch import prepare
+from raison.explaining.settings import Settings
 from raison.trust.attack_descent import slope
 from raison.trust.attack_settings import EmbeddingAttack
 from raison.trust.attack_start import AlikeAttacks, AttackedText, started, top_counts, unit_length

@@ -16,7 +16,7 @@ from raison.core.inputs.unit import Text
 from raison.core.method import Method
 from raison.core.model import LanguageModel
 from raison.core.problem import Evaluations, Ledger, Problem
-from raison.explaining.attribution import Batch
+from raison.explaining.batch import Batch
 from raison.explaining.prediction_change import predicted
 from raison.integration.repeated_texts import repeated
 from raison.models.adapters.classifier import Classifier

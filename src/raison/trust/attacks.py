@@ -13,8 +13,9 @@ from raison.core.inputs.parts import Given
 from raison.core.method import Method, Property
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
-from raison.explaining.attribution import Batch, Settings, prepare
+from raison.explaining.batch import Batch, prepare
 from raison.explaining.prediction_change import predicted
+from raison.explaining.settings import Settings
 from raison.numerics.measures.attacks import (
     probability_change,
     rank_change,

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from raison.core.inputs.parts import Given
 from raison.core.model import LanguageModel
-from raison.explaining.attribution import Settings
+from raison.explaining.settings import Settings
 from raison.trust.records import Attacked, BlockSimilarity, Substituted
 
 Operation = Literal["randomisation", "embedding", "substitution"]

@@ -5,7 +5,7 @@ and MLP with their norms) is randomised as a whole; embeddings, final norm and h
 """
 
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import get_args
 
 import numpy as np
@@ -14,10 +14,11 @@ from raison.core.errors import InputError, UnknownNameError
 from raison.core.inputs.parts import Given, plain
 from raison.core.method import Method, Property
 from raison.core.model import LanguageModel
-from raison.core.problem import Evaluations
 from raison.core.registry import label_of
 from raison.core.settings.fields import check as check_fields
-from raison.explaining.attribution import Batch, Settings, check, prepare, run, scores_of
+from raison.explaining.attribution import check, run, scores_of
+from raison.explaining.batch import Batch, prepare
+from raison.explaining.settings import Settings
 from raison.methods import CATALOGUE
 from raison.models.derived.backbone import backbone_of
 from raison.models.derived.randomised import RandomisedModels
@@ -241,10 +242,7 @@ class _Chunk:
         self, models: RandomisedModels, randomised: tuple[int, ...], rows: tuple[int, ...], method: Method
     ) -> ScoreRows:
         # The target stays; stored evaluations belong to the original model.
-        batch = replace(
-            self._batch(rows), model=models.model(randomised), evaluations=Evaluations(), maps={}, attributed={}
-        )
-        return scores_of(batch, method)
+        return scores_of(self._batch(rows).on(models.model(randomised)), method)
 
 
 def _created(methods: Sequence[str | Method]) -> list[Method]:

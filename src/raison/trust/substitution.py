@@ -17,8 +17,10 @@ from raison.core.registry import label_of
 from raison.core.results.explanation import Explanation
 from raison.core.settings.fields import check as check_fields
 from raison.core.targets.target import TargetSpec
-from raison.explaining.attribution import Batch, Settings, prepare, run
+from raison.explaining.attribution import run
+from raison.explaining.batch import Batch, prepare
 from raison.explaining.prediction_change import explained_values, predicted
+from raison.explaining.settings import Settings
 from raison.numerics.measures.attacks import (
     probability_change,
     rank_change,

@@ -8,7 +8,7 @@ from typing import Any
 from raison.core.errors import RaisonError
 from raison.core.inputs.parts import Given, written
 from raison.core.model import LanguageModel
-from raison.explaining.attribution import Settings
+from raison.explaining.settings import Settings
 from raison.trust.operations import Operation, TrustOperations, TrustRequest
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from raison.explaining.attribution import Settings
+from raison.explaining.settings import Settings
 from raison.trust.operations import TrustOperations, TrustRequest
 from raison.trust.results import SIMILARITIES, head_of, store_of
 from raison.trust.trial import AttacksAsked, RandomisationAsked, TrustTrial, entry_of

@@ -14,7 +14,8 @@ from raison.core.model import LanguageModel, asked_of
 from raison.core.targets.target import TargetSpec
 from raison.data.questions import stream_questions
 from raison.data.streams import Reading, sources_of
-from raison.explaining.attribution import Settings, check, check_model
+from raison.explaining.attribution import check
+from raison.explaining.batch import check_model
 from raison.explaining.cite import check_generative
 from raison.explaining.explain import check_unwritten, within_budget
 from raison.explaining.files.citations import CitationRows
@@ -25,6 +26,7 @@ from raison.explaining.files.survey import Input
 from raison.explaining.files.texts import TextRows
 from raison.explaining.files.work import FileWork
 from raison.explaining.generation import Writing
+from raison.explaining.settings import Settings
 from raison.explaining.sources.citation_settings import CitationOptions, CitationSettings
 from raison.jobs.engine import ALONE, Sharing
 from raison.jobs.loadable import Loadable

@@ -15,7 +15,8 @@ from raison.core.metric import Metric
 from raison.core.problem import Evaluations
 from raison.core.registry import label_of
 from raison.core.targets.target import probabilities
-from raison.explaining.attribution import Batch, explanations_of
+from raison.explaining.attribution import explanations_of
+from raison.explaining.batch import Batch
 from raison.explaining.measuring import measure
 from raison.masking.attribution import AttributionBatch
 from raison.masking.soft import Prediction, SoftMasks

@@ -16,10 +16,11 @@ from raison.core.metric import Metric
 from raison.core.model import LanguageModel, check_classes
 from raison.core.registry import label_of
 from raison.data.dataset import Dataset
-from raison.explaining.attribution import Batch as Prepared
-from raison.explaining.attribution import Settings, prepare
+from raison.explaining.batch import Batch as Prepared
+from raison.explaining.batch import prepare
 from raison.explaining.measuring import AnyMetric, create_metrics
 from raison.explaining.selection import check_selection
+from raison.explaining.settings import Settings
 from raison.jobs import disk
 from raison.jobs.folder import AML, refuse_others
 from raison.jobs.identity import SETTINGS, Identity, digest_of, training_in

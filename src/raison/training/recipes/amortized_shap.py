@@ -15,7 +15,9 @@ from raison.core.errors import DataError, InputError, UnsupportedError
 from raison.core.model import LanguageModel, asked_of, check_classes
 from raison.core.targets.target import probabilities
 from raison.data.dataset import Dataset
-from raison.explaining.attribution import BATCH, Settings, prepare, scores_of
+from raison.explaining.attribution import scores_of
+from raison.explaining.batch import BATCH, prepare
+from raison.explaining.settings import Settings
 from raison.jobs import disk
 from raison.jobs.folder import AMORTIZED_SHAP, read_marker, refuse_others
 from raison.jobs.identity import (
@@ -198,7 +200,7 @@ def _values(job: _AmortizedTraining, texts: Sequence[Any], start: int) -> list[d
     method = KernelShap(samples=s.samples, estimator="gaussian_process")
     for indices in zip(*chosen, strict=True):
         target = replace(batch.target, index=torch.tensor(indices), against=None)
-        scores = scores_of(replace(batch, target=target, maps={}, attributed={}), method)
+        scores = scores_of(batch.towards(target), method)
         for row, index, row_shares in zip(rows, indices, scores, strict=True):
             row["values"][str(index)] = [round(float(value), 8) for value in row_shares]
     return rows

@@ -16,7 +16,7 @@ import raison
 from raison.core.errors import DataError
 from raison.data import Dataset, Row
 from raison.data.digest import dataset_digest
-from raison.explaining.attribution import Settings
+from raison.explaining.settings import Settings
 from raison.jobs.identity import CONFIGURATION, TOKENIZER, WEIGHTS, check, differing
 from raison.judging.plan import Plan, header_of
 from raison.models.adapters.classifier import Classifier

@@ -10,7 +10,8 @@ from raison.core.capabilities.other_wordings import OtherWordings
 from raison.core.method import Cost, Method, Property
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
-from raison.explaining.attribution import Batch, explanations_of, prepare
+from raison.explaining.attribution import explanations_of
+from raison.explaining.batch import Batch, prepare
 from raison.explaining.bounds import TextSize, of_tokens
 from raison.explaining.evidence import BatchRow, is_harmless
 from raison.explaining.sources.rewordings import worded

@@ -31,9 +31,9 @@ from raison.core.registry import label_of
 from raison.core.settings.fields import check
 from raison.core.settings.tables import FLAT, TableReading
 from raison.explaining.answers import Answers
-from raison.explaining.attribution import Settings
 from raison.explaining.attribution import check as check_method
 from raison.explaining.measuring import create_metrics
+from raison.explaining.settings import Settings
 from raison.judging.compare import allowed
 from raison.judging.evaluate import removing_in_place
 from raison.judging.plan import Plan, plan_rows

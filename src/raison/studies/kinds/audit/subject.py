@@ -10,9 +10,10 @@ from raison.core.inputs.parts import Given
 from raison.core.inputs.unit import SIDES
 from raison.core.model import LanguageModel
 from raison.explaining.answers import Answers, answers_of, judged, own_answers
-from raison.explaining.attribution import Settings, check_model
+from raison.explaining.batch import check_model
 from raison.explaining.given_texts import InputOptions, read_texts
 from raison.explaining.ranking import fitting, leading_pairs
+from raison.explaining.settings import Settings
 from raison.models.adapters.writing.generator import Generator
 from raison.models.adapters.writing.writer import Writer
 from raison.text.sourced import SourceTemplate

@@ -16,9 +16,9 @@ from raison.core.method import Method
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of, name_of
 from raison.explaining.answers import Answers, QuestionRows
-from raison.explaining.attribution import Settings
 from raison.explaining.given_texts import InputOptions, Texts, read_names
 from raison.explaining.ranking import Ranking, fitting
+from raison.explaining.settings import Settings
 from raison.jobs.engine import ALONE, Job, Sharing
 from raison.jobs.folder import AUDIT, read_marker, refuse_others
 from raison.jobs.identity import DATA, IDENTITY, SETTINGS, digest_of

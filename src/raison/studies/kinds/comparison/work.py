@@ -100,7 +100,7 @@ def examine(study: Study, limit: int | None = None, sources: Sequence[Path] = ()
         computed = []
         able = model if isinstance(model, LanguageModel) else None
         for run in spec.grid.of_model(key):
-            request, rows = spec.request(run), data.get(run.data)
+            request, rows, head = spec.request(run), data.get(run.data), None
             if rows is not None:
                 plan, against = checked_plan(request, model, rows)
                 try:

@@ -39,7 +39,7 @@ from typing import Annotated, Any, get_args
 from raison.core.registry import label_of
 from raison.core.settings.fields import Setting
 from raison.core.settings.tables import FLAT, REST, TableReading, read
-from raison.explaining.attribution import Settings
+from raison.explaining.settings import Settings
 from raison.methods import CATALOGUE
 from raison.studies import parts
 from raison.studies.entries import PREDICTED, About, Grid, GridRun
