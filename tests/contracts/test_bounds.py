@@ -16,7 +16,8 @@ from raison.explaining.explain import explain
 from raison.explaining.settings import Settings
 from raison.judging.citing import estimate_cite
 from raison.judging.estimate import estimate
-from raison.methods import CATALOGUE
+from raison.methods import CATALOGUE, auto
+from raison.metrics import CATALOGUE as METRICS
 from raison.web.server.bodies import CiteBody, ExplainBody
 from raison.web.server.calls import ExplanationRequest, ModelRequest
 from raison.web.server.citing import CitationsRequest
@@ -146,6 +147,28 @@ def test_the_choice_among_maps_is_within_the_limit_too(metric: str, call: str) -
     one = answered({"model": "classes", "text": "a dull plot at the end", "select": metric}, call)
     keeps_to_its_limit(one)
     assert one.stated.evaluations > CATALOGUE.create(call).total_cost(6).forwards
+
+
+@pytest.mark.parametrize("metric", METRICS.names)
+def test_a_metric_that_cannot_choose_is_refused_in_one_line(metric: str) -> None:
+    """By the check before the request, or by what it does: never as a mistake of the server."""
+    body = ExplainBody(model="classes", text="a dull plot", select=metric, method="random(draws=3)")
+    one = ExplanationRequest.read(body, MANY)
+    told: list[str] = []
+    try:
+        one.check(MODELS["classes"], MANY)
+        one.run(MODELS["classes"], [one])
+    except RaisonError as error:
+        told.append(str(error))
+    assert not any("\n" in line for line in told)
+
+
+def test_advice_does_not_make_auto_exceed_its_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The advised method takes a pass for every token, of which a word may have many."""
+    monkeypatch.setattr(auto, "advised", lambda _model: "value_zeroing")
+    text = "unbelievably incomprehensible plots"
+    for budget in (4, 12, 200):
+        keeps_to_its_limit(answered({"model": "classes", "text": text}, f"auto(budget={budget})"))
 
 
 @pytest.mark.parametrize("within", ["sentence", "source"])

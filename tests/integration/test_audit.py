@@ -192,10 +192,13 @@ def test_a_repeated_text_is_no_new_evidence(tmp_path: Path) -> None:
         [(e.question, e.light, e.says) for one in audit.methods for e in one.evidence] for audit in (once, repeated)
     ]
     assert told[0] == told[1]
-    assert ("36 more texts", "they repeat others") in repeated.left_out
+    assert ("36 more texts", "a repeat of others") in repeated.left_out
     assert not once.header.repeats
     with pytest.raises(InputError, match="at least 2 different texts"):
         raison.audit(model(), TEXTS[:1] * 40, *asked, out=tmp_path / "one")
+    lists = Settings(target=[[None, "negative"]] * len(TEXTS))
+    with pytest.raises(InputError, match="an audit explains predictions"):
+        raison.audit(model(), TEXTS, *asked, out=tmp_path / "lists", settings=lists)
 
 
 def test_what_cannot_be_audited_is_one_clear_line(folder: Path, tmp_path: Path) -> None:

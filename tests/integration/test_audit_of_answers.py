@@ -64,7 +64,7 @@ def test_answers_that_the_model_does_not_give_are_left_out(writer: Generator, au
     kept = own_answers(writer, told)
     assert kept.answers == told.answers[: len(ASKED)]
     assert (audited.header.texts, audited.header.others) == (len(ASKED), 1)
-    assert ("1 more answers", "they are not the model's own") in audited.left_out
+    assert ("1 more answer", "not the model's own") in audited.left_out
     others = [row | {"answer": "nobody believed him."} for row in rows(writer)[:2]]
     with pytest.raises(InputError, match="gives 0 of these 2 answers"):
         raison.audit(writer, others, METHODS, out="nowhere", template="plain")

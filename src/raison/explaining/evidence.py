@@ -246,14 +246,15 @@ def _batch_like(evidence: Sequence[TextEvidence]) -> Batch:
     """The texts of the evidence as a batch with the targets, removal and seed of their explanations."""
     batch, rows = evidence[0].batch, [text_evidence.text for text_evidence in evidence]
     explanations = [text_evidence.explanation for text_evidence in evidence]
-    like = batch.select(rows).towards(target_of(batch, explanations)).seeded(explanations[0].seed)
+    # Its only use is on shifted embeddings, for which nothing is known.
+    like = batch.on(batch.model).select(rows).towards(target_of(batch, explanations)).seeded(explanations[0].seed)
     return replace(like, removal=explanations[0].removal)
 
 
 def _wordings_like(wordings: Sequence[Wording], batch: Batch, rows: Sequence[int], evaluations: Evaluations) -> Batch:
     """Some rows of a batch of wordings with the targets and seed of the explanations of their texts."""
     explanations = [wording.evidence.explanation for wording in wordings]
-    like = batch.select(rows).towards(target_of(batch, explanations)).seeded(explanations[0].seed)
+    like = batch.on(batch.model).select(rows).towards(target_of(batch, explanations)).seeded(explanations[0].seed)
     return replace(like, evaluations=evaluations)
 
 

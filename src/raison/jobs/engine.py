@@ -111,7 +111,8 @@ def reason_of(error: Exception) -> str:
     """
     told = [str(error) or "no message", *getattr(error, "__notes__", ())]
     name = "" if isinstance(error, RaisonError) else f"{type(error).__name__}: "
-    return name + " ".join(" ".join(told).split()).rstrip(".") + "."
+    line = name + " ".join(" ".join(told).split())
+    return line if line.endswith((".", "!", "?")) else f"{line}."
 
 
 class Work(Protocol):

@@ -11,7 +11,7 @@ from raison.core.targets.target import probabilities
 from raison.explaining.batch import Batch
 
 TOLERANCE = 0.02
-"""By how much a probability may differ, for other batches and precisions; for a number, the share of it."""
+"""By how much a probability may differ, for other batches and precisions; a number by this share of itself, or of 1."""
 
 
 def check_outputs(model: LanguageModel, e: Explanation) -> None:
@@ -31,10 +31,11 @@ def check_outputs(model: LanguageModel, e: Explanation) -> None:
 def count_changed(batch: Batch, explanations: Sequence[Explanation]) -> int:
     """How many explanations state another prediction of the whole text than the model gives.
 
-    Predictions at places are not compared: they are chosen anew.
+    Predictions at places are not compared: they are chosen anew. Nor are those of a model whose answers change from
+    call to call.
     """
     full, model = batch.full.double(), batch.model
-    if model.choosing is not None:
+    if model.choosing is not None or batch.unsteady:
         return 0
     found = full if model.outputs == "number" else probabilities(full, model.multi_label)
     return sum(_differs(e, np.array(values)) for e, values in zip(explanations, found.tolist(), strict=True))
@@ -42,6 +43,8 @@ def count_changed(batch: Batch, explanations: Sequence[Explanation]) -> int:
 
 def _differs(e: Explanation, found: np.ndarray) -> bool:
     stated = np.array([e.value_full] if e.outputs == "number" else e.probabilities)
+    if stated.shape != found.shape:
+        return False
     scale = np.maximum(1.0, np.abs(stated)) if e.outputs == "number" else 1.0
     return bool((np.abs(stated - found) > TOLERANCE * scale).any())
 

@@ -306,9 +306,9 @@ def _check_model(model: LanguageModel, explanations: Sequence[Explanation], enco
                 f"the units of the explanation of {str(explanation.text)!r:.60} are not the units of {model.name}: "
                 f"it was made with another model ({explanation.model}) or version; explain the text again."
             )
+        check_outputs(model, explanation)
         if model.choosing is None and explanation.target not in model.classes:
             raise InputError(
                 f"the explained class is '{explanation.target}', which {model.name} does not have "
                 f"({', '.join(model.classes)})."
             )
-        check_outputs(model, explanation)

@@ -16,6 +16,7 @@ from raison.core.registry import label_of
 from raison.core.targets.choices import EACH
 from raison.explaining.attribution import check
 from raison.explaining.batch import BATCH
+from raison.explaining.bounds import TextSize, of_text
 from raison.explaining.each_prediction import each_target, threshold_of
 from raison.explaining.measuring import Annotations, AnyMetric
 from raison.explaining.selection import CONTROL, check_selection
@@ -177,14 +178,15 @@ def texts_together(plan: Plan) -> int:
         return MOST_TOGETHER
     probed = list(plan.texts)[:: max(1, len(plan.texts) // _PROBED)][:_PROBED]
     encoding = plan.model.tokenized(probed, plan.settings.unit, plan.settings.truncate)
-    work = [length * _passes(plan, units) for length, units in zip(encoding.lengths, encoding.unit_counts, strict=True)]
+    sizes = map(TextSize, encoding.unit_counts, encoding.lengths)
+    work = [size.tokens * _passes(plan, size) for size in sizes]
     each = sum(parameter.numel() for parameter in backbone.core.parameters()) * sum(work) / len(work)
     return max(1, min(MOST_TOGETHER, int(_WORK / max(1.0, each))))
 
 
-def _passes(plan: Plan, units: int) -> int:
+def _passes(plan: Plan, size: TextSize) -> int:
     """Forward passes of all methods on one text, as the estimate counts them; a backward pass counts twice."""
-    costs = ((part.cost(units), len(seeds)) for (_, seeds), part in distinct_parts(plan.rows).items())
+    costs = ((of_text(part, size), len(seeds)) for (_, seeds), part in distinct_parts(plan.rows).items())
     return sum((cost.forwards + 2 * cost.backwards) * seeds for cost, seeds in costs)
 
 

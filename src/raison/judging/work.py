@@ -1,7 +1,7 @@
 """The jobs of a comparison, for raison.jobs.engine: chunks of texts, then metrics over all texts."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from functools import partial
 
 from raison.core.draws import generator_for
@@ -40,21 +40,22 @@ def jobs_of(plan: Callable[[], Plan], comparison: Run, name: str = "") -> list[J
     `plan` is called only if something is missing, so that finished work needs no model. `name` distinguishes the runs
     of one piece of work.
     """
-    header, jobs = comparison.header, []
-    complete = [row for row in header.rows if _are_done(row.keys, comparison, range(header.texts))]
-    chunks = list(_chunks(comparison))
-    for place in generator_for("order of texts", header.texts).permutation(len(chunks)):
-        rows, numbers = chunks[place]
-        # Complete rows came from another run; an interrupted chunk is repeated with all other rows.
-        left = [row for row in rows if row not in complete]
-        labels, keys = [row.label for row in left], [key for row in left for key in row.keys]
+    header, texts, jobs = comparison.header, comparison.header.texts, []
+    # Complete rows came from another run; an interrupted chunk is repeated with all other rows.
+    left = [row for row in header.rows if not _are_done(row.keys, comparison, range(texts))]
+    copied = {} if comparison.folder is None else taken_over(comparison.folder)
+    missing, keys = _Missing(comparison, left, copied), [key for row in left for key in row.keys]
+    starts = range(0, texts, header.together)
+    for place in generator_for("order of texts", texts).permutation(len(starts)):
+        start = starts[place]
+        numbers = range(start, min(start + header.together, texts))
         jobs.append(
             Job(
-                f"{name} texts {place * header.together}",
+                f"{name} texts {start}",
                 "compare",
-                partial(_do_chunk, plan, comparison, labels, numbers),
+                partial(_do_chunk, plan, comparison, missing, numbers),
                 partial(_are_done, keys, comparison, numbers),
-                cost=len(numbers) * sum(len(row.keys) for row in rows),
+                cost=len(numbers) * len(header.keys),
                 size=len(numbers),
             )
         )
@@ -67,27 +68,33 @@ def jobs_of(plan: Callable[[], Plan], comparison: Run, name: str = "") -> list[J
     return jobs
 
 
-def _chunks(comparison: Run) -> Iterator[tuple[list[RowHead], Sequence[int]]]:
-    """Rows and texts to be written together, all of a run whatever is done, so that every process lists the same.
+@dataclass(frozen=True, slots=True)
+class _Missing:
+    """The rows of a run that are not complete. `copied` has the texts of rows that were taken from runs on fewer."""
 
-    What was copied from a run on fewer texts is in chunks of its own, which are incomplete only if the copying was
-    interrupted.
-    """
-    header, taken = comparison.header, {} if comparison.folder is None else taken_over(comparison.folder)
-    by_taken: dict[frozenset[int], list[RowHead]] = {}
-    for row in header.rows:
-        by_taken.setdefault(frozenset(taken.get(row.label, ())), []).append(row)
-    for copied, rows in by_taken.items():
-        for numbers in sorted(copied), [number for number in range(header.texts) if number not in copied]:
-            for start in range(0, len(numbers), header.together):
-                yield rows, numbers[start : start + header.together]
+    run: Run
+    rows: Sequence[RowHead]
+    copied: Mapping[str, Set[int]]
+
+    def of(self, numbers: Sequence[int]) -> dict[tuple[int, ...], set[str]]:
+        """The texts of a chunk to explain together, and the rows that lack them: all but what was copied, whatever is
+        written of the chunk, so that a repeated chunk has the same batches."""
+        rows: dict[tuple[int, ...], set[str]] = {}
+        for row in self.rows:
+            known = self.copied.get(row.label, frozenset())
+            left = tuple(n for n in numbers if n not in known or not _are_done(row.keys, self.run, [n]))
+            if left:
+                rows.setdefault(left, set()).add(row.label)
+        return rows
 
 
 def _do_chunk(
-    plan: Callable[[], Plan], comparison: Run, labels: Sequence[str], numbers: Sequence[int], advance: ProgressCallback
+    plan: Callable[[], Plan], comparison: Run, missing: _Missing, numbers: Sequence[int], advance: ProgressCallback
 ) -> None:
     whole = plan()
-    comparison.add(_chunk(replace(whole, rows=tuple(row for row in whole.rows if row.label in labels)), numbers))
+    for left, labels in missing.of(numbers).items():
+        rows = tuple(row for row in whole.rows if row.label in labels)
+        comparison.add(_chunk(replace(whole, rows=rows), left))
     advance(len(numbers))
 
 
@@ -104,6 +111,9 @@ def _do_groups(
     assert isinstance(judge, GroupMetric)
     values = measure_groups(whole.model, comparison.explanations(row, seed), judge, kept)
     comparison.add_groups(row, seed, metric, values)
+    if all(comparison.has_groups(*other, metric) for other in comparison.header.keys):
+        # Nobody reads the texts again.
+        kept.clear()
     advance(1)
 
 

@@ -100,14 +100,14 @@ class Auto(Method):
         """
         refused = ""
         for option in options(model, encoding, text, self.budget, advice):
-            reason = self._refusal(option, model, encoding.unit_counts[text])
+            reason = self._refusal(option, model, encoding.unit_counts[text], encoding.lengths[text])
             if reason is None:
                 yield replace(option, why=option.why + refused)
                 reason = "it did not work"
             if option.method == advice:
                 refused = f"; {advice}, which an audit recommended, was left out: {reason}"
 
-    def _refusal(self, option: Option, model: LanguageModel, units: int) -> str | None:
+    def _refusal(self, option: Option, model: LanguageModel, units: int, tokens: int) -> str | None:
         """Why an option cannot be taken; None if it can."""
         try:
             method = CATALOGUE.create(option.method)
@@ -118,7 +118,7 @@ class Auto(Method):
             method.check(model)
         except RaisonError as error:
             return str(error)
-        cost = method.total_cost(units)
+        cost = method.total_cost(units, tokens)
         if (passes := cost.forwards + BACKWARD * cost.backwards) > self.budget:
             return f"{units} units would take {passes:,} passes, and the budget is {self.budget:,}"
         if method.most_units is not None and units > method.most_units:

@@ -37,7 +37,7 @@ class ShapleyExact(Method):
 
     limit: Annotated[
         int,
-        Setting(least=1, most=MOST, words=f"a whole number from 1 to {MOST}, which needs 2^{MOST} forward passes"),
+        Setting(least=1, most=MOST, words=f"a whole number from 1 to {MOST}, since n units need 2^n forward passes"),
     ] = 16
 
     reference: ClassVar[str] = "shapley1953value"

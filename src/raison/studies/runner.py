@@ -41,7 +41,7 @@ def run(
         limit: use only the first `limit` rows of every data set. It is recorded, and makes it another study.
         resume: continue the work in `out`; the result equals that of a study that was never interrupted.
         progress: a progress bar on stderr, or a function that is called with finished parts.
-        reuse: folders of runs or studies. Their results for this study's work are taken over: whole rows of comparisons
+        reuse: folders of runs or studies. Their results for this study's work are taken over: rows of comparisons
             (raison.runs.reuse), otherwise single records of the same origin (raison.jobs.origins).
         sharing: this process's share of the work, or how many processes to start.
         on_start: is called with the checked study before it begins.

@@ -1,4 +1,4 @@
-"""Rows taken over from other runs: whole, of the same models, texts and settings, or not at all."""
+"""Rows taken over from other runs of the same models and settings, on the same texts or on some of them."""
 
 import json
 import shutil
@@ -12,6 +12,7 @@ from raison.core.errors import DataError
 from raison.core.method import Method
 from raison.core.model import LanguageModel
 from raison.core.results.explanation import Explanation
+from raison.jobs.engine import Shard, Sharing
 from raison.jobs.folder import STUDY, read_marker, write_marker
 from raison.methods.occlusion import Occlusion
 from raison.runs.agreement import read_agreement
@@ -65,7 +66,7 @@ def test_a_study_with_more_texts_computes_only_the_new_ones(place: Path, tmp_pat
     told: list[str] = []
     grown = run(limited(14, MORE), tmp_path / "grown", progress=False, reuse=[small],
                 on_start=lambda examined: told.extend(estimate(examined).lines))  # fmt: skip
-    assert sum("rows are taken over, some for 8 of 14 texts" in line for line in told) == 2
+    assert sum("rows are taken over, not all of them for all 14 texts" in line for line in told) == 2
     for name, found in read_study(grown).runs.items():
         known, expected = read_study(small).runs[name], read_study(fresh).runs[name]
         (note,) = json.loads((found.folder / "reused.json").read_text())
@@ -137,6 +138,19 @@ def test_a_copy_from_fewer_texts_that_was_cut_short_is_finished_without_them(
             run(file, tmp_path / "out", progress=False, reuse=[small])
     found = read_study(run(file, tmp_path / "out", progress=False, resume=True)).runs
     assert all(run_.is_done(*key, range(20)) for run_ in found.values() for key in run_.header.keys)
+
+
+def test_shares_of_which_one_reuses_leave_nothing_undone(place: Path, tmp_path: Path) -> None:
+    """The first begins without the smaller run: what is copied later changes no share."""
+    data = 'source = "words.jsonl"\n'
+    single = [("agreement = true\n", ""), (', "consistency(batch=8)"', "")]
+    small = run(changed(place, (data, f"{data}limit = 8\n"), *single), tmp_path / "small", progress=False)
+    file, out = changed(place, *single), tmp_path / "out"
+    run(file, out, progress=False, sharing=Sharing(Shard(2, 2)))
+    run(file, out, progress=False, sharing=Sharing(Shard(1, 2)), reuse=[small])
+    for found in read_study(out).runs.values():
+        assert (found.folder / "reused.json").exists()
+        assert all(found.is_done(*key, range(20)) for key in found.header.keys)
 
 
 def test_what_is_not_the_same_is_not_taken_over(whole: Path, place: Path, tmp_path: Path) -> None:

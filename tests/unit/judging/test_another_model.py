@@ -1,5 +1,7 @@
 """Explanations of another model than the one that evaluates them: refused, or told with the scores."""
 
+import random
+
 import pytest
 from transformers import BertForSequenceClassification
 
@@ -46,3 +48,16 @@ def test_another_model_of_the_same_classes_is_told() -> None:
     number, moved = (bert(("score",), "regression", changed) for changed in (0.0, 1.0))
     assert not raison.evaluate(number, explained(number), "comprehensiveness", progress=False).cautions
     assert raison.evaluate(moved, explained(number), "comprehensiveness", progress=False).cautions
+
+
+@pytest.mark.filterwarnings("ignore::raison.core.errors.UnsteadyWarning")
+def test_a_model_that_changes_its_mind_is_not_another_one() -> None:
+    draw = random.Random(3)
+
+    def noisy(texts: list[str]) -> list[list[float]]:
+        shares = [draw.uniform(0.2, 0.8) for _ in texts]
+        return [[share, 1 - share] for share in shares]
+
+    model = raison.load(noisy, classes=NAMES)
+    found = raison.evaluate(model, explained(model), "comprehensiveness", progress=False)
+    assert not [caution for caution in found.cautions if "another model" in caution]

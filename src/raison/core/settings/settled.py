@@ -1,5 +1,6 @@
 """The settings of a method or a metric, made plain and checked when it is made."""
 
+import os
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,12 @@ def settle(record: object, owner: str) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Numbers of other libraries, such as numpy's, as Python's own, and lists as tuples; other values as they are.
+    """Numbers of other libraries, such as numpy's, as Python's own, paths as text, lists as tuples; others as they are.
 
     Settings are compared, printed and stored, and do not change.
     """
     if isinstance(value, list | tuple):
         return tuple(map(plain, value))
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
     return value.item() if isinstance(value, np.generic) else plain_number(value)

@@ -21,3 +21,6 @@ async def gathered(works: Sequence[Coroutine[Any, Any, Result]], limit: int) -> 
     finally:
         for task in tasks:
             task.cancel()
+        for work in works:
+            # Those that were cancelled at the gate have not begun.
+            work.close()

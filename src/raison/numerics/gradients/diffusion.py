@@ -12,7 +12,7 @@ from raison.core.settings.fields import Setting
 
 Schedule = Literal["linear", "cosine"]
 Timestep = Annotated[
-    int | None, Setting(least=1, words="a timestep from 1 to `timesteps`, or None to draw one per baseline")
+    int | None, Setting(least=1, words="a timestep from 1 to the number of timesteps, or None to draw one per baseline")
 ]
 """A step of the process, or None for a random one."""
 FIRST_BETA, LAST_BETA = 1e-4, 0.02

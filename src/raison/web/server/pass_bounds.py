@@ -14,6 +14,7 @@ from raison.explaining.each_prediction import each_target, threshold_of
 from raison.explaining.generation import NEW_TOKENS
 from raison.explaining.given_texts import InputOptions
 from raison.explaining.ranking import fitting, read_ranked
+from raison.explaining.selection import check_selection
 from raison.explaining.settings import Settings
 from raison.explaining.sources.answer_statements import NEW_TOKENS as ANSWER_TOKENS
 from raison.explaining.sources.answer_statements import AnswerRequest, stated_answer
@@ -74,7 +75,9 @@ def of_prediction(model: LanguageModel, body: ExplainBody, method: Method) -> Bo
         what = f"{phrases.count(predictions, 'prediction')} in {what}"
     cost = bounds.of_text(method, TextSize(len(units), tokens), predictions)
     if body.select is not None:
-        chooser = cast("Metric", METRICS.create(body.select))
+        chooser = METRICS.create(body.select)
+        check_selection([chooser], [method])
+        assert isinstance(chooser, Metric), "metrics of many texts cannot choose"
         cost += bounds.of_choice(method, [chooser], units).times(predictions)
     return Bound(cost.passes + more, what, "another method, fewer samples or unit='sentence'")
 

@@ -196,14 +196,14 @@ def suite_of(subject: AuditSubject, spec: Audited, data: str) -> Suite:
     target = settings.target
     if isinstance(target, list) and len(target) != len(given):
         raise InputError(f"{len(target)} targets for {len(given)} texts: a list needs one per text.")
-    kept = distinct(given, target)
-    texts, settings = [given[number] for number in kept], settings.of_texts(kept)
-    if len(texts) < 2:
-        raise InputError("an audit needs a list of at least 2 different texts, since an interval needs several.")
     if not _is_predicted(target) or (target is not None and subject.answers is not None):
         raise InputError(
             "an audit explains predictions: leave target out, or give a pair (None, other class) for each text."
         )
+    kept = distinct(given, target)
+    texts, settings = [given[number] for number in kept], settings.of_texts(kept)
+    if len(texts) < 2:
+        raise InputError("an audit needs a list of at least 2 different texts, since an interval needs several.")
     usual = WRITTEN if subject.answers is not None else METHODS
     wanted = [CATALOGUE.create(name) for name in (usual if methods is None else methods)]
     for method in wanted if methods is not None else ():

@@ -21,7 +21,8 @@ def portions_of(plan: Plan, header: RunHead, entry: StudyData, data: Dataset, so
     cannot be read.
     """
     heads = [read_header(source / HEADER) for source in sources]
-    sizes = {head.texts for head in heads if head.model == header.model and 0 < head.texts < header.texts}
+    alike = [head for head in heads if (head.model, head.settings.unit) == (header.model, header.settings.unit)]
+    sizes = {head.texts for head in alike if 0 < head.texts < header.texts}
     portions = [whole(header)]
     # A model that writes may leave out a row that it has no answer for.
     if len(plan.texts) == len(data):
@@ -35,7 +36,8 @@ def portions_of(plan: Plan, header: RunHead, entry: StudyData, data: Dataset, so
 
 def _smaller(entry: StudyData, size: int) -> Iterator[Dataset]:
     """The entry's rows under a smaller limit, of the study or of the call: these are two draws if rows are drawn."""
-    for smaller, limit in ((replace(entry, limit=size), None), (entry, size)):
+    variants = [(replace(entry, limit=size), None), (entry, size)]
+    for smaller, limit in variants if entry.sample is not None else variants[:1]:
         try:
             yield load_rows(smaller, limit)
         except RaisonError:

@@ -201,4 +201,4 @@ def _reused(examined: Examined) -> Iterator[str]:
         if not rows:
             taken += ", because no folder has one for the same model, texts, settings and versions"
         fewer = min((len(texts) for texts in rows.values()), default=head.texts)
-        yield taken if fewer == head.texts else f"{taken}, some for {fewer:,} of {head.texts:,} texts"
+        yield taken if fewer == head.texts else f"{taken}, not all of them for all {head.texts:,} texts"
