@@ -78,8 +78,10 @@ def test_a_statement_alone_is_as_among_others_and_nothing_changes(writer: Genera
     before = {key: value.clone() for key, value in writer.model.state_dict().items()}
     state = torch.get_rng_state()
     together = cite(writer, method="kernel_shap", within="sentence", draws=2)
-    spans = [(statement.start, statement.end) for statement in together.statements]
-    alone = cite(writer, method="kernel_shap", within="sentence", draws=2, statements=spans[-1:])
+    # Some tokenizers spell a letter of the answer differently: spans are those of the answer as it was given.
+    last = (ANSWER.index("a quiet"), len(ANSWER))
+    alone = cite(writer, method="kernel_shap", within="sentence", draws=2, statements=[last])
+    assert alone.statements[0].text == together.statements[-1].text
     np.testing.assert_allclose(alone.scores[0], together.scores[-1], atol=2e-4)
     assert Citations.from_json(together.to_json()) == together
     assert together.scores == cite(writer, method="kernel_shap", within="sentence", draws=2).scores

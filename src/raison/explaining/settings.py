@@ -55,7 +55,9 @@ class Settings:
     unit: UnitSetting = "word"
     target: Annotated[
         TargetSpec,
-        Setting("Label to explain; two with a comma: this,not that. Default: predicted.", read=target_of),
+        Setting(
+            "Label to explain; two with a comma: this,not that. Default: predicted.", read=target_of, elsewhere=True
+        ),
     ] = None
     of: OfSetting = None
     removal: RemovalSetting = None

@@ -22,9 +22,10 @@ LISTS = {"a text in quotes": "a list of texts in quotes", "a whole number": "a l
 class Setting:
     """What a field is for, as in `Annotated[int, Setting("Texts to learn from.", least=1)]`.
 
-    `help` is its line on a help page; fields without one are no options there. Numbers, also those of a
-    list, are at least `least` or above `above`, and at most `most` or below `below`. A list has `fewest` entries or
-    more, and may be `distinct`. `words` say what a value may be where type and range do not; they follow "give".
+    `help` is its line on a help page; fields without one are no options there. Numbers, also those of a list, are at
+    least `least` or above `above`, and at most `most` or below `below`. A list has `fewest` entries or more, and may be
+    `distinct`. `words` say what a value may be where type and range do not; they follow "give". A value is checked
+    `elsewhere` if what it may be depends on a model.
 
     For the command line: `options` are the option's names, if they differ from the field's. `flag` is the value that an
     option without an argument sets. `none` is the number that means None. `read` converts the typed string, if the
@@ -39,6 +40,7 @@ class Setting:
     fewest: int = 0
     words: str = ""
     distinct: bool = False
+    elsewhere: bool = False
     options: tuple[str, ...] = ()
     flag: str | bool | None = None
     none: int | None = None
@@ -60,8 +62,10 @@ class Field:
 
     def fits(self, value: object) -> bool:
         """Whether the field may hold the value, which may be a list in place of a tuple."""
-        return (value is None and self.optional) or (
-            _fits(self.hint, value) and self._in_range(value) and self._is_long_enough(value)
+        return (
+            self.setting.elsewhere
+            or (value is None and self.optional)
+            or (_fits(self.hint, value) and self._in_range(value) and self._is_long_enough(value))
         )
 
     @property

@@ -7,7 +7,7 @@ from typing import Any, SupportsIndex
 from raison.core.errors import InputError
 from raison.explaining.sources.sourced_prompt import SourcedPrompt
 from raison.models.adapters.writing.writer import Writer
-from raison.models.tokens.spelling import respelled
+from raison.models.tokens.spelling import respelled, spelled_spans
 from raison.models.tokens.written_answer import WrittenAnswer
 from raison.text.segment import CharacterSpan, sentence_spans
 
@@ -78,19 +78,12 @@ def stated_answer(writer: Writer, sourced: SourcedPrompt, wanted: AnswerRequest)
         output, warning = writer.output(prompt, answer if answer[0].isspace() else sourced.before + answer)
         if warning is not None and sourced.before:
             notes["border"] = warning
-        notes |= _spelled(answer, output.text.strip(), wanted.statements)
-    shift = 0 if answer is None else len(answer) - len(answer.lstrip())
-    spans = wanted.statements
-    statements = sentence_spans(output.text.strip()) if spans is None else [(a - shift, b - shift) for a, b in spans]
+        notes |= respelled(answer, output.text)
+    text, spans = output.text.strip(), wanted.statements
+    if spans is None:
+        statements = sentence_spans(text)
+    else:
+        shift = 0 if answer is None else len(answer) - len(answer.lstrip())
+        moved = [(start - shift, end - shift) for start, end in spans]
+        statements = spelled_spans(text if answer is None else answer.strip(), text, moved)
     return StatedAnswer(WrittenAnswer(sourced.source, output, tuple(statements)), notes)
-
-
-def _spelled(answer: str, spelled: str, spans: StatementSpans | None) -> dict[str, object]:
-    """A note on an answer that its tokens spell differently; InputError if statements are spans of it."""
-    note = respelled(answer, spelled)
-    if note and spans is not None:
-        raise InputError(
-            "the statements are spans of an answer that the tokenizer does not keep as it is written: its tokens spell "
-            f"{spelled!r:.200}. Give the answer and the spans as they are there, or leave statements out."
-        )
-    return note

@@ -1,6 +1,7 @@
 """Simultaneous requests, as many as allowed, started in order."""
 
 import asyncio
+import inspect
 from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
@@ -22,5 +23,6 @@ async def gathered(works: Sequence[Coroutine[Any, Any, Result]], limit: int) -> 
         for task in tasks:
             task.cancel()
         for work in works:
-            # Those that were cancelled at the gate have not begun.
-            work.close()
+            # Python complains of those that were cancelled at the gate, before they began.
+            if inspect.getcoroutinestate(work) == inspect.CORO_CREATED:
+                work.close()

@@ -7,9 +7,8 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 import raison
-from raison.core.errors import InputError
 from raison.models.adapters.writing.generator import Generator
-from raison.models.tokens.spelling import respelled
+from raison.models.tokens.spelling import respelled, spelled_spans
 
 SOURCES = {"a": "Anna built it.", "b": "Owls hunt at night."}
 COMPOSED = unicodedata.normalize("NFC", "Ré née. Owls hunt at night. It is wet.")
@@ -38,21 +37,36 @@ def test_white_space_around_a_text_is_no_difference(given: str, spelled: str, di
     assert bool(respelled(given, spelled)) is differs
 
 
-def test_statements_of_an_answer_that_is_spelled_differently_are_refused(composing: Generator) -> None:
-    """Their characters would be those of another statement."""
+def test_statements_of_an_answer_that_is_spelled_differently_are_found(composing: Generator) -> None:
     written = {"method": "occlusion", "draws": 0, "template": "plain"}
-    for answer in (COMPOSED, unicodedata.normalize("NFD", COMPOSED)):
-        start = answer.index(STATEMENT)
-        spans = [(start, start + len(STATEMENT))]
-        if answer == COMPOSED:
-            cited = raison.cite(composing, "who?", SOURCES, answer=answer, statements=spans, **written)
-            assert [one.text for one in cited.statements] == [STATEMENT]
-            assert "respelled" not in cited.notes
-            continue
-        with pytest.raises(InputError, match="its tokens spell 'Ré née. Owls hunt at night. It is wet.'"):
-            raison.cite(composing, "who?", SOURCES, answer=answer, statements=spans, **written)
-        cited = raison.cite(composing, "who?", SOURCES, answer=answer, **written)
-        assert STATEMENT in [one.text for one in cited.statements]
-        assert "does not keep the given text" in str(cited.notes["respelled"])
-        output = raison.explain(composing, "who?", "occlusion", output=answer)
-        assert "does not keep the given text" in str(output.notes["respelled"])
+    found = []
+    for answer in (COMPOSED, unicodedata.normalize("NFD", COMPOSED), f"  {COMPOSED} "):
+        first, second = answer.index("R"), answer.index(STATEMENT)
+        spans = [(first, answer.index(" Owls")), (second, second + len(STATEMENT))]
+        cited = raison.cite(composing, "who?", SOURCES, answer=answer, statements=spans, **written)
+        assert [one.text for one in cited.statements] == ["Ré née.", STATEMENT]
+        assert ("respelled" in cited.notes) == ("é" not in answer)
+        found.append(cited.scores)
+    assert found[0] == found[1]
+    output = raison.explain(composing, "who?", "occlusion", output=unicodedata.normalize("NFD", COMPOSED))
+    assert "does not keep the given text" in str(output.notes["respelled"])
+
+
+@pytest.mark.parametrize(
+    ("given", "spelled", "part", "found"),
+    [
+        ("An Owl is up.", "an owl is up.", "Owl is", "owl is"),
+        ("two  spaces,  here", "two spaces, here", "spaces,", "spaces,"),
+        ("a quiet end", "a <unk>uiet end", "quiet", "<unk>uiet"),
+        ("a quiet end", "a <unk>uiet end", "end", "end"),
+        ("e\u0301t\u00e9 is", "\u00e9t\u00e9 is", "is", "is"),
+    ],
+)
+def test_a_part_is_found_in_what_tokens_spell(given: str, spelled: str, part: str, found: str) -> None:
+    start = given.index(part)
+    [(first, last)] = spelled_spans(given, spelled, [(start, start + len(part))])
+    assert spelled[first:last] == found
+
+
+def test_spans_outside_of_a_text_stay_outside() -> None:
+    assert spelled_spans("A sea", "a sea", [(-1, 2), (3, 9)]) == [(-1, 2), (3, 9)]

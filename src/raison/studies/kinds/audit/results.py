@@ -179,7 +179,8 @@ class Audit(WrittenStudy):
     def left_out(self) -> list[tuple[str, str]]:
         """The methods, or parts of their tests, that were left out, and why."""
         listed, header = list(self.header.unable.items()), self.trust.header
-        left = {"answer": (self.header.others, "not the model's own"), "text": (self.header.repeats, "a repeat of others")}
+        head = self.header
+        left = {"answer": (head.others, "not the model's own"), "text": (head.repeats, "a repeat of others")}
         listed += [(f"{count} more {what}{'s' * (count != 1)}", why) for what, (count, why) in left.items() if count]
         if header.randomisation is not None:
             listed += [(f"{method}, randomised", why) for method, why in header.randomisation.left_out.items()]
