@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import ClassVar, final
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -17,7 +17,7 @@ from raison.core.errors import UnsupportedError
 from raison.core.model import LanguageModel
 from raison.core.problem import Problem
 from raison.core.registry import name_of
-from raison.core.settings.settled import settle
+from raison.core.settings.settled import Settled
 from raison.core.targets.choices import Of
 from raison.core.targets.outputs import EVERY, Outputs
 
@@ -79,7 +79,7 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class Method(ABC):
+class Method(Settled, ABC):
     """Scores the units of a batch of texts. Its name is its file's name.
 
     Its fields are its settings. Their types, and a Setting in `Annotated`, say which values they may have.
@@ -96,16 +96,6 @@ class Method(ABC):
     """The value of an answer's statement that `raison.cite` explains with this method."""
     passes: ClassVar[str]
     """Cost per text as a formula in units n, tokens t and the method's settings, for the generated table."""
-
-    @final
-    def __post_init__(self) -> None:
-        settle(self, name_of(self))
-        self.consistent()
-
-    def consistent(self) -> None:
-        """Raise InputError for what the fields' types and ranges, already checked, cannot say: how settings fit
-        together, or names of other methods."""
-        return
 
     @abstractmethod
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:

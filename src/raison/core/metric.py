@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import ClassVar, Protocol, final, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -13,9 +13,8 @@ from jaxtyping import Bool, Float
 from raison.core.capabilities.embeddings import Shift
 from raison.core.inputs.parts import Given
 from raison.core.inputs.unit import Unit
-from raison.core.registry import name_of
 from raison.core.results.explanation import Explanation
-from raison.core.settings.settled import settle
+from raison.core.settings.settled import Settled
 
 KeepRows = Bool[np.ndarray, "masks units"]
 Mask = Bool[np.ndarray, " units"]
@@ -115,7 +114,7 @@ class Evidence(Protocol):
 
 
 @dataclass(frozen=True)
-class Metric(ABC):
+class Metric(Settled, ABC):
     """A number per explanation. Its name is its file's name.
 
     Its fields are its settings. Their types, and a Setting in `Annotated`, say which values they may have.
@@ -127,16 +126,6 @@ class Metric(ABC):
     needs: ClassVar[frozenset[Need]] = frozenset()
     ordered: ClassVar[bool] = True
     """Depends only on the order of the scores, so a better order gives a better value."""
-
-    @final
-    def __post_init__(self) -> None:
-        settle(self, name_of(self))
-        self.consistent()
-
-    def consistent(self) -> None:
-        """Raise InputError for what the fields' types and ranges, already checked, cannot say: how settings fit
-        together, or names of other methods."""
-        return
 
     @property
     def pool(self) -> str:
@@ -178,7 +167,7 @@ class GroupEvidence(Protocol):
 
 
 @dataclass(frozen=True)
-class GroupMetric(ABC):
+class GroupMetric(Settled, ABC):
     """A number for many explanations of one method together. Its name is its file's name, its fields its settings."""
 
     reference: ClassVar[str]
@@ -186,16 +175,6 @@ class GroupMetric(ABC):
     needs: ClassVar[frozenset[Need]] = frozenset({Need.SEVERAL_TEXTS})
     fewest: ClassVar[int] = 2
     """Texts without which it is undefined."""
-
-    @final
-    def __post_init__(self) -> None:
-        settle(self, name_of(self))
-        self.consistent()
-
-    def consistent(self) -> None:
-        """Raise InputError for what the fields' types and ranges, already checked, cannot say: how settings fit
-        together, or names of other methods."""
-        return
 
     @property
     def files(self) -> tuple[Path, ...]:

@@ -1,12 +1,27 @@
 """The settings of a method or a metric, made plain and checked when it is made."""
 
 import os
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
+from raison.core.registry import name_of
 from raison.core.settings.fields import check, fields_of
 from raison.core.targets.choices import plain_number
+
+
+class Settled:
+    """A frozen record of settings, a method or a metric: its values are made plain and checked when it is made."""
+
+    @final
+    def __post_init__(self) -> None:
+        settle(self, name_of(self))
+        self.consistent()
+
+    def consistent(self) -> None:
+        """Raise InputError for what the fields' types and ranges, already checked, cannot say: how settings fit
+        together, or names of other methods."""
+        return
 
 
 def settle(record: object, owner: str) -> None:
