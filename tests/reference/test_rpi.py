@@ -262,7 +262,7 @@ def test_counts_its_passes(variant, points):
         ({"steps": True}, "steps of rpi cannot be True"),
         ({"baselines": 0}, "baselines of rpi cannot be 0: give a whole number of at least 1"),
         ({"timesteps": 0}, "timesteps of rpi cannot be 0"),
-        ({"t": 0}, "t of rpi cannot be 0: give a timestep from 1 to `timesteps`"),
+        ({"t": 0}, "t of rpi cannot be 0: give a timestep from 1 to the number of timesteps"),
         ({"t": 21, "timesteps": 20}, "t of rpi cannot be 21: give a timestep from 1 to 20"),
         ({"layers": "lats"}, "layers of rpi cannot be 'lats': give 'last'"),
         ({"layers": (1, 1)}, "layers of rpi cannot be (1, 1)"),
