@@ -59,6 +59,7 @@ class Nothing(RowExplainer[LanguageModel]):
     """In place of a method and a model: scores that are there already."""
 
     explains = "predictions"
+    together = True
     method: Method
 
     def stated(self) -> dict[str, object]:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from raison.core.inputs.unit import Granularity
-from raison.explaining.attribution import Batch as Prepared
+from raison.explaining.batch import Batch as Prepared
 from raison.explaining.batch import prepare
 from raison.explaining.settings import Settings
 from raison.masking.explainer import Explainer, find

@@ -7,6 +7,7 @@ import numpy as np
 from raison.core.errors import InputError
 from raison.core.model import LanguageModel
 from raison.core.results.explanation import Explanation
+from raison.core.results.notes import noise_in
 from raison.core.targets.target import probabilities
 from raison.explaining.batch import Batch
 
@@ -32,7 +33,7 @@ def count_changed(batch: Batch, explanations: Sequence[Explanation]) -> int:
     """How many explanations state another prediction of the whole text than the model gives.
 
     Predictions at places are not compared: they are chosen anew. Nor are those of a model whose answers change from
-    call to call.
+    call to call, as those of a server may.
     """
     full, model = batch.full.double(), batch.model
     if model.choosing is not None or batch.unsteady:
@@ -43,7 +44,7 @@ def count_changed(batch: Batch, explanations: Sequence[Explanation]) -> int:
 
 def _differs(e: Explanation, found: np.ndarray) -> bool:
     stated = np.array([e.value_full] if e.outputs == "number" else e.probabilities)
-    if stated.shape != found.shape:
+    if stated.shape != found.shape or noise_in(e.notes) > 0:
         return False
     scale = np.maximum(1.0, np.abs(stated)) if e.outputs == "number" else 1.0
     return bool((np.abs(stated - found) > TOLERANCE * scale).any())

@@ -1,7 +1,7 @@
 """The jobs of a comparison, for raison.jobs.engine: chunks of texts, then metrics over all texts."""
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from raison.core.draws import generator_for
@@ -60,11 +60,11 @@ def jobs_of(plan: Callable[[], Plan], comparison: Run, name: str = "") -> list[J
             )
         )
     for metric in header.grouped:
-        kept: KeptOfGroups = {}
-        for key in [(*key, metric) for key in header.keys]:
+        of_groups = _GroupWork(plan, comparison, metric)
+        for row, seed in header.keys:
+            measure_row, is_done = partial(of_groups.do, row, seed), partial(comparison.has_groups, row, seed, metric)
             title = "metrics of all texts"
-            do_groups, is_done = partial(_do_groups, plan, comparison, key, kept), partial(comparison.has_groups, *key)
-            jobs.append(Job(f"{name} {key}", title, do_groups, is_done, last=True))
+            jobs.append(Job(f"{name} {(row, seed, metric)}", title, measure_row, is_done, last=True))
     return jobs
 
 
@@ -98,23 +98,26 @@ def _do_chunk(
     advance(len(numbers))
 
 
-def _do_groups(
-    plan: Callable[[], Plan],
-    comparison: Run,
-    key: tuple[str, int, str],
-    kept: KeptOfGroups,
-    advance: ProgressCallback,
-) -> None:
-    whole = plan()
-    row, seed, metric = key
-    judge = next(one for one in whole.metrics if label_of(one) == metric)
-    assert isinstance(judge, GroupMetric)
-    values = measure_groups(whole.model, comparison.explanations(row, seed), judge, kept)
-    comparison.add_groups(row, seed, metric, values)
-    if all(comparison.has_groups(*other, metric) for other in comparison.header.keys):
-        # Nobody reads the texts again.
-        kept.clear()
-    advance(1)
+@dataclass(frozen=True, slots=True)
+class _GroupWork:
+    """One metric of many texts together, for every row and seed. `kept` is what it makes of the texts alone."""
+
+    plan: Callable[[], Plan]
+    run: Run
+    metric: str
+    kept: KeptOfGroups = field(default_factory=dict)
+
+    def do(self, row: str, seed: int, advance: ProgressCallback) -> None:
+        """The values of one row's explanations."""
+        plan = self.plan()
+        judge = next(one for one in plan.metrics if label_of(one) == self.metric)
+        assert isinstance(judge, GroupMetric)
+        values = measure_groups(plan.model, self.run.explanations(row, seed), judge, self.kept)
+        self.run.add_groups(row, seed, self.metric, values)
+        if all(self.run.has_groups(*key, self.metric) for key in self.run.header.keys):
+            # Nobody reads the texts again.
+            self.kept.clear()
+        advance(1)
 
 
 def _are_done(keys: Sequence[tuple[str, int]], comparison: Run, numbers: Sequence[int]) -> bool:

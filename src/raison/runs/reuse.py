@@ -245,4 +245,15 @@ def _notes(folder: Path) -> list[dict[str, Any]]:
         known: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
     except (OSError, ValueError) as error:
         raise DataError(f"cannot read {path} ({error}): restore it, or delete it.") from None
+    if not isinstance(known, list) or not all(map(_is_note, known)):
+        raise DataError(f"{path} is not a list of reused rows: restore it, or delete it.")
     return known
+
+
+def _is_note(entry: object) -> bool:
+    """Whether an entry names rows and, if it has texts, their numbers."""
+    if not isinstance(entry, dict):
+        return False
+    rows, texts = entry.get("rows"), entry.get(TEXTS, [])
+    named = isinstance(rows, list) and all(isinstance(row, str) for row in rows)
+    return named and isinstance(texts, list) and all(type(text) is int for text in texts)

@@ -254,3 +254,13 @@ def test_a_model_of_the_same_name_is_another_one(whole: Path, place: Path, tmp_p
     write_marker(source, STUDY, header)
     out = run(changed(place, MORE), tmp_path / "out", progress=False, reuse=[source])
     assert [path.parent.name for path in out.glob("*/reused.json")] == ["electra--words"]
+
+
+@pytest.mark.parametrize(
+    "written", ['{"rows": []}', "[3]", '[{"rows": 3}]', '[{"rows": [], "texts": ["1"]}]', "[", "[{}]"]
+)
+def test_notes_that_were_changed_are_one_clear_line(place: Path, tmp_path: Path, written: str) -> None:
+    out = run(changed(place), tmp_path / "out", limit=4, progress=False)
+    (out / "bert--words" / "reused.json").write_text(written)
+    with pytest.raises(DataError, match=r"reused\.json.*restore it, or delete it"):
+        run(changed(place), out, limit=4, progress=False, resume=True)

@@ -1,6 +1,7 @@
 """Explanations of another model than the one that evaluates them: refused, or told with the scores."""
 
 import random
+from dataclasses import replace
 
 import pytest
 from transformers import BertForSequenceClassification
@@ -61,3 +62,10 @@ def test_a_model_that_changes_its_mind_is_not_another_one() -> None:
     model = raison.load(noisy, classes=NAMES)
     found = raison.evaluate(model, explained(model), "comprehensiveness", progress=False)
     assert not [caution for caution in found.cautions if "another model" in caution]
+
+
+def test_the_noise_of_a_server_is_not_another_model() -> None:
+    model, other = bert(), bert(changed=1.0)
+    noise = {"noise": {"value": 0.2, "mean": 0.1, "bound": 0.3}}
+    noisy = [replace(e, notes=e.notes | noise) for e in explained(model)]
+    assert not raison.evaluate(other, noisy, "comprehensiveness", progress=False).cautions

@@ -7,6 +7,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 import raison
+from raison.core.errors import InputError
 from raison.models.adapters.writing.generator import Generator
 from raison.models.tokens.spelling import respelled, spelled_spans
 
@@ -59,6 +60,9 @@ def test_statements_of_an_answer_that_is_spelled_differently_are_found(composing
         ("two  spaces,  here", "two spaces, here", "spaces,", "spaces,"),
         ("a quiet end", "a <unk>uiet end", "quiet", "<unk>uiet"),
         ("a quiet end", "a <unk>uiet end", "end", "end"),
+        ("\u4e2d\u6587 built it.", "\u4e2d \u6587 built it .", "built it", "built it"),
+        ("\u4e2d\u6587 built it.", "\u4e2d \u6587 built it .", "\u4e2d\u6587", "\u4e2d \u6587"),
+        ("An Owl is up.", "an owl is up.", "An Owl is up.", "an owl is up."),
         ("e\u0301t\u00e9 is", "\u00e9t\u00e9 is", "is", "is"),
     ],
 )
@@ -70,3 +74,12 @@ def test_a_part_is_found_in_what_tokens_spell(given: str, spelled: str, part: st
 
 def test_spans_outside_of_a_text_stay_outside() -> None:
     assert spelled_spans("A sea", "a sea", [(-1, 2), (3, 9)]) == [(-1, 2), (3, 9)]
+
+
+def test_a_long_answer_takes_no_longer_than_its_words() -> None:
+    """Character by character, it would take a minute; what has no words in common is refused."""
+    given = "The Quick brown Fox jumps over the lazy Dog. " * 2000
+    start = given.rindex("Dog")
+    assert spelled_spans(given, given.lower(), [(start, start + 3)]) == [(start, start + 3)]
+    with pytest.raises(InputError, match="whose tokens spell another text"):
+        spelled_spans("A" * 5000, "a" * 5000, [(0, 5)])
