@@ -62,7 +62,7 @@ from raison.numerics.gradients.diffusion import draw_noise, draw_times, signal_s
 
 BASELINES, STEPS, TIMESTEPS = 24, 30, 500
 ROUNDS, KEPT_NOISE, TIME_SPREAD = 4, 0.7, 20
-LAST = Layers.of("last").among
+LAST = Layers.of("last", "rpi").among
 RARELY = 3
 SETS = (
     ("SST-2, up to 16 words", "demo/sst2", "sst2", "dev", (1, 16), 200),

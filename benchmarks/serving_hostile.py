@@ -11,6 +11,9 @@ from queue import Empty, Queue
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+# Before torch is imported: it sets the number of torch's threads.
+import tests.conftest  # noqa: F401  # isort: skip
+
 from common import save
 from server import MODEL, Server, started
 

@@ -41,6 +41,7 @@ from raison.explaining.files.texts import TextRows
 from raison.explaining.files.work import FileWork
 from raison.explaining.settings import Settings
 from raison.jobs.engine import WHOLE, do
+from raison.jobs.loadable import Loadable
 from raison.methods import CATALOGUE
 from raison.runs.files.flat_records import FlatRecord, record_of
 from raison.runs.files.folder import Folder, read
@@ -134,7 +135,7 @@ def measure(what: str, rows: int, hours: float) -> dict[str, Any]:
 
         seen = survey(Input((str(path),), Reading()))
         reading = time.process_time() - started
-        work = FileWork(model, seen, how, Folder(Path(place) / "out", "parquet"), until)
+        work = FileWork(Loadable(model), seen, how, Folder(Path(place) / "out", "parquet"), until)
         began, wall = time.process_time(), time.time()
         with work.opened(WHOLE) as jobs:
             do(jobs(), progress=advance)
