@@ -22,6 +22,8 @@ STRONGEST = 3
 """Units that are removed, one after the other."""
 FEWEST = 3
 """Minimum number of units for shuffling to be informative."""
+REMOVALS = 1 + STRONGEST + 1 + SHUFFLES
+"""The maximum number of masked texts that a check evaluates, the explanations of changed texts not counted."""
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,12 @@
 """The maximum number of passes of a request, before it runs, and its refusal if the server allows fewer."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from raison.core.errors import InputError
+from raison.core.inputs.encoding import Encoding
+from raison.core.inputs.parts import Given
 from raison.core.method import Method
 from raison.core.metric import Metric
 from raison.core.model import LanguageModel
@@ -19,10 +22,13 @@ from raison.explaining.settings import Settings
 from raison.explaining.sources.answer_statements import NEW_TOKENS as ANSWER_TOKENS
 from raison.explaining.sources.answer_statements import AnswerRequest, stated_answer
 from raison.explaining.sources.citation_settings import CitationSettings
+from raison.explaining.sources.rewordings import worded
 from raison.explaining.sources.sourced_prompt import SourcedPrompt
 from raison.metrics import CATALOGUE as METRICS
+from raison.metrics.harmless_change import HarmlessChange
 from raison.models.adapters.writing.writer import Writer
 from raison.report.style import phrases
+from raison.web.component.explanation_checks import REMOVALS
 from raison.web.component.writing_request import one_prompt
 from raison.web.server.bodies import ExplainBody, given, tupled_spans
 from raison.web.server.settings import Limits
@@ -54,32 +60,78 @@ def of_prediction(model: LanguageModel, body: ExplainBody, method: Method) -> Bo
 
     With target="each" the model predicts the text, which decides how many predictions are explained.
     """
-    text, more = given(body.text), 0
-    ranked = read_ranked(text)
-    if ranked is not None:
-        # Every document is read once; then, at worst, the two with the most words are compared.
-        [one], _ = ranked
-        pairs = [(one.query, document) for document in one.documents]
-        counts = model.encode(pairs, "word", body.truncate).unit_counts
-        longest = sorted(range(len(pairs)), key=lambda place: -counts[place])[:2]
-        text, model, more = one.pair(*longest), model.ranker, len(pairs)
-    texts, unit = _reading(body, several=True).several([text])
-    model = fitting(model, texts)
-    encoding = model.tokenized(texts, unit, body.truncate)
-    [units], [tokens] = encoding.units, encoding.lengths
-    what, predictions = f"a text of {phrases.count(len(units), unit)}", 1
-    if body.target == EACH and ranked is None:
+    return _prediction_bound(_Read.of(model, body), body, method)
+
+
+def of_check(model: LanguageModel, body: ExplainBody, method: Method) -> Bound:
+    """Passes for a text, and for the tests of its explanation. Raises RaisonErrors as `of_prediction` does."""
+    read = _Read.of(model, body)
+    own = _prediction_bound(read, body, method)
+    again = sum((bounds.of_text(method, size).passes + 1 for size in _changed(read)), 0)
+    return Bound(own.passes + REMOVALS + again, f"{own.what} and its tests", own.instead)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A request's text, as the model that explains it reads it."""
+
+    model: LanguageModel
+    texts: Sequence[Given]
+    encoding: Encoding
+    ranked: int
+    """The documents that are read to rank them; 0 for a text."""
+
+    @classmethod
+    def of(cls, model: LanguageModel, body: ExplainBody) -> "_Read":
+        text: Any = given(body.text)
+        count = 0
+        ranked = read_ranked(text)
+        if ranked is not None:
+            # Every document is read once; then, at worst, the two with the most words are compared.
+            [one], _ = ranked
+            pairs = [(one.query, document) for document in one.documents]
+            counts = model.encode(pairs, "word", body.truncate).unit_counts
+            longest = sorted(range(len(pairs)), key=lambda place: -counts[place])[:2]
+            text, model, count = one.pair(*longest), model.ranker, len(pairs)
+        texts, unit = _reading(body, several=True).several([text])
+        model = fitting(model, texts)
+        return cls(model, texts, model.tokenized(texts, unit, body.truncate), count)
+
+    @property
+    def size(self) -> TextSize:
+        return TextSize(len(self.encoding.units[0]), self.encoding.lengths[0])
+
+
+def _prediction_bound(read: _Read, body: ExplainBody, method: Method) -> Bound:
+    model, unit, predictions = read.model, read.encoding.unit, 1
+    what = f"a text of {phrases.count(read.size.units, unit)}"
+    if body.target == EACH and not read.ranked:
         settings = Settings(unit, None, body.of, body.removal, body.seed, body.truncate)
         threshold = threshold_of(model, EACH, body.threshold)
-        predictions = len(each_target(model, texts, settings, threshold)[0])
+        predictions = len(each_target(model, read.texts, settings, threshold)[0])
         what = f"{phrases.count(predictions, 'prediction')} in {what}"
-    cost = bounds.of_text(method, TextSize(len(units), tokens), predictions)
+    cost = bounds.of_text(method, read.size, predictions)
     if body.select is not None:
         chooser = METRICS.create(body.select)
         check_selection([chooser], [method])
         assert isinstance(chooser, Metric), "metrics of many texts cannot choose"
-        cost += bounds.of_choice(method, [chooser], units).times(predictions)
-    return Bound(cost.passes + more, what, "another method, fewer samples or unit='sentence'")
+        cost += bounds.of_choice(method, [chooser], read.encoding.units[0]).times(predictions)
+    return Bound(cost.passes + read.ranked, what, "another method, fewer samples or unit='sentence'")
+
+
+def _changed(read: _Read) -> list[TextSize]:
+    """The harmlessly changed texts that a check may explain."""
+    encoding = read.encoding
+    if encoding.spans is not None:
+        return []
+    [text], [units] = encoding.texts, encoding.units
+    stand_in = replace(bounds.blank_explanation(units), text=text, unit=encoding.unit, outputs=read.model.outputs)
+    model, wordings = worded(read.model, HarmlessChange().rewordings(stand_in))
+    texts = list(dict.fromkeys(wordings.values()))
+    if not texts:
+        return []
+    changed = model.tokenized(texts, encoding.unit, True)
+    return [TextSize(len(one), length) for one, length in zip(changed.units, changed.lengths, strict=True)]
 
 
 def of_output(writer: Writer, body: ExplainBody, method: Method) -> Bound:

@@ -12,6 +12,7 @@ from raison.models.adapters.writing.writer import Writer
 from raison.web.component.explanation_checks import checked
 from raison.web.server.bodies import ExplainBody
 from raison.web.server.calls import ExplanationRequest, ModelRequest, json_of
+from raison.web.server.pass_bounds import of_check
 from raison.web.server.settings import Limits
 
 
@@ -41,7 +42,8 @@ class CheckRequest(ModelRequest):
     def check(self, model: LanguageModel | Writer, limits: Limits) -> None:
         if isinstance(model, Writer):
             raise InputError("a check is for explanations of predictions, and this model is generative.")
-        self.own.check(model, limits)
+        bound = of_check(model, self.body, self.own.method)
+        bound.check(f"a check of {self.own.label:.80}", limits)
 
     def run(self, model: Any, requests: Sequence[ModelRequest]) -> list[bytes]:
         [answer] = self.own.run(model, [self.own])

@@ -3,8 +3,8 @@
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
-from concurrent.futures import Future
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from raison.core.errors import InputError, RaisonError
@@ -127,14 +127,32 @@ class Worker:
     def _fits(self, waiting: Waiting) -> bool:
         """Whether a request can be answered at all; otherwise it gets its error now."""
         try:
-            waiting.request.check(self.model, self._limits)
+            # A check may predict the text.
+            with self._within_limits([waiting]):
+                waiting.request.check(self.model, self._limits)
         except Exception as error:  # noqa: BLE001 - whatever it is belongs to this request
-            _fail(waiting.future, error)
+            self._fail(waiting, error)
             return False
         return True
 
     def _run(self, batch: Sequence[Waiting]) -> bool:
         """One call. False if it failed and each of several requests must be tried separately."""
+        try:
+            with self._within_limits(batch):
+                answers = batch[0].request.run(self.model, [waiting.request for waiting in batch])
+        except Exception as error:  # noqa: BLE001 - the thread outlives whatever a request did to it
+            if len(batch) > 1 and not isinstance(error, _EndedError):
+                return False
+            for waiting in batch:
+                self._fail(waiting, error)
+            return True
+        for waiting, answer in zip(batch, answers, strict=True):
+            waiting.future.set_result(answer)
+        return True
+
+    @contextmanager
+    def _within_limits(self, batch: Sequence[Waiting]) -> Iterator[None]:
+        """Inside, work ends by an error when nobody waits for it any more, or when it takes too long."""
         end = time.monotonic() + self._limits.seconds
 
         def go_on(_: int) -> None:
@@ -143,26 +161,14 @@ class Worker:
             if time.monotonic() > end:
                 raise _TooSlowError
 
-        try:
-            with hearing(go_on):
-                answers = batch[0].request.run(self.model, [waiting.request for waiting in batch])
-        except Exception as error:  # noqa: BLE001 - the thread outlives whatever a request did to it
-            if len(batch) > 1 and not isinstance(error, _EndedError):
-                return False
-            for waiting in batch:
-                _fail(waiting.future, self._too_slow() if isinstance(error, _TooSlowError) else error)
-            return True
-        for waiting, answer in zip(batch, answers, strict=True):
-            waiting.future.set_result(answer)
-        return True
+        with hearing(go_on):
+            yield
 
-    def _too_slow(self) -> InputError:
-        return InputError(
-            f"this takes more than the {self._limits.seconds} seconds that this server allows: use another method, "
-            "fewer samples or a shorter text."
-        )
-
-
-def _fail(future: "Future[bytes]", error: Exception) -> None:
-    # Without its cause, which holds the batch's tensors.
-    future.set_exception(error.with_traceback(None) if isinstance(error, RaisonError) else error)
+    def _fail(self, waiting: Waiting, error: Exception) -> None:
+        if isinstance(error, _TooSlowError):
+            error = InputError(
+                f"this takes more than the {self._limits.seconds} seconds that this server allows: use another "
+                "method, fewer samples or a shorter text."
+            )
+        # Without its cause, which holds the batch's tensors.
+        waiting.future.set_exception(error.with_traceback(None) if isinstance(error, RaisonError) else error)

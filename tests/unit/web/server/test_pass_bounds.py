@@ -2,11 +2,13 @@
 
 import pytest
 
+import raison
 from raison.core.errors import InputError
 from raison.web.server.bodies import ExplainBody
 from raison.web.server.calls import ExplanationRequest
-from raison.web.server.pass_bounds import COUNTED, Bound, of_prediction
+from raison.web.server.pass_bounds import COUNTED, Bound, of_check, of_prediction
 from raison.web.server.settings import Limits
+from raison.web.server.trust import CheckRequest
 from tests.serving import words
 
 
@@ -27,3 +29,24 @@ def test_a_number_of_thousands_of_digits_is_not_written_out() -> None:
     assert of_prediction(words(), body, asked.method).passes == 2**3000
     with pytest.raises(InputError, match=f"needs more than {COUNTED:,} passes for a text of 3,000 words"):
         asked.check(words(), Limits())
+
+
+def test_a_check_counts_the_tests_of_its_explanation() -> None:
+    read: list[str] = []
+
+    def counted(texts: list[str]) -> list[list[float]]:
+        read.extend(texts)
+        return [[one, 1 - one] for one in (1 / (1 + len(text)) for text in texts)]
+
+    model = raison.load(counted, classes=["short", "long"])
+    body = ExplainBody(model="words", text="It's a good film, not a bad one", method="lime(samples=40)")
+    asked = CheckRequest.read(body, Limits())
+    bound = of_check(model, body, asked.own.method)
+    assert bound.passes > of_prediction(model, body, asked.own.method).passes
+    read.clear()
+    asked.run(model, [asked])
+    assert len(set(read)) <= len(read) <= bound.passes + 2
+    with pytest.raises(
+        InputError, match=f"a check of lime.* needs up to {bound.passes} passes for a text of 9 words and"
+    ):
+        asked.check(model, Limits(passes=bound.passes - 1))
