@@ -134,7 +134,7 @@ class Problem:
 
     def predictions(self) -> Float[Tensor, "batch classes"]:
         """Logits of the whole texts, in float64, on the CPU. Computed at most once per batch of texts."""
-        whole = [torch.ones(1, count, dtype=torch.bool) for count in self.encoding.unit_counts]
+        whole = self.encoding.whole
         keys = self._keys(whole)
         self._compute(whole, keys)
         return torch.stack([self.evaluations.logits[key] for (key,) in keys]).double()

@@ -143,7 +143,7 @@ def prepare_encoded(model: LanguageModel, texts: Sequence[Given], encoding: Enco
         answers = spans.explained(model, encoding, predicted)
     removal = settings.removal if settings.removal is not None else model.removals[0]
     evaluations = Evaluations()
-    whole = [torch.ones(1, count, dtype=torch.bool) for count in encoding.unit_counts]
+    whole = encoding.whole
     with naming_the_longest(encoding):
         doubt = unsteady(model, encoding)
         logits = model.masked_logits(encoding, whole, removal)

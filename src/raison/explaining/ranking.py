@@ -59,8 +59,7 @@ def pairs_of(
     model.ranker  # noqa: B018 - refuses a model that does not rank
     texts: list[Text] = [(one.query, document) for one in ranked for document in one.documents]
     encoding = model.encode(texts, "word", truncate)
-    whole = [torch.ones(1, count, dtype=torch.bool) for count in encoding.unit_counts]
-    numbers = torch.cat(model.masked_logits(encoding, whole, model.removals[0]))[:, 0].tolist()
+    numbers = torch.cat(model.masked_logits(encoding, encoding.whole, model.removals[0]))[:, 0].tolist()
     pairs = []
     for one in ranked:
         scores = tuple(numbers[: len(one.documents)])

@@ -94,7 +94,7 @@ def _change(problem: Problem, name: str, zero: Float[Tensor, " batch"]) -> Float
     """v(x) - v(b) per text; `zero` is the value at b where the baseline is zero."""
     counts = problem.encoding.unit_counts
     if name == "zero":
-        full = problem.values([torch.ones(1, n, dtype=torch.bool) for n in counts])
+        full = problem.values(problem.encoding.whole)
         return torch.cat(full) - zero.double()
     # The same ledger and store under the baseline's removal.
     ends = replace(problem, removal=name).values(

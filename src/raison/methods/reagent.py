@@ -78,7 +78,7 @@ class Reagent(Method):
         shares = Shares(self.replaced, self.kept)
         runs = [Runs(n, self.runs, shares, rng) for n, rng in zip(counts, rngs, strict=True)]
         fills = None if self.filler is None else filler_of(problem.model, self.filler).fill(problem.encoding)
-        whole = _logits(problem, None, [torch.ones(1, n, dtype=torch.bool) for n in counts])
+        whole = _logits(problem, None, problem.encoding.whole)
         before = _probabilities(problem, whole)
         ranks = [max(self.tolerance, rank.item()) for rank in _ranks(problem, whole)]
         for step in range(1, self.max_steps + 1):

@@ -101,7 +101,7 @@ class SequentialIntegratedGradients(Method):
         scores = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
         full = None
         if self.steps is None:
-            full = torch.cat(problem.values([torch.ones(1, n, dtype=torch.bool) for n in encoding.unit_counts]))
+            full = torch.cat(problem.values(encoding.whole))
         for some in portions(_paths(problem), ends[0].numel()):
             texts, units = (list(part) for part in zip(*some, strict=True))
             part = repeated(problem, texts)

@@ -47,7 +47,7 @@ class SpPi(Method):
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         counts = problem.encoding.unit_counts
-        steps = problem.step_values([torch.ones(1, n, dtype=torch.bool) for n in counts])
+        steps = problem.step_values(problem.encoding.whole)
         if self.start == "prior":
             starts = problem.start_values()
         else:

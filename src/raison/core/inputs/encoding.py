@@ -79,6 +79,11 @@ class Encoding:
         return tuple(again(text, units, self.unit) for text, units in zip(self.texts, self.units, strict=True))
 
     @property
+    def whole(self) -> list[Bool[Tensor, "_one _units"]]:
+        """A keep of every unit, for each text: its logits are those of the whole text."""
+        return [torch.ones(1, count, dtype=torch.bool) for count in self.unit_counts]
+
+    @property
     def context(self) -> Bool[Tensor, "batch tokens"]:
         """Which tokens belong to a unit of a pair's second text, or are `answerable`: where an answer may be found."""
         if self.answerable is not None:

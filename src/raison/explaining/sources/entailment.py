@@ -37,7 +37,6 @@ def _classified(judge: LanguageModel, pairs: Sequence[tuple[str, str]]) -> list[
             f"{judge.name} has the classes {', '.join(judge.classes)}: an entailment judge needs one named '{CLASS}'."
         )
     encoding = judge.encode(pairs, "word", truncate=True)
-    whole = [torch.ones(1, count, dtype=torch.bool) for count in encoding.unit_counts]
-    logits = torch.cat(judge.masked_logits(encoding, whole, judge.removals[0]))
+    logits = torch.cat(judge.masked_logits(encoding, encoding.whole, judge.removals[0]))
     entailed: list[float] = probabilities(logits.double(), judge.multi_label)[:, names.index(CLASS)].tolist()
     return entailed

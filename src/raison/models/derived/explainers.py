@@ -166,8 +166,7 @@ def checked_once(model: LanguageModel, folder: Path, weights: Path, make: Callab
 def said_by(model: LanguageModel) -> tuple[tuple[float, ...], ...]:
     """The model's probabilities on PROBES: one pass of each."""
     encoding = model.encode(probes_of(model), "token")
-    whole = [torch.ones(1, count, dtype=torch.bool) for count in encoding.unit_counts]
-    logits = torch.cat(model.masked_logits(encoding, whole, model.removals[0])).double()
+    logits = torch.cat(model.masked_logits(encoding, encoding.whole, model.removals[0])).double()
     shares = logits.sigmoid() if model.multi_label else logits.softmax(-1)
     return tuple(tuple(round(share, 4) for share in row) for row in shares.tolist())
 

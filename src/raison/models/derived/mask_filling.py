@@ -13,6 +13,7 @@ from raison.core.inputs.encoding import Encoding
 from raison.core.model import LanguageModel
 from raison.models.adapters.classifier import text_classifier
 from raison.models.derived.masked_lm import FillIn
+from raison.models.passes.removal import tokens_kept
 
 _KNOWN: WeakKeyDictionary[LanguageModel, dict[str, FillIn]] = WeakKeyDictionary()
 """Fillers, kept as long as their models are in use."""
@@ -53,11 +54,10 @@ def filled_logits(
         return [torch.zeros(0, len(model.classes), dtype=torch.float64) for _ in keeps]
     part = encoding.select(rows)
     width = part.input_ids.shape[1]
-    stays = torch.zeros(part.input_ids.shape, dtype=torch.bool)
-    for row, keep in enumerate(keep for text_keeps in keeps for keep in text_keeps):
-        # The appended entry is for tokens outside any unit (index -1): they always stay.
-        stays[row] = torch.cat([keep, keep.new_ones(1)])[part.unit_ids[row]]
+    stays = torch.ones(part.input_ids.shape, dtype=torch.bool)
+    for text, of_text in enumerate(stays.split(counts)):
+        own = tokens_kept(encoding, text, keeps[text])[:, :width]
+        of_text[:, : own.shape[1]] = own
     mixed = replace(part, input_ids=torch.where(stays, part.input_ids, fills[rows, :width]))
-    whole = [torch.ones(1, units, dtype=torch.bool) for units in part.unit_counts]
-    logits = torch.cat(model.masked_logits(mixed, whole, removal)).double()
+    logits = torch.cat(model.masked_logits(mixed, mixed.whole, removal)).double()
     return list(torch.split(logits, counts))

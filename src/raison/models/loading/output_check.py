@@ -41,8 +41,7 @@ def checked(
 def _gives(model: Classifier, numbers: Any, texts: Sequence[Text]) -> bool:
     """Whether each text's numbers are the model's probabilities or its logits."""
     encoding = model.encode(texts, "word")
-    whole = [torch.ones(1, count, dtype=torch.bool) for count in encoding.unit_counts]
-    logits = torch.cat(model.masked_logits(encoding, whole, model.removals[0])).double()
+    logits = torch.cat(model.masked_logits(encoding, encoding.whole, model.removals[0])).double()
     wanted = torch.as_tensor(numbers, dtype=torch.float64).reshape(len(texts), -1)
     if wanted.shape != logits.shape:
         return False

@@ -14,7 +14,7 @@ from raison.models.passes.batching import groups, run_grouped
 from raison.models.passes.encoder_decoder import EncoderDecoder, Source
 from raison.models.passes.forward import ForwardPasses
 from raison.models.passes.prefixes.trie import Ids
-from raison.models.passes.removal import Remover
+from raison.models.passes.removal import Remover, tokens_kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +98,8 @@ def _masked(
     encoding: Encoding, text: int, keeps: Bool[Tensor, "masks units"], remover: Remover, border: int
 ) -> Iterator[_RowInput]:
     """A row under each keep, with its absent tokens replaced or deleted, as its two parts."""
-    length = encoding.lengths[text]
-    # The appended column is for tokens outside any unit (index -1): they always stay.
-    stays = torch.cat([keeps, keeps.new_ones(len(keeps), 1)], 1)[:, encoding.unit_ids[text, :length]]
-    ids = encoding.input_ids[text, :length]
+    stays = tokens_kept(encoding, text, keeps)
+    ids = encoding.input_ids[text, : encoding.lengths[text]]
     if remover.token is not None:
         for row in torch.where(stays, ids, remover.token).tolist():
             yield _RowInput(tuple(row[:border]), tuple(row[border:]))

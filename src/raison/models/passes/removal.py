@@ -111,13 +111,17 @@ def remove_all(encoding: Encoding, token: int) -> Encoding:
     return replace(encoding, input_ids=encoding.input_ids.masked_fill(encoding.scored, token))
 
 
+def tokens_kept(encoding: Encoding, text: int, keeps: Bool[Tensor, "masks units"]) -> Bool[Tensor, "masks tokens"]:
+    """Which tokens of a text stay under each keep: those of kept units, and those of no unit (index -1)."""
+    outside = keeps.new_ones(len(keeps), 1)
+    return torch.cat([keeps, outside], 1)[:, encoding.unit_ids[text, : encoding.lengths[text]]]
+
+
 def masked_rows(encoding: Encoding, text: int, keeps: Bool[Tensor, "masks units"], remover: Remover) -> TokenBatch:
     """The text under each keep, padded on the right: absent tokens replaced, or deleted if the remover has no token."""
     token = remover.token
     length = encoding.lengths[text]
-    unit_ids = encoding.unit_ids[text, :length]
-    # The appended column is for tokens outside any unit (index -1): they always stay.
-    stays = torch.cat([keeps, keeps.new_ones(len(keeps), 1)], 1)[:, unit_ids]
+    stays = tokens_kept(encoding, text, keeps)
     ids = encoding.input_ids[text, :length].expand(len(keeps), -1)
     type_ids = encoding.type_ids[text, :length].expand(len(keeps), -1)
     if token is not None:

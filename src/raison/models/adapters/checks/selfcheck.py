@@ -85,8 +85,8 @@ def selfcheck(model: Classifier, text: str = TEXT) -> list[SelfCheckFinding]:
 
 def same_again(model: LanguageModel, encoding: Encoding) -> SelfCheckFinding:
     """Whether two equal evaluations agree; works for any model, because it only uses the core."""
-    whole = [torch.ones(1, count, dtype=torch.bool) for count in encoding.unit_counts]
-    once, twice = (torch.cat(model.masked_logits(encoding, whole, model.removals[0])).double() for _ in range(2))
+    whole, removal = encoding.whole, model.removals[0]
+    once, twice = (torch.cat(model.masked_logits(encoding, whole, removal)).double() for _ in range(2))
     largest = float((once - twice).abs().max())
     same = largest <= 1e-5 * max(1.0, float(once.abs().max()))
     return SelfCheckFinding(
@@ -194,9 +194,8 @@ def _padding(model: Classifier, encoding: Encoding) -> Checked:
 
 
 def _kept(model: Classifier, encoding: Encoding) -> Checked:
-    keep = torch.ones(1, encoding.unit_counts[0], dtype=torch.bool)
     plain = _logits(model, encoding)
-    logits = [model.masked_logits(encoding, [keep], removal)[0] for removal in model.removals]
+    logits = [model.masked_logits(encoding, encoding.whole, removal)[0] for removal in model.removals]
     return _difference(model, torch.cat(logits), plain.expand(len(logits), -1))
 
 
@@ -234,9 +233,7 @@ def _anatomy(model: Classifier, encoding: Encoding) -> Checked:
 
 def _steps(model: Classifier, encoding: Encoding) -> Checked:
     units, unit_ids, ids = encoding.unit_counts[0], encoding.unit_ids[0], encoding.input_ids[0]
-    stepwise = model.ask(StepLogits).step_logits(encoding, [torch.ones(1, units, dtype=torch.bool)], model.removals[0])[
-        0
-    ][0]
+    [[stepwise]] = model.ask(StepLogits).step_logits(encoding, encoding.whole, model.removals[0])
     after = int(encoding.scored[0].nonzero()[-1, 0]) + 1
     shorter = []
     for unit in range(units):

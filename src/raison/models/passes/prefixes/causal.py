@@ -15,7 +15,7 @@ from raison.core.inputs.encoding import Encoding
 from raison.models.passes.forward import ForwardPasses
 from raison.models.passes.outputs.readout import Readout
 from raison.models.passes.prefixes.packing import PackedReader
-from raison.models.passes.removal import Removals, Remover, masked_rows
+from raison.models.passes.removal import Removals, Remover, masked_rows, tokens_kept
 
 SEQUENCES = 1 << 14
 """Token sequences that are built at a time."""
@@ -154,8 +154,7 @@ def _steps(
         _, after = _border(encoding, text)
         cue = encoding.input_ids[text, after : len(unit_ids)]
         last = torch.stack([(unit_ids == unit).nonzero()[-1, 0] for unit in range(encoding.unit_counts[text])])
-        # The appended column is for tokens outside any unit (-1): they always stay.
-        stays = torch.cat([wanted, wanted.new_ones(len(wanted), 1)], 1)[:, unit_ids]
+        stays = tokens_kept(encoding, text, wanted)
         ends = stays.cumsum(1) if remover.token is None else torch.arange(1, len(unit_ids) + 1).expand(stays.shape)
         for (ids, _), row_ends in zip(_masked(encoding, text, wanted, remover), ends[:, last].tolist(), strict=True):
             for end in row_ends:
