@@ -1,13 +1,17 @@
-"""Agreement of a run's methods on the same texts: agreement.json, or agreement.json.gz, in the run's folder."""
+"""Agreement of a run's methods on the same texts: agreement.json, or agreement.json.gz, in the run's folder.
+
+While a run is not finished, the file also has the parts that were copied from other runs: their pairs on some texts.
+"""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
+from jaxtyping import Float
 
 from raison.core.errors import InputError
 from raison.core.results.explanation import Explanation
@@ -18,8 +22,11 @@ from raison.numerics.statistics.bootstrap import mean_interval
 from raison.runs.run import Run
 
 FILE = "agreement.json"
+PARTS = "parts"
 MEASURES = ("spearman", "top_k_overlap", "cosine")
 """Measures of numerics.measures.agreement with default settings: the overlap is of the top 20 % of the units."""
+_Values = tuple[float | None, ...]
+"""Each measure of two explanations of a text."""
 
 DECIMALS = 6
 
@@ -32,6 +39,13 @@ class AgreementPair(TypedDict):
     spearman: list[float | None]
     top_k_overlap: list[float | None]
     cosine: list[float | None]
+
+
+class AgreementPart(TypedDict):
+    """The pairs of another run, and the number here of each of its texts."""
+
+    texts: list[int]
+    pairs: list[AgreementPair]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,32 +70,74 @@ def agreement(explanations: Mapping[str, Sequence[Explanation]]) -> list[Agreeme
     `explanations` has each row's explanations of the same texts in the same order. Raises InputError if the texts
     differ.
     """
-    scores = {row: [np.array(e.scores, dtype=np.float64) for e in of_row] for row, of_row in explanations.items()}
-    pairs: list[AgreementPair] = []
+    scores = {row: dict(enumerate(map(_scores, of_row))) for row, of_row in explanations.items()}
+    pairs = []
     for first, second in combinations(scores, 2):
-        if [len(one) for one in scores[first]] != [len(one) for one in scores[second]]:
+        if [len(one) for one in scores[first].values()] != [len(one) for one in scores[second].values()]:
             raise InputError(f"{first} and {second} have different units: compare them on the same texts.")
-        both = list(zip(scores[first], scores[second], strict=True))
-        spearman, overlap, cosine = ([_rounded(AGREEMENTS[name](a, b)) for a, b in both] for name in MEASURES)
-        pairs.append(
-            {"first": first, "second": second, "spearman": spearman, "top_k_overlap": overlap, "cosine": cosine}
-        )
+        pairs.append(_pair(first, second, [_compared(a, scores[second][text]) for text, a in scores[first].items()]))
     return pairs
 
 
-def rows_of(run: Run) -> dict[str, Sequence[Explanation]]:
-    """The explanations of the rows as the methods give them, under their first seed; selected maps are excluded,
-    because they are not the method's own.
+def write_agreement(run: Run) -> None:
+    """Compute the agreement of a finished run and write it to the run's folder. Raises DataError.
 
-    Rows without the explanations of all texts are left out.
+    A text without explanations has the values of a part that was copied. A pair that lacks a text is left out. What the
+    folder has is not computed again.
     """
-    rows = [row.keys[0] for row in run.header.rows if row.selected_by is None]
-    return {row: run.explanations(row, seed) for row, seed in rows if run.explains(row, seed)}
+    assert run.folder is not None, "agreement is written to a run's folder"
+    there = pairs_in(run.folder)
+    done = {_rows(pair) for pair in there if len(pair["cosine"]) == run.header.texts}
+    seeds = dict(_own_rows(run))
+    missing = [both for both in combinations(seeds, 2) if frozenset(both) not in done]
+    rows = dict.fromkeys(row for both in missing for row in both)
+    scores = {row: {text: _scores(e) for text, e in run.explained(row, seeds[row])} for row in rows}
+    copied = _copied(parts_in(run.folder))
+    pairs = []
+    for first, second in missing:
+        known, one, other = copied.get(frozenset((first, second)), {}), scores[first], scores[second]
+        values = [
+            _compared(one[text], other[text]) if text in one and text in other else known.get(text)
+            for text in range(run.header.texts)
+        ]
+        whole = [value for value in values if value is not None]
+        if len(whole) == len(values):
+            pairs.append(_pair(first, second, whole))
+    _write(run.folder, [*there, *pairs], [])
+
+
+def _own_rows(run: Run) -> list[tuple[str, int]]:
+    """The rows as the methods give them, with their first seed; a selected map is not the method's own."""
+    return [row.keys[0] for row in run.header.rows if row.selected_by is None]
+
+
+def _scores(e: Explanation) -> Float[np.ndarray, " units"]:
+    return np.array(e.scores, dtype=np.float64)
+
+
+def _compared(one: Float[np.ndarray, " units"], other: Float[np.ndarray, " units"]) -> _Values:
+    return tuple(_rounded(AGREEMENTS[name](one, other)) for name in MEASURES)
+
+
+def _pair(first: str, second: str, values: Sequence[_Values]) -> AgreementPair:
+    spearman, overlap, cosine = ([value[place] for value in values] for place in range(len(MEASURES)))
+    return {"first": first, "second": second, "spearman": spearman, "top_k_overlap": overlap, "cosine": cosine}
+
+
+def _copied(parts: Sequence[AgreementPart]) -> dict[frozenset[str], dict[int, _Values]]:
+    """The values of each pair by text."""
+    copied: dict[frozenset[str], dict[int, _Values]] = {}
+    for part in parts:
+        for pair in part["pairs"]:
+            values = zip(pair["spearman"], pair["top_k_overlap"], pair["cosine"], strict=True)
+            copied.setdefault(_rows(pair), {}).update(zip(part["texts"], values, strict=True))
+    return copied
 
 
 def agreement_of(run: Run) -> tuple[PairAgreement, ...]:
-    """Means over the texts of a run; () if it has no explanations."""
-    return tuple(_means(pair) for pair in agreement(rows_of(run)))
+    """Means over the texts of a run; () if it has no explanations. Rows without those of all texts are left out."""
+    rows = {row: run.explanations(row, seed) for row, seed in _own_rows(run) if run.explains(row, seed)}
+    return tuple(_means(pair) for pair in agreement(rows))
 
 
 def read_agreement(folder: Path) -> tuple[PairAgreement, ...]:
@@ -101,10 +157,41 @@ def pairs_in(folder: Path) -> list[AgreementPair]:
     return pairs
 
 
-def add_pairs(folder: Path, pairs: Iterable[AgreementPair]) -> None:
-    """Write these pairs to a run's folder and replace those of the same rows. Raises DataError."""
-    known = {frozenset((pair["first"], pair["second"])): pair for pair in (*pairs_in(folder), *pairs)}
-    write_record(folder / FILE, {"pairs": [*known.values()]})
+def parts_in(folder: Path) -> list[AgreementPart]:
+    """The parts that were copied to an unfinished run's folder. Raises DataError."""
+    record = read_record(folder / FILE) or {}
+    try:
+        return [_read_part(part) for part in record.get(PARTS, [])]
+    except (KeyError, TypeError, ValueError) as error:
+        raise unreadable(folder / FILE, repr(error)) from None
+
+
+def add_part(folder: Path, texts: Sequence[int], pairs: Iterable[AgreementPair]) -> None:
+    """Keep pairs of another run, whose texts have these numbers, until the run is finished. Raises DataError."""
+    part: AgreementPart = {"texts": list(texts), "pairs": list(pairs)}
+    known = parts_in(folder)
+    if part not in known:
+        _write(folder, pairs_in(folder), [*known, part])
+
+
+def _write(folder: Path, pairs: Iterable[AgreementPair], parts: Sequence[AgreementPart]) -> None:
+    """Of several pairs of the same rows the last is written."""
+    known = {_rows(pair): pair for pair in pairs}
+    write_record(folder / FILE, {"pairs": [*known.values()], **({PARTS: parts} if parts else {})})
+
+
+def _rows(pair: AgreementPair) -> frozenset[str]:
+    return frozenset((pair["first"], pair["second"]))
+
+
+def _read_part(part: Any) -> AgreementPart:
+    texts = part["texts"]
+    if not all(type(text) is int for text in texts):
+        raise TypeError("the numbers of texts are not whole numbers")
+    for pair in part["pairs"]:
+        if {len(pair[name]) for name in MEASURES} != {len(texts)}:
+            raise ValueError(f"{pair['first']} and {pair['second']} do not have a value for each text")
+    return {"texts": texts, "pairs": part["pairs"]}
 
 
 def _means(pair: AgreementPair) -> PairAgreement:

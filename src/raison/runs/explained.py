@@ -37,8 +37,9 @@ class ExplanationOffsets:
         return np.zeros(self._texts, dtype=np.bool_) if places is None else places >= 0
 
     def of_row(self, row: str, seed: int) -> "StoredExplanations":
-        """The explanations of all texts, all of which exist."""
-        return StoredExplanations(self._store, self._places[row, seed])
+        """The explanations that exist, in the order of the texts."""
+        places = self._places.get((row, seed), np.empty(0, dtype=np.int64))
+        return StoredExplanations(self._store, places[places >= 0])
 
 
 class StoredExplanations(Sequence[Explanation]):

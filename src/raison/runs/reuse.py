@@ -17,7 +17,7 @@ from raison.jobs.disk import write_whole
 from raison.jobs.folder import STUDY, read_marker
 from raison.jobs.identity import CONFIGURATION, FILES, IDENTITY, SETTINGS, TOKENIZER, WEIGHTS, differing
 from raison.jobs.origins import stores_in
-from raison.runs.agreement import AgreementPair, add_pairs, pairs_in
+from raison.runs.agreement import AgreementPair, add_part, pairs_in
 from raison.runs.headers import MOST_TOGETHER, RunHead
 from raison.runs.record import Record
 from raison.runs.run import (
@@ -69,7 +69,7 @@ def take_over(
     `model` is the description of the model in the run's study: a source with another description has another model of
     the same name. Explanations are copied if the source has them; a run with metrics of many texts together needs
     explanations, or, for all texts, these metrics' values. With `agreement`, a source without explanations must have
-    all texts and the pairs of its rows, which are copied; pairs between these rows and the run's own stay unknown.
+    the pairs of its rows, which are copied; pairs between these rows and the run's own stay unknown.
     Raises DataError if a source cannot be read.
     """
     assert run.folder is not None, "a run in memory cannot reuse others"
@@ -122,13 +122,13 @@ def _offered(portion: Portion, folder: Path, model: dict[str, Any] | None, agree
     grouped = header.grouped
     if places is None or not _same_model(folder, model) or exchanged & {*grouped}:
         return None
-    source, pairs = read_run(folder), pairs_in(folder) if agreement and portion.is_whole else []
+    source, pairs = read_run(folder), pairs_in(folder) if agreement else []
     paired = {row for pair in pairs for row in (pair["first"], pair["second"])}
     rows = {}
     for row in header.rows:
         label, seeds = row.label, row.seeds
         there = all((label, seed, text) in source.records for seed in seeds for text in range(header.texts))
-        # Metrics of many texts and agreement are computed from explanations, or already known for all texts.
+        # Metrics of many texts are computed from explanations, or already known for all texts.
         made = all((label, seed, metric) in source.groups for seed in seeds for metric in grouped)
         made = made and (portion.is_whole or not grouped)
         # A selected map does not belong to one method: it has no pairs.
@@ -160,7 +160,8 @@ def _take_from(run: Run, portion: Portion, folder: Path, model: dict[str, Any] |
     if offer.pairs:
         assert run.folder is not None
         # Before the rows: if interrupted in between, the copy is repeated.
-        add_pairs(run.folder, [pair for pair in offer.pairs if {pair["first"], pair["second"]} <= offer.rows.keys()])
+        pairs = [pair for pair in offer.pairs if {pair["first"], pair["second"]} <= offer.rows.keys()]
+        add_part(run.folder, portion.numbers, pairs)
     missing = {
         label: [text for text, number in enumerate(portion.numbers) if not _has(run, label, seeds, number)]
         for label, seeds in offer.rows.items()

@@ -101,9 +101,11 @@ class Run:
                 f"{self.folder} has no explanation by {row} of text {int(there.argmin()) + 1}: it contains only "
                 "records. Run it again in an empty folder to get the explanations too."
             )
-        if self.folder is not None:
-            return self._explained.of_row(row, seed)
-        return [self._kept[row, seed, text] for text in range(self.header.texts)]
+        return self._existing(row, seed)
+
+    def explained(self, row: str, seed: int) -> Iterator[tuple[int, Explanation]]:
+        """The texts that have an explanation, and these, read on demand."""
+        return zip(np.flatnonzero(self._there(row, seed)).tolist(), self._existing(row, seed), strict=True)
 
     def explains(self, row: str, seed: int) -> bool:
         """Whether the explanations of one row exist for all texts."""
@@ -117,6 +119,12 @@ class Run:
         if self.folder is not None:
             return self._explained.there(row, seed)
         return np.array([(row, seed, text) in self._kept for text in range(self.header.texts)], dtype=np.bool_)
+
+    def _existing(self, row: str, seed: int) -> Sequence[Explanation]:
+        if self.folder is not None:
+            return self._explained.of_row(row, seed)
+        keys = ((row, seed, text) for text in range(self.header.texts))
+        return [self._kept[key] for key in keys if key in self._kept]
 
     @property
     def _explained(self) -> ExplanationOffsets:

@@ -104,6 +104,35 @@ def test_what_more_texts_need_of_the_fewer_is_there_or_they_are_computed_again(p
     assert len(list(grown.glob("*/reused.json"))) == 2
 
 
+@pytest.mark.parametrize("drawn", ["", "sample = 3\n"])
+def test_agreement_grows_without_the_explanations_of_the_fewer(place: Path, tmp_path: Path, drawn: str) -> None:
+    """The pairs of the fewer texts come along; a pair of a new method has no values for them, and is left out."""
+
+    def limited(count: int, *changes: tuple[str, str]) -> str:
+        data = 'source = "words.jsonl"\n'
+        single = (', "consistency(batch=8)"', "")
+        return changed(place, (data, f"{data}limit = {count}\n{drawn}"), single, *changes)
+
+    few = run(limited(8), tmp_path / "few", progress=False)
+    fresh = run(limited(14), tmp_path / "fresh", progress=False)
+    published = shutil.copytree(few, tmp_path / "published", ignore=shutil.ignore_patterns("explanations.jsonl"))
+    grown = run(limited(14, MORE), tmp_path / "grown", progress=False, reuse=[published])
+    assert len(list(grown.glob("*/reused.json"))) == 2
+    for name, found in read_study(grown).runs.items():
+        assert [label for label, seed in found.header.keys if found.explains(label, seed)] == ["saliency"]
+        pairs = {(pair.first, pair.second): pair for pair in read_agreement(grown / name)}
+        expected = {(pair.first, pair.second): pair for pair in read_agreement(fresh / name)}
+        assert pairs.keys() == expected.keys() != set()
+        for both, pair in pairs.items():
+            assert pair.cosine.count == expected[both].cosine.count
+            assert pair.cosine.mean == pytest.approx(expected[both].cosine.mean, abs=1e-5)
+        assert "parts" not in json.loads((grown / name / "agreement.json").read_text())
+        (grown / name / "explanations.jsonl").unlink()
+    known = {name: read_agreement(grown / name) for name in read_study(grown).runs}
+    run(limited(14, MORE), tmp_path / "grown", progress=False, resume=True)
+    assert {name: read_agreement(grown / name) for name in known} == known
+
+
 def test_other_texts_under_the_same_name_are_not_taken_over(place: Path, tmp_path: Path) -> None:
     """The digest of the fewer texts decides, not their number or their file's name."""
     data, file = 'source = "words.jsonl"\n', place / "edited.jsonl"

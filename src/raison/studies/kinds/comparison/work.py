@@ -15,7 +15,7 @@ from raison.judging.plan import Plan
 from raison.judging.work import jobs_of
 from raison.progress import ProgressCallback, duration
 from raison.report.tables.records import Cell, Table
-from raison.runs import agreement
+from raison.runs.agreement import write_agreement
 from raison.runs.headers import RunHead
 from raison.runs.reuse import Portion, known_in, runs_in, take_over
 from raison.runs.run import HEADER, Run, open_run
@@ -162,8 +162,7 @@ def _close(examined: Examined, run: GridRun, finished: Run, advance: ProgressCal
     right = accuracy_of(finished, examined.labels[run.data], names)
     write_labels(finished.folder.parent, examined.labels, {run.name: right})
     if examined.study.spec.agreement:
-        # The pairs of rows that were copied without explanations were copied with them.
-        agreement.add_pairs(finished.folder, agreement.agreement(agreement.rows_of(finished)))
+        write_agreement(finished)
     advance(1)
 
 
