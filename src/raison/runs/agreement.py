@@ -86,13 +86,13 @@ def write_agreement(run: Run) -> None:
     folder has is not computed again.
     """
     assert run.folder is not None, "agreement is written to a run's folder"
-    there = pairs_in(run.folder)
+    there, parts = _read(run.folder)
     done = {_rows(pair) for pair in there if len(pair["cosine"]) == run.header.texts}
     seeds = dict(_own_rows(run))
     missing = [both for both in combinations(seeds, 2) if frozenset(both) not in done]
     rows = dict.fromkeys(row for both in missing for row in both)
     scores = {row: {text: _scores(e) for text, e in run.explained(row, seeds[row])} for row in rows}
-    copied = _copied(parts_in(run.folder))
+    copied = _copied(parts)
     pairs = []
     for first, second in missing:
         known, one, other = copied.get(frozenset((first, second)), {}), scores[first], scores[second]
@@ -142,36 +142,58 @@ def agreement_of(run: Run) -> tuple[PairAgreement, ...]:
 
 def read_agreement(folder: Path) -> tuple[PairAgreement, ...]:
     """Means from a run's folder; () if nothing was written. Raises DataError if it cannot be read."""
-    try:
-        return tuple(_means(pair) for pair in pairs_in(folder))
-    except (KeyError, TypeError, ValueError) as error:
-        raise unreadable(folder / FILE, repr(error)) from None
+    return tuple(_means(pair) for pair in pairs_in(folder))
 
 
 def pairs_in(folder: Path) -> list[AgreementPair]:
     """The pairs in a run's folder, text by text; [] if nothing was written. Raises DataError."""
-    record = read_record(folder / FILE)
-    pairs = [] if record is None else record.get("pairs")
-    if not isinstance(pairs, list):
-        raise unreadable(folder / FILE, "it has no pairs")
-    return pairs
-
-
-def parts_in(folder: Path) -> list[AgreementPart]:
-    """The parts that were copied to an unfinished run's folder. Raises DataError."""
-    record = read_record(folder / FILE) or {}
-    try:
-        return [_read_part(part) for part in record.get(PARTS, [])]
-    except (KeyError, TypeError, ValueError) as error:
-        raise unreadable(folder / FILE, repr(error)) from None
+    return _read(folder)[0]
 
 
 def add_part(folder: Path, texts: Sequence[int], pairs: Iterable[AgreementPair]) -> None:
     """Keep pairs of another run, whose texts have these numbers, until the run is finished. Raises DataError."""
     part: AgreementPart = {"texts": list(texts), "pairs": list(pairs)}
-    known = parts_in(folder)
-    if part not in known:
-        _write(folder, pairs_in(folder), [*known, part])
+    there, parts = _read(folder)
+    if part not in parts:
+        _write(folder, there, [*parts, part])
+
+
+def _read(folder: Path) -> tuple[list[AgreementPair], list[AgreementPart]]:
+    record = read_record(folder / FILE)
+    if record is None:
+        return [], []
+    try:
+        pairs = [_read_pair(pair) for pair in record["pairs"]]
+        return pairs, [_read_part(part) for part in record.get(PARTS, [])]
+    except (KeyError, TypeError, ValueError) as error:
+        raise unreadable(folder / FILE, repr(error)) from None
+
+
+def _read_part(part: Any) -> AgreementPart:
+    texts, pairs = part["texts"], [_read_pair(pair) for pair in part["pairs"]]
+    if not all(type(text) is int for text in texts):
+        raise TypeError("the numbers of texts are not whole numbers")
+    if any(len(pair["cosine"]) != len(texts) for pair in pairs):
+        raise ValueError("a part does not have a value for each of its texts")
+    return {"texts": texts, "pairs": pairs}
+
+
+def _read_pair(pair: Any) -> AgreementPair:
+    lists = [pair[name] for name in MEASURES]
+    if not isinstance(pair["first"], str) or not isinstance(pair["second"], str):
+        raise TypeError("a pair does not name two rows")
+    if not all(isinstance(values, list) and len(values) == len(lists[0]) for values in lists):
+        raise ValueError("the measures of a pair do not have as many values")
+    if not all(value is None or isinstance(value, int | float) for values in lists for value in values):
+        raise TypeError("a measure is not a number")
+    spearman, overlap, cosine = lists
+    return {
+        "first": pair["first"],
+        "second": pair["second"],
+        "spearman": spearman,
+        "top_k_overlap": overlap,
+        "cosine": cosine,
+    }
 
 
 def _write(folder: Path, pairs: Iterable[AgreementPair], parts: Sequence[AgreementPart]) -> None:
@@ -182,16 +204,6 @@ def _write(folder: Path, pairs: Iterable[AgreementPair], parts: Sequence[Agreeme
 
 def _rows(pair: AgreementPair) -> frozenset[str]:
     return frozenset((pair["first"], pair["second"]))
-
-
-def _read_part(part: Any) -> AgreementPart:
-    texts = part["texts"]
-    if not all(type(text) is int for text in texts):
-        raise TypeError("the numbers of texts are not whole numbers")
-    for pair in part["pairs"]:
-        if {len(pair[name]) for name in MEASURES} != {len(texts)}:
-            raise ValueError(f"{pair['first']} and {pair['second']} do not have a value for each text")
-    return {"texts": texts, "pairs": part["pairs"]}
 
 
 def _means(pair: AgreementPair) -> PairAgreement:

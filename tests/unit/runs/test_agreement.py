@@ -12,7 +12,7 @@ from sklearn.metrics.pairwise import cosine_similarity
 
 from raison.core.errors import DataError, InputError
 from raison.core.results.explanation import Explanation
-from raison.runs.agreement import FILE, agreement, read_agreement
+from raison.runs.agreement import FILE, AgreementPair, add_part, agreement, pairs_in, read_agreement
 from tests.explained import of_words
 
 BASE = of_words("")
@@ -69,3 +69,34 @@ def test_a_folder_without_agreement_and_a_broken_one(tmp_path: Path) -> None:
     (tmp_path / FILE).write_text('{"pairs": [{"first": "a"')
     with pytest.raises(DataError, match="cannot read .*agreement.json"):
         read_agreement(tmp_path)
+
+
+PAIR = {"first": "a", "second": "b", "spearman": [1.0], "top_k_overlap": [None], "cosine": [0.5]}
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"pairs": 3},
+        {"pairs": [3]},
+        {"pairs": [PAIR | {"first": ["a"]}]},
+        {"pairs": [PAIR | {"cosine": []}]},
+        {"pairs": [PAIR | {"cosine": ["0.5"]}]},
+        {"pairs": [PAIR], "parts": 3},
+        {"pairs": [], "parts": [{"texts": [0, 1], "pairs": [PAIR]}]},
+        {"pairs": [], "parts": [{"texts": ["0"], "pairs": [PAIR]}]},
+    ],
+)
+def test_agreement_that_was_changed_is_one_clear_line(tmp_path: Path, written: object) -> None:
+    (tmp_path / FILE).write_text(json.dumps(written))
+    with pytest.raises(DataError, match="cannot read .*agreement.json"):
+        read_agreement(tmp_path)
+
+
+def test_copied_parts_are_kept_once_beside_the_pairs(tmp_path: Path) -> None:
+    whole, part = AgreementPair(**PAIR), AgreementPair(**PAIR | {"second": "c"})
+    (tmp_path / FILE).write_text(json.dumps({"pairs": [whole]}))
+    for _ in range(2):
+        add_part(tmp_path, [4], [part])
+    assert pairs_in(tmp_path) == [whole]
+    assert json.loads((tmp_path / FILE).read_text())["parts"] == [{"texts": [4], "pairs": [part]}]
