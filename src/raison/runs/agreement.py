@@ -151,10 +151,14 @@ def pairs_in(folder: Path) -> list[AgreementPair]:
 
 
 def add_part(folder: Path, texts: Sequence[int], pairs: Iterable[AgreementPair]) -> None:
-    """Keep pairs of another run, whose texts have these numbers, until the run is finished. Raises DataError."""
-    part: AgreementPart = {"texts": list(texts), "pairs": list(pairs)}
+    """Keep pairs of another run, whose texts have these numbers, until the run is finished. Raises DataError.
+
+    Pairs that the folder has for all texts are not kept.
+    """
     there, parts = _read(folder)
-    if part not in parts:
+    done = set(map(_rows, there))
+    part: AgreementPart = {"texts": list(texts), "pairs": [pair for pair in pairs if _rows(pair) not in done]}
+    if part["pairs"] and part not in parts:
         _write(folder, there, [*parts, part])
 
 

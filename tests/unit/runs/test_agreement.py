@@ -97,6 +97,6 @@ def test_copied_parts_are_kept_once_beside_the_pairs(tmp_path: Path) -> None:
     whole, part = AgreementPair(**PAIR), AgreementPair(**PAIR | {"second": "c"})
     (tmp_path / FILE).write_text(json.dumps({"pairs": [whole]}))
     for _ in range(2):
-        add_part(tmp_path, [4], [part])
+        add_part(tmp_path, [4], [whole, part])
     assert pairs_in(tmp_path) == [whole]
     assert json.loads((tmp_path / FILE).read_text())["parts"] == [{"texts": [4], "pairs": [part]}]
