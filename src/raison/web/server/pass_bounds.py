@@ -67,7 +67,7 @@ def of_check(model: LanguageModel, body: ExplainBody, method: Method) -> Bound:
     """Passes for a text, and for the tests of its explanation. Raises RaisonErrors as `of_prediction` does."""
     read = _Read.of(model, body)
     own = _prediction_bound(read, body, method)
-    again = sum((bounds.of_text(method, size).passes + 1 for size in _changed(read)), 0)
+    again = sum(bounds.of_text(method, size).passes + 1 for size in _changed(read))
     return Bound(own.passes + REMOVALS + again, f"{own.what} and its tests", own.instead)
 
 
