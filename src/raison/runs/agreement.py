@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 from jaxtyping import Float
@@ -17,7 +17,7 @@ from raison.core.errors import InputError
 from raison.core.results.explanation import Explanation
 from raison.core.results.scores import Summary
 from raison.jobs.store import read_record, unreadable, write_record
-from raison.numerics.measures.agreement import AGREEMENTS
+from raison.numerics.measures.agreement import centred_ranks, cosine, top_k_overlap
 from raison.numerics.statistics.bootstrap import mean_interval
 from raison.runs.run import Run
 
@@ -73,7 +73,7 @@ def agreement(explanations: Mapping[str, Sequence[Explanation]]) -> list[Agreeme
     scores = {row: dict(enumerate(map(_scores, of_row))) for row, of_row in explanations.items()}
     pairs = []
     for first, second in combinations(scores, 2):
-        if [len(one) for one in scores[first].values()] != [len(one) for one in scores[second].values()]:
+        if [len(one.values) for one in scores[first].values()] != [len(one.values) for one in scores[second].values()]:
             raise InputError(f"{first} and {second} have different units: compare them on the same texts.")
         pairs.append(_pair(first, second, [_compared(a, scores[second][text]) for text, a in scores[first].items()]))
     return pairs
@@ -111,12 +111,25 @@ def _own_rows(run: Run) -> list[tuple[str, int]]:
     return [row.keys[0] for row in run.header.rows if row.selected_by is None]
 
 
-def _scores(e: Explanation) -> Float[np.ndarray, " units"]:
-    return np.array(e.scores, dtype=np.float64)
+class _Scores(NamedTuple):
+    """The scores of an explanation, and their ranks: each is ranked once, not with every row it is compared with."""
+
+    values: Float[np.ndarray, " units"]
+    ranks: Float[np.ndarray, " units"]
 
 
-def _compared(one: Float[np.ndarray, " units"], other: Float[np.ndarray, " units"]) -> _Values:
-    return tuple(_rounded(AGREEMENTS[name](one, other)) for name in MEASURES)
+def _scores(e: Explanation) -> _Scores:
+    values = np.array(e.scores, dtype=np.float64)
+    return _Scores(values, centred_ranks(values))
+
+
+def _compared(one: _Scores, other: _Scores) -> _Values:
+    measured = (
+        cosine(one.ranks, other.ranks),
+        top_k_overlap(one.values, other.values),
+        cosine(one.values, other.values),
+    )
+    return tuple(map(_rounded, measured))
 
 
 def _pair(first: str, second: str, values: Sequence[_Values]) -> AgreementPair:

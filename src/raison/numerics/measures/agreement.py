@@ -4,7 +4,6 @@ NaN means that there is nothing to compare; such texts are left out of means.
 """
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 from jaxtyping import Float
@@ -26,13 +25,15 @@ def spearman(a: Units, b: Units) -> float:
 
     NaN if a side has a single value (one unit or none, equal scores) or a NaN: there is no order to compare.
     """
-    if not (_ordered(a) and _ordered(b)):
-        return math.nan
+    return cosine(centred_ranks(a), centred_ranks(b))
+
+
+def centred_ranks(scores: Units) -> Units:
+    """The ranks less their mean, whose cosine is `spearman`; all zero, or NaN, where there is no order."""
     # Imported here: scipy.stats takes a fifth of a second to import, and loading a model imports this module.
     from scipy.stats import rankdata
 
-    middle = (len(a) + 1) / 2
-    return cosine(rankdata(a) - middle, rankdata(b) - middle)
+    return rankdata(scores) - (len(scores) + 1) / 2
 
 
 def kendall(a: Units, b: Units) -> float:
@@ -85,12 +86,3 @@ def _ordered(scores: Units) -> bool:
 def _top(scores: Units, count: int) -> set[int]:
     """Places of the highest scores; the stable sort keeps the order of the text among ties."""
     return set(np.argsort(-scores, kind="stable")[:count].tolist())
-
-
-AGREEMENTS: dict[str, Callable[[Units, Units], float]] = {
-    "spearman": spearman,
-    "kendall": kendall,
-    "top_k_overlap": top_k_overlap,
-    "cosine": cosine,
-}
-"""The measures by name, with their default settings."""
