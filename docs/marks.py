@@ -53,14 +53,20 @@ def figure(text: str, rows: Sequence[Row]) -> str:
         if mark[1] == "gap":
             row = _single(_fitting(rows, mark[2]))
             question = QUESTION.findall(text[: mark.start()])[-1]
-            label = f"{question}. {row['claim']} ({row['run'].partition('--')[0]})"
             effect = Effect(
-                label if len(label) <= LONGEST else f"{label[: LONGEST - 1]}…",
+                _labelled(f"{question}. {row['claim']}", row["run"]),
                 row["verdict"],
                 *(float(row[column]) for column in ("difference", "low", "high")),
             )
             effects.append(effect.turned() if row["side"] == "below" else effect)
     return forest(effects)
+
+
+def _labelled(claim: str, run: str) -> str:
+    """A claim, shortened if necessary, with the names of its run's model and data: those tell claims apart."""
+    where = f" ({', '.join(dict.fromkeys(run.split('--')))})"
+    room = LONGEST - len(where)
+    return (claim if len(claim) <= room else f"{claim[: room - 1]}…") + where
 
 
 def _asked(about: str) -> list[str]:

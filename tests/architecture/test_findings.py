@@ -105,6 +105,17 @@ def test_the_figure_is_turned_to_the_claims_side() -> None:
     assert "8. a is better (two)" in findings.figure(page, rows)
 
 
+def test_the_figure_names_the_data_of_a_model_of_several() -> None:
+    page = "### 7. Better?\n<!-- gap s; a*; one--texts --><!-- / -->\n<!-- gap s; b*; one--others --><!-- / -->"
+    rows = [
+        {**ROWS[0], "run": "one--texts", "claim": "a is better"},
+        {**ROWS[0], "run": "one--others", "claim": f"b is {'very ' * 30}much better"},
+    ]
+    drawn = findings.figure(page, rows)
+    assert "7. a is better (one, texts)" in drawn
+    assert "… (one, others)" in drawn
+
+
 def test_shares_are_those_of_the_records() -> None:
     folder = ROOT / "studies/cite_sources/results/answers_16--squad_5"
     metrics = json.loads((folder / "run.json").read_text())["metrics"]
