@@ -95,11 +95,11 @@ def test_label_words_have_the_models_own_probabilities(kind: str) -> None:
 def test_only_what_a_matrix_gives_is_computed_from_its_rows() -> None:
     plain, _ = build_language_model("llama")
     states = torch.randn(3, 32, generator=torch.Generator().manual_seed(0))
-    matrix = output_layer(plain, states)
+    matrix = output_layer(plain, states).module
     assert matrix is plain.get_output_embeddings()
     assert torch.allclose(token_logits(matrix, states, [3, 7]), matrix(states)[:, [3, 7]], atol=1e-6)
     capped, _ = build("gemma2", final_logit_softcapping=30.0)
-    own = output_layer(capped, states)
+    own = output_layer(capped, states).module
     assert isinstance(own, OutputLayer)
     raw = capped.get_output_embeddings()(states)
     assert torch.allclose(own(states), 30 * torch.tanh(raw / 30), atol=1e-5)
@@ -124,7 +124,7 @@ def test_a_twin_has_its_own_output_layer() -> None:
     backbone = backbone_of(raison.load(model, tokenizer, prompt=prompt))
     assert backbone is not None
     twins: dict[int, nn.Module] = {}
-    same = backbone.over(twin(backbone.tree, twins), twins)
+    same = backbone.over(twin(backbone.tree, twins))
     explained = raison.explain(same, PROMPT, "occlusion")
     assert explained.scores == raison.explain(raison.load(model, tokenizer, prompt=prompt), PROMPT, "occlusion").scores
     with torch.no_grad():

@@ -13,6 +13,7 @@ from raison.models.adapters.checks.output_layers import checked_output_layer
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.task_setup import TaskSetup
 from raison.models.passes.outputs.heads import ClassHead
+from raison.models.passes.outputs.output_layer import FoundHead
 from raison.models.passes.outputs.readout import WordReadout
 from raison.models.passes.prefixes.causal_cache import CausalCache
 from raison.models.stack.eval_mode import evaluating, quiet
@@ -60,7 +61,7 @@ def _prior(adapter: Classifier) -> torch.Tensor:
     return logits.softmax(-1).mean(0).log()
 
 
-def _output_layer(model: nn.Module, core: PreTrainedModel, encoder: PromptEncoder, name: str) -> nn.Module:
+def _output_layer(model: nn.Module, core: PreTrainedModel, encoder: PromptEncoder, name: str) -> FoundHead:
     """What gives the model's logits from hidden states."""
 
     def read(ids: Sequence[int]) -> tuple[Tensor, Tensor]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -10,9 +11,10 @@ from raison.core.targets.choosing import Choosing
 from raison.models.passes.forward import ForwardPasses
 from raison.models.passes.outputs.heads import ClassHead, Head
 from raison.models.passes.outputs.multi_input_outputs import Join
+from raison.models.passes.outputs.output_layer import FoundHead
 from raison.models.passes.outputs.readout import HeadReadout, Readout
 from raison.models.passes.prefixes.causal_cache import CausalCache
-from raison.models.stack.transformer import decoder_head
+from raison.models.stack.transformer import DECODER_HEAD, has_decoder_head
 from raison.models.tokens.encoder import TextEncoder
 from raison.models.tokens.max_tokens import max_tokens
 from raison.models.tokens.multi_input import Encoder
@@ -50,5 +52,5 @@ class TaskSetup:
     def as_classifier(cls, core: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> "TaskSetup":
         """The use of a sequence classifier; a decoder's head reads the state of the last token."""
         encoder = TextEncoder(tokenizer, max_tokens(core.config, tokenizer.model_max_length))
-        head = decoder_head(core)
-        return cls(encoder, ClassHead.of(core.config), None if head is None else HeadReadout(((),), head))
+        readout = HeadReadout(((),), FoundHead(core, attrgetter(DECODER_HEAD))) if has_decoder_head(core) else None
+        return cls(encoder, ClassHead.of(core.config), readout)

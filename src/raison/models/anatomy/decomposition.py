@@ -2,10 +2,10 @@
 
 The model's family gives the places of the parts. Nothing is patched: hooks and the attention tap record one pass and
 are undone, and matrices are read from plain modules, or found by calling modules that wrap one (adapters, quantised
-weights). The first text is used to compare layers rebuilt from these parts with the model's own.
+weights). The first text after any change of the model is used to compare layers rebuilt from these parts with its own.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any
@@ -28,6 +28,7 @@ from raison.models.passes.outputs.output_layer import OutputLayer
 from raison.models.passes.outputs.place_heads import TagHead, WordHead
 from raison.models.passes.outputs.readout import HeadReadout, Readout, WordReadout
 from raison.models.passes.outputs.vectors import VectorHead
+from raison.models.passes.prefixes.prefix import fingerprint
 from raison.models.passes.rerun import Rows
 from raison.models.stack.eval_mode import evaluating
 from raison.models.stack.hooks import hooked
@@ -63,19 +64,18 @@ class ModelAnatomy(Anatomy):
                 [f"the parts of a layer of model type '{core.config.model_type}' are not known"],
                 _WAY_OUT,
             )
-        self._stack = layer_stack(core)
-        self.layers = len(self._stack)
         self._core = core
+        self.layers = len(layer_stack(core))
         self._outlet = _Outlet(core, parts, readout, head)
         self._predict, self._rows = predict, rows
-        self._compared = False
+        self._compared: tuple[Hashable, ...] | None = None
 
     def traces(self, encoding: Encoding) -> list[Trace]:
-        rows = self._rows(encoding)
+        rows, stack = self._rows(encoding), layer_stack(self._core)
         last: list[Tensor] = []
         with (
-            kept_calls(self._stack) as calls,
-            hooked(self._stack[-1:], after=_keep_output(last)),
+            kept_calls(stack) as calls,
+            hooked(stack[-1:], after=_keep_output(last)),
             tap(self._core, ("probabilities",)) as records,
             torch.no_grad(),
         ):
@@ -83,15 +83,16 @@ class ModelAnatomy(Anatomy):
         # Label words of several tokens are read in several passes, of which the text's own is the last.
         states = [*(calls[number].hidden for number in range(self.layers)), last[-1]]
         traces = [_trace(states, records, rows[text, :length], text) for text, length in enumerate(encoding.lengths)]
-        if not self._compared:
+        # Weights and hooks may have changed since.
+        if self._compared != (now := fingerprint(self._core)):
             self._compare(traces[0], logits[0])
-            self._compared = True
+            self._compared = now
         return traces
 
     def weights(self, layer: int) -> LayerWeights:
         # Modules that wrap a matrix are called: a caller's model may be training, with dropout inside them.
         with torch.no_grad(), evaluating(self._core):
-            return self._weights(self._stack[layer])
+            return self._weights(layer_stack(self._core)[layer])
 
     def head(self) -> HeadWeights:
         with torch.no_grad(), evaluating(self._core):
@@ -196,7 +197,7 @@ def _no_chain(readout: Readout | None, head: Head) -> str | None:
     if not isinstance(head, ClassHead):
         return "the model answers with a part of the text, and the other answers together have no single logit"
     if isinstance(readout, WordReadout):
-        if isinstance(readout.head, OutputLayer):
+        if isinstance(readout.head.module, OutputLayer):
             return "its logits are more than an output matrix applied to its last states"
         several = any(len(ids) > 1 for ids in readout.label_ids)
         return "labels of several tokens are read at several positions" if several else None
@@ -264,7 +265,7 @@ def _probed(function: Callable[[Tensor], Tensor], inputs: int, like: Tensor) -> 
 
 def _affine_of_readout(readout: Readout, inputs: int, like: Tensor) -> Affine:
     if isinstance(readout, HeadReadout):
-        return _piece(readout.head, ProjectionName("head"), inputs, like)
+        return _piece(readout.head.module, ProjectionName("head"), inputs, like)
     return _probed(lambda states: readout.logits([states[:, None]]), inputs, like)
 
 

@@ -12,7 +12,6 @@ from raison.core.model import LanguageModel
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.writing.generator import Generator
 from raison.models.adapters.writing.statements import Statements
-from raison.models.passes.outputs.output_layer import OutputLayer
 from raison.models.passes.outputs.readout import HeadReadout, WordReadout
 from raison.models.stack.transformer import inner_model
 
@@ -21,12 +20,12 @@ from raison.models.stack.transformer import inner_model
 class Backbone:
     """`tree` is the module that runs, `core` the transformers model in it.
 
-    `over` makes the same model over a twin of the tree, given each module's twin by the module's id.
+    `over` makes the same model over a twin of the tree.
     """
 
     tree: nn.Module
     core: PreTrainedModel
-    over: Callable[[nn.Module, dict[int, nn.Module]], LanguageModel]
+    over: Callable[[nn.Module], LanguageModel]
 
 
 def backbone_of(model: LanguageModel) -> Backbone | None:
@@ -38,20 +37,18 @@ def backbone_of(model: LanguageModel) -> Backbone | None:
     return None
 
 
-def _classifier(adapter: Classifier, tree: nn.Module, twins: dict[int, nn.Module]) -> Classifier:
+def _classifier(adapter: Classifier, tree: nn.Module) -> Classifier:
     """Texts are encoded by the original. A calibrated prompt keeps its prior, as the head keeps its weights."""
     readout = adapter.readout
     if isinstance(readout, WordReadout | HeadReadout):
-        head = readout.head
-        twin_head = OutputLayer(inner_model(tree)) if isinstance(head, OutputLayer) else twins[id(head)]
-        twin_readout = replace(readout, head=twin_head)
+        twin_readout = replace(readout, head=readout.head.of(inner_model(tree)))
         return adapter.over(tree, replace(adapter.use, readout=twin_readout, cache=None))
     if readout is not None:
         raise InputError(f"randomising blocks of {adapter.name} is possible for its classes, not for generated tokens.")
     return adapter.over(tree, adapter.use)
 
 
-def _statements(writer: Generator, statements: Statements, tree: nn.Module, _twins: dict[int, nn.Module]) -> Statements:
+def _statements(writer: Generator, statements: Statements, tree: nn.Module) -> Statements:
     """The same answers, whatever the twin itself would write."""
     twin = Generator(tree, writer.tokenizer, writer.name)
     return Statements(twin, [*statements.answers.values()])

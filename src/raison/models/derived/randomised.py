@@ -77,7 +77,7 @@ class RandomisedModels:
         lower = [twins[id(block)] for block in self._stacks[0][:shared]]
         if lower:
             LowerBlocks(core, lower, self.store).install()
-        return self._backbone.over(tree, twins)
+        return self._backbone.over(tree)
 
     def drop_copies(self) -> None:
         """Forget the values of all blocks; models already made keep theirs, and new ones draw the same values again."""

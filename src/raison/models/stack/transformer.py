@@ -84,10 +84,13 @@ def is_a(model: PreTrainedModel, *endings: str) -> bool:
     return any(kind.__name__.endswith(endings) for kind in type(model).__mro__)
 
 
-def decoder_head(model: PreTrainedModel) -> nn.Module | None:
-    """The linear head of a decoder that classifies from its last token; None for encoders."""
-    head = dict(model.named_children()).get("score")
-    return head if model.base_model is not model else None
+DECODER_HEAD = "score"
+"""The name of the linear head in transformers' decoders that classify."""
+
+
+def has_decoder_head(model: PreTrainedModel) -> bool:
+    """Whether a model is a decoder with a linear head, DECODER_HEAD, that classifies from its last token."""
+    return DECODER_HEAD in dict(model.named_children()) and model.base_model is not model
 
 
 def known_pooling(model: PreTrainedModel) -> Pooling | None:

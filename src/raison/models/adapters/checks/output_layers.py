@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import PreTrainedModel
 
 from raison.core.errors import NonFiniteError, UnsupportedError
-from raison.models.passes.outputs.output_layer import output_layer
+from raison.models.passes.outputs.output_layer import FoundHead, output_layer
 from raison.models.stack.nonfinite import way_out
 
 Read = Callable[[Sequence[int]], tuple[Float[Tensor, "reads hidden"], Float[Tensor, "reads vocabulary"]]]
@@ -17,7 +17,7 @@ Read = Callable[[Sequence[int]], tuple[Float[Tensor, "reads hidden"], Float[Tens
 
 def checked_output_layer(
     core: PreTrainedModel, name: str, read: Read, ids: Sequence[int], *, one_stack: bool
-) -> nn.Module:
+) -> FoundHead:
     """What gives the model's logits from its last hidden states.
 
     It is compared with the model's own logits on a text. Those of a model of one stack may not depend on later tokens.
@@ -31,7 +31,7 @@ def checked_output_layer(
             raise NonFiniteError(f"{name} returned NaN or infinite logits after a short text. {way_out(core.dtype)}")
         found = output_layer(core, states[-1:])
         single = core.dtype == torch.float32
-        if not _equal(found(states[-len(whole) :]).float(), whole, 1e-3 if single else 0.05):
+        if not _equal(found.module(states[-len(whole) :]).float(), whole, 1e-3 if single else 0.05):
             raise _refused(core, name, "computes its logits in a way that is not known")
         if one_stack and len(ids) > 1 and not _equal(read(ids[:-1])[1].float(), whole[:-1], 1e-4 if single else 0.05):
             raise _refused(core, name, "reads later tokens, too, so that it does not predict the next one")

@@ -19,6 +19,7 @@ from raison.models.adapters.writing.writer import Writer, check_new_tokens
 from raison.models.gradients.shared_gradients import SharedGradients
 from raison.models.gradients.word_embeddings import TableEmbeddings
 from raison.models.passes.outputs.heads import ClassHead
+from raison.models.passes.outputs.output_layer import FoundHead
 from raison.models.passes.outputs.readout import TokenReadout
 from raison.models.stack.eval_mode import evaluating, quiet
 from raison.models.stack.transformer import inner_model
@@ -73,7 +74,7 @@ class Generator(Writer):
         self.max_tokens = max_tokens(self.core.config, tokenizer.model_max_length)
         self._tokenizer = own_tokenizer(tokenizer)
         self._next = next_tokens(self.core, model, tokenizer, name)
-        self._found: nn.Module | None = None
+        self._found: FoundHead | None = None
         """What gives logits from hidden states, once it is known."""
 
     @property
@@ -220,7 +221,7 @@ class Generator(Writer):
         with torch.no_grad(), evaluating(self.model), quiet():
             table = torch.tensor([[*prompt.ids, *written]], device=self.core.device)
             hidden = self._next.states(table, prompt.border)[0, len(prompt.ids) - 1 :]
-            logits: Tensor = self._output_layer(prompt)(hidden)
+            logits: Tensor = self._output_layer(prompt).module(hidden)
         return logits.float().cpu()
 
     def _check_room(self, prompt: TokenizedPrompt, new_tokens: int) -> None:
@@ -233,7 +234,7 @@ class Generator(Writer):
                 f"at most {self.max_tokens}{each}: shorten one of them."
             )
 
-    def _output_layer(self, prompt: TokenizedPrompt) -> nn.Module:
+    def _output_layer(self, prompt: TokenizedPrompt) -> FoundHead:
         """What gives the model's logits from hidden states, found and checked on the first prompt.
 
         Raises UnsupportedError, and NonFiniteError for logits that are not finite.

@@ -14,7 +14,7 @@ from transformers.modeling_outputs import QuestionAnsweringModelOutput, Seq2SeqQ
 from transformers.utils.generic import ModelOutput
 
 from raison.core.dims import Logits
-from raison.core.errors import UnsupportedError
+from raison.core.errors import InputError, UnsupportedError
 from raison.models.passes.token_batch import TokenBatch
 
 Parts = Float[Tensor, "rows parts choices"]
@@ -102,7 +102,15 @@ class ClassHead(Head):
         return cls(names, config.problem_type == "multi_label_classification")
 
     def parts(self, outputs: NetworkOutput, batch: TokenBatch) -> Parts:
-        return class_logits(outputs)[:, None]
+        """Raises InputError if the model gives more or fewer outputs than it has classes: its head was replaced."""
+        logits = class_logits(outputs)
+        if (width := logits.shape[-1]) != len(self.classes):
+            raise InputError(
+                f"the model gives {width} output{'' if width == 1 else 's'}, but when it was loaded, it had names for "
+                f"{len(self.classes)} ({', '.join(self.classes):.60}): set model.config.id2label to a name for each "
+                "output, and load it again."
+            )
+        return logits[:, None]
 
     def logits(self, parts: Parts, batch: TokenBatch) -> Logits:
         if self.activation is None:

@@ -1,6 +1,8 @@
 """A language model's logits over its vocabulary, from its last hidden states."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from operator import methodcaller
 from typing import Any
 
 import torch
@@ -11,11 +13,30 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from raison.core.errors import UnsupportedError
 
+MATRIX = methodcaller("get_output_embeddings")
+"""Finds the output matrix of a language model."""
 _SCALES = (1.0, 30.0, 1000.0)
 """Multiples of states on which a model is compared with its output matrix: a cap changes large logits only."""
 
 
-def output_layer(core: PreTrainedModel, states: Float[Tensor, "reads hidden"]) -> nn.Module:
+@dataclass(frozen=True, slots=True, eq=False)
+class FoundHead:
+    """The module that gives a model's logits, found at every use: a caller may replace it."""
+
+    core: PreTrainedModel
+    find: Callable[[PreTrainedModel], nn.Module]
+
+    @property
+    def module(self) -> nn.Module:
+        """The model's present one."""
+        return self.find(self.core)
+
+    def of(self, core: PreTrainedModel) -> "FoundHead":
+        """The same part of another model."""
+        return replace(self, core=core)
+
+
+def output_layer(core: PreTrainedModel, states: Float[Tensor, "reads hidden"]) -> FoundHead:
     """What gives a model's logits: its output matrix where that alone does, otherwise an OutputLayer.
 
     `states` are last hidden states of any text; both are compared on multiples of them, bit by bit. Callers check the
@@ -27,14 +48,13 @@ def output_layer(core: PreTrainedModel, states: Float[Tensor, "reads hidden"]) -
             ["its layers are not a part of it that can run alone"],
             "Use a model of another family, such as Llama, Qwen, Gemma, Granite, Mistral, GPT-2, T5 or BART.",
         )
-    matrix: nn.Module = core.get_output_embeddings()
-    own = OutputLayer(core)
+    matrix, own = FoundHead(core, MATRIX), FoundHead(core, OutputLayer)
     tried = torch.cat([states * scale for scale in _SCALES])
     try:
-        same = torch.equal(own(tried).float(), matrix(tried).float())
+        same = torch.equal(own.module(tried).float(), matrix.module(tried).float())
     except (RuntimeError, TypeError, ValueError, AttributeError, LookupError):
         # A model that cannot be given states (own), or a matrix of another width.
-        return matrix if _takes(matrix, tried) else own
+        return matrix if _takes(matrix.module, tried) else own
     return matrix if same else own
 
 

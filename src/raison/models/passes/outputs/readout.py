@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
-from raison.models.passes.outputs.output_layer import token_logits
+from raison.models.passes.outputs.output_layer import FoundHead, token_logits
 
 ROWS = 256
 """Maximum number of rows with logits over the whole vocabulary in memory."""
@@ -36,10 +36,11 @@ class Readout(ABC):
 class HeadReadout(Readout):
     """The linear head of a sequence classifier, on the last token's state."""
 
-    head: nn.Module
+    head: FoundHead
 
     def logits(self, states: Sequence[States]) -> Float[Tensor, "rows classes"]:
-        return self.head(states[0][:, -1])
+        logits: Tensor = self.head.module(states[0][:, -1])
+        return logits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,12 +52,12 @@ class WordReadout(Readout):
     subtracted: the log-probabilities of contextual calibration (Zhao et al. 2021).
     """
 
-    head: nn.Module
+    head: FoundHead
     label_ids: tuple[tuple[int, ...], ...]
     prior: Float[Tensor, " classes"] | None = None
 
     @classmethod
-    def of(cls, head: nn.Module, label_ids: tuple[tuple[int, ...], ...]) -> "WordReadout":
+    def of(cls, head: FoundHead, label_ids: tuple[tuple[int, ...], ...]) -> "WordReadout":
         """Labels that share all tokens but the last share a branch.
 
         The text itself always comes last, so that a recording of the last pass is of the text.
@@ -70,9 +71,10 @@ class WordReadout(Readout):
 
     def logits(self, states: Sequence[States]) -> Float[Tensor, "rows classes"]:
         if all(len(ids) == 1 for ids in self.label_ids):
-            scores = token_logits(self.head, states[-1][:, -1], [ids[0] for ids in self.label_ids])
+            scores = token_logits(self.head.module, states[-1][:, -1], [ids[0] for ids in self.label_ids])
         else:
-            whole = [self.head(read).float().log_softmax(-1) for read in states]
+            head = self.head.module
+            whole = [head(read).float().log_softmax(-1) for read in states]
             scores = torch.stack([self._score(whole, ids) for ids in self.label_ids], -1)
         return scores if self.prior is None else scores - self.prior.to(scores)
 
@@ -90,7 +92,7 @@ class TokenReadout(Readout):
     the tokens' probabilities over the whole vocabulary, and the tokens' logits are the model's own.
     """
 
-    head: nn.Module
+    head: FoundHead
     tokens: tuple[int, ...]
 
     def logits(self, states: Sequence[States]) -> Float[Tensor, "rows classes"]:
@@ -98,7 +100,7 @@ class TokenReadout(Readout):
         return torch.cat([self._portion(portion) for portion in states[0][:, -1].split(ROWS)])
 
     def _portion(self, states: Float[Tensor, "rows hidden"]) -> Float[Tensor, "rows classes"]:
-        whole = self.head(states).float()
+        whole = self.head.module(states).float()
         chosen = torch.as_tensor(self.tokens, device=whole.device)
         parts = whole.split(max(1, LOGITS // whole.shape[-1]))
         others = [part.index_fill(-1, chosen, -torch.inf).logsumexp(-1, keepdim=True) for part in parts]
