@@ -106,7 +106,7 @@ def test_a_head_with_other_outputs_than_classes_is_refused(outputs: int) -> None
     loaded = raison.load(model, tokenizer)
     model.classifier = linear(model, outputs, bias=True)
     for one in (loaded, raison.load(model, tokenizer)):
-        with pytest.raises(InputError, match=rf"gives {outputs} outputs?, but .* names for 3 .*set model.config.id2label"):
+        with pytest.raises(InputError, match=rf"gives {outputs} outputs?, but .* for 3 .*set model.config.id2label"):
             raison.explain(one, TEXT, "occlusion")
 
 
