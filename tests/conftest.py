@@ -33,7 +33,7 @@ CHECKED = ("bert", "llama")
 
 
 MANY = 12
-"""Combinations of parameters from which on a test without a mark is halved."""
+"""Combinations of parameters from which on a third of them runs if a test has no mark."""
 ALL = bool(os.environ.get("RAISON_ALL_FAMILIES"))
 """Whether tests that are much alike all run."""
 
@@ -42,7 +42,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Of a test that is marked in_turn(n), one in n of its combinations of parameters runs, as in a Latin square.
 
     With two parameters of which one has at least n values, every value of the other still occurs, and so on. A test
-    without a mark is halved if it has MANY combinations of parameters that do not decide each other.
+    without a mark runs for a third of its combinations, if it has MANY of parameters that do not decide each other.
     """
     if ALL:
         return
@@ -62,7 +62,7 @@ def _left_out(combinations: list[pytest.Function]) -> Iterator[pytest.Function]:
     if mark is None and len(combinations) < MANY:
         return
     columns = _free_columns(combinations)
-    every = mark.args[0] if mark is not None else 2 if len(columns) > 1 else 1
+    every = mark.args[0] if mark is not None else 3 if len(columns) > 1 else 1
     for item, place in zip(combinations, map(sum, zip(*columns, strict=True)), strict=True):
         if place % every:
             yield item
