@@ -1,6 +1,8 @@
 """Work that is gone on with is about what it was begun with: whatever has become another one is named and refused."""
 
+import importlib
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -102,6 +104,50 @@ def test_another_explainer_under_the_same_name(tmp_path: Path, name: str) -> Non
     with pytest.raises(DataError, match=f"it differs in files of {name}"):
         raison.compare(model, texts, [name], ["gini"], out=out, progress=False)
     assert tree(out) == before
+
+
+OWN = """
+from dataclasses import dataclass
+
+import torch
+from raison.core.method import Cost, Method
+
+
+@dataclass(frozen=True)
+class Even(Method):
+    reference = ""
+    passes = "0"
+
+    def cost(self, units):
+        return Cost(0)
+
+    def attribute(self, problem, rngs):
+        return torch.full((len(problem.encoding), max(problem.encoding.unit_counts)), {score})
+"""
+
+
+def test_changed_code_of_ones_own_method(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, out = raison.load(*TINY["bert"]()), tmp_path / "out"
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def compare(score: str) -> None:
+        (tmp_path / "own_even.py").write_text(OWN.format(score=score), encoding="utf-8")
+        importlib.invalidate_caches()
+        monkeypatch.delitem(sys.modules, "own_even", raising=False)
+        method = importlib.import_module("own_even").Even()
+        raison.compare(model, list(TEXTS[:2]), [method], ["gini"], out=out, progress=False)
+
+    compare("1.0")
+    compare("1.0")
+    before = tree(out)
+    with pytest.raises(DataError, match="it differs in files of own_even.Even"):
+        compare("20.0")
+    assert tree(out) == before
+
+
+def test_code_of_this_package_is_not_part_of_an_identity() -> None:
+    model = raison.load(*TINY["bert"]())
+    assert not files_identity(model, [CATALOGUE.create("saliency"), METRICS.create("gini")])
 
 
 def test_every_trained_method_says_which_files_it_reads() -> None:

@@ -1,7 +1,10 @@
 """The identity of a model: digests of weights, tokenizer and configuration, independent of where it runs."""
 
 import hashlib
+import inspect
 import json
+import linecache
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -110,13 +113,36 @@ def base_identity(name: str) -> dict[str, str]:
 
 
 def files_identity(model: LanguageModel, used: Iterable[Method | GroupMetric | Metric]) -> dict[str, str]:
-    """Digests of the files that methods and metrics read: whole files, and the relevant keys of cards."""
+    """Digests of the files that methods and metrics read (whole files, and the relevant keys of cards), and of the code
+    of classes from outside this package, whose version says nothing about them."""
     digests = {}
     for one in used:
         files = one.files(model) if isinstance(one, Method) else one.files if isinstance(one, GroupMetric) else ()
-        if files:
-            digests[f"{FILES}{label_of(one)}"] = digest_of([[path.name, _content(path)] for path in files])
+        content = [[path.name, _content(path)] for path in files] + _code(type(one))
+        if content:
+            digests[f"{FILES}{label_of(one)}"] = digest_of(content)
     return digests
+
+
+def _code(kind: type) -> list[list[object]]:
+    """The source of a class and its bases, without this package's; of one that was typed in, its compiled functions.
+
+    Not noticed is a change of a function that they call.
+    """
+    known = {__name__.partition(".")[0], *sys.stdlib_module_names}
+    return [
+        [base.__qualname__, _source(base)] for base in kind.__mro__ if base.__module__.partition(".")[0] not in known
+    ]
+
+
+def _source(kind: type) -> object:
+    # A file that was read before may have changed since.
+    linecache.checkcache()
+    try:
+        return inspect.getsource(kind)
+    except (OSError, TypeError):
+        codes = [value.__code__ for value in vars(kind).values() if inspect.isfunction(value)]
+        return [[code.co_name, code.co_code.hex(), [c for c in code.co_consts if not inspect.iscode(c)]] for code in codes]
 
 
 def _content(path: Path) -> object:
