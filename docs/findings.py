@@ -20,6 +20,7 @@ The pages in BY_HAND are written by hand. A number in them stands between two co
     mean                        of STUDY; ROW; RUN; METRIC: a row's mean over the texts of one run
     means                       of STUDY; ROW | ROW; RUN; METRIC: the smallest and the largest of several rows' means
     share                       of STUDY; ROW; RUN; METRIC: in how many texts a metric is 1, not 0 (Wilson's interval)
+    cosine                      of STUDY; ROW | ROW; RUN: the mean cosine of two rows' scores, with its interval
     measured                    of BENCHMARK; ROW; COLUMN: a cell of a benchmark's table (measured.py)
 
 `STUDY; CLAIM; RUN; METRIC` are patterns in which * stands for anything; what is left out is anything.
@@ -210,6 +211,18 @@ def share(asked: Sequence[str]) -> str:
     return f"{count} of {total} [{low:.2g}, {high:.2g}]"
 
 
+def cosine(asked: Sequence[str]) -> str:
+    """The mean cosine of two rows over the texts of a run. Raises StaleError where that cannot be said."""
+    from raison.runs.agreement import read_agreement
+
+    study, labels, name = asked
+    rows = {label.strip() for label in labels.split("|")}
+    pairs = read_agreement(ROOT / "studies" / study / "results" / name)
+    for found in (pair.cosine for pair in pairs if {pair.first, pair.second} == rows):
+        return f"{_decimals(found.mean)} [{_decimals(found.low)}, {_decimals(found.high)}]"
+    raise StaleError(f"no agreement: '{'; '.join(asked)}'")
+
+
 def _mean(asked: tuple[str, ...]) -> float:
     return fmean(_values(asked))
 
@@ -240,7 +253,7 @@ def _run(study: str, name: str) -> "Run":
     return read_run(folder)
 
 
-OF_RECORDS = {"passes": passes, "mean": mean, "means": means, "share": share, "measured": measured}
+OF_RECORDS = {"passes": passes, "mean": mean, "means": means, "share": share, "cosine": cosine, "measured": measured}
 """Marks that are answered by records and benchmarks in place of claims."""
 
 

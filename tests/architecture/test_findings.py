@@ -133,6 +133,18 @@ def test_shares_are_those_of_the_records() -> None:
             findings.filled(asked, ROWS, {"share": findings.share})
 
 
+def test_cosines_are_those_of_the_agreement() -> None:
+    rows = "kernel_shap(samples_per_unit=16) | mp_pi"
+    path = ROOT / "studies/pi_figure_5/results/imdb--imdb/agreement.json.gz"
+    pairs = json.loads(gzip.decompress(path.read_bytes()))["pairs"]
+    [values] = [pair["cosine"] for pair in pairs if {pair["first"], pair["second"]} == set(rows.split(" | "))]
+    known = [value for value in values if value is not None]
+    said = findings.cosine(["pi_figure_5", rows, "imdb--imdb"])
+    assert said.startswith(f"{sum(known) / len(known):.3f} [")
+    with pytest.raises(findings.StaleError, match="no agreement"):
+        findings.cosine(["pi_figure_5", "mp_pi | nothing", "imdb--imdb"])
+
+
 @pytest.mark.parametrize(
     ("asked", "said"),
     [("two*; score", "+0.5 [0.1, 0.9]"), ("one*; seconds", "9.5 to 10"), ("one, 9.5*; seconds", "9.5")],
