@@ -2,8 +2,9 @@
 
 import ast
 import importlib
+import inspect
 import pkgutil
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any, Generic, TypeVar
 
@@ -51,6 +52,7 @@ class Catalogue(Generic[T]):
             return self._made(spec)
         name, settings = _parse(spec, self._kind)
         cls = self.get(name)
+        check_fields(cls)
         known = [f.name for f in fields(cls) if f.init]  # type: ignore[arg-type]
         for setting in settings:
             if setting not in known:
@@ -70,6 +72,7 @@ class Catalogue(Generic[T]):
                 f"the {self._kind} is {spec!r:.60}, of type {type(spec).__name__}: give a name, a call such as "
                 f"'name(samples=512)', a {self._kind}'s class or an instance of it."
             )
+        check_fields(cls)
         try:
             created = spec() if isinstance(spec, type) else spec
         except TypeError as error:
@@ -82,6 +85,21 @@ class Catalogue(Generic[T]):
                 "dataclass whose settings do not change, such as tuples in place of lists."
             ) from None
         return created
+
+
+def check_fields(cls: type) -> None:
+    """Raise InputError for a class that declares settings but is no dataclass of its own, which would lose them."""
+    own = {
+        name
+        for base in cls.__mro__
+        for name, hint in inspect.get_annotations(base).items()
+        if "ClassVar" not in str(hint)
+    }
+    if is_dataclass(cls) and (lost := sorted(own - set(cls.__dataclass_fields__))):
+        raise InputError(
+            f"{cls.__name__} declares {', '.join(lost)}, but is no dataclass of its own: write @dataclass(frozen=True) "
+            f"above class {cls.__name__}."
+        )
 
 
 def class_name(name: str) -> str:

@@ -35,6 +35,11 @@ def save(e: Saved, path: str | Path) -> Path:
 
 def content_of(e: Saved, kind: str, name: str = "") -> str | bytes:
     """The content of such a file; errors call it `name`."""
+    if not isinstance(e, AnyExplanation | Citations | Sequence):
+        raise InputError(
+            f"cannot save a {type(e).__name__}: give an explanation, citations or a list of these. A comparison has "
+            "to_html() and to_json()."
+        )
     if not isinstance(e, AnyExplanation | Citations):
         return _several(list(e), kind)
     if kind == ".html":

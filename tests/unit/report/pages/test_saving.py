@@ -37,6 +37,12 @@ def test_an_unknown_ending_is_refused_before_anything_is_written(tmp_path: Path)
     assert not list(tmp_path.iterdir())
 
 
+def test_what_is_no_explanation_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot save a dict: .* A comparison has to_html"):
+        raison.save({"a": 1}, tmp_path / "e.html")  # type: ignore[arg-type]
+    assert not list(tmp_path.iterdir())
+
+
 def test_without_matplotlib_only_the_image_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("raison.report.figures.scores.find_spec", lambda name: None)
     for ending in (".html", ".json", ".svg", ".tex"):

@@ -204,7 +204,12 @@ class Tagging(Choosing):
         chosen, index, against, places = [], [], [], []
         for (text, words), one in zip(self._words(encoding), specs, strict=True):
             whole = str(encoding.texts[text])
-            where, what = self._place(whole, words, one)
+            try:
+                where, what = self._place(whole, words, one)
+            except InputError as error:
+                if len(encoding) == 1:
+                    raise
+                raise InputError(f"text {text + 1} of {len(encoding)}: {error}") from None
             predicted = self._likeliest(where)
             this, that = what if isinstance(what, tuple) else (what, None)
             index.append(self._names.index(predicted) if this is None else self._number(this))
@@ -228,7 +233,10 @@ class Tagging(Choosing):
         if spec is None:
             entities = self._finder.entities(words)
             if not entities:
-                raise InputError(f"the model finds no entity in {whole!r:.60}: name a span, target=(start, end).")
+                raise InputError(
+                    f"the model finds no entity in {whole!r:.60}: name a span, target=(start, end), or take "
+                    "target='each', which explains every entity and passes over texts without one."
+                )
             surest = max(entities, key=lambda entity: entity.share)
             return surest.words, surest.name
         if isinstance(spec, str):
