@@ -1,5 +1,6 @@
 """Finds the columns of the text and of the label."""
 
+import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
@@ -72,7 +73,7 @@ class ColumnLayout:
 
     `texts` holds one group of columns per text of a pair or a ranking; a group's cells are joined with a space.
     `contrast` is the column of what a row's explanation is contrasted with. `header` says whether the first record is a
-    header, whose `names` messages use. `width` is the number of cells of a row, None for mappings.
+    header; `names` are its columns'. `width` is the number of cells of a row, None for mappings.
     """
 
     texts: tuple[tuple[Column, ...], ...]
@@ -91,14 +92,17 @@ class ColumnLayout:
         return f"column '{self.names[int(column)] if named else column}'"
 
     def described(self, first: LineRecord) -> str:
-        """Which columns are used as text and label, by the names in the first record if it is a header."""
-        names = [str(cell).strip() for cell in first.cells] if self.header else None
+        """Which columns are used as text and label, by their names; in a file without a header, its first row, too."""
+        names = self.names if self.header else None
         groups = ["+".join(_shown(column, names) for column in group) for group in self.texts]
         text = "each whole line" if self.width == 1 and names is None else " and ".join(groups)
-        return f"text: {text}; label: {'none' if self.label is None else _shown(self.label, names)}"
+        said = f"text: {text}; label: {'none' if self.label is None else _shown(self.label, names)}"
+        if self.header or not isinstance(first.cells, list):
+            return said
+        return f"{said}; no header, first row: '{_beginning(first)}'"
 
 
-def _shown(column: Column, names: list[str] | None) -> str:
+def _shown(column: Column, names: Sequence[str] | None) -> str:
     """A column by its name in quotes, or by its number."""
     if isinstance(column, int):
         return f"column {column}" if names is None else f"'{names[column]}'"
@@ -117,8 +121,9 @@ def layout_of(head: Sequence[LineRecord], wanted: Wanted, comma_separated: bool)
     if wanted.rationale is not None:
         raise DataError("rationales are lists of spans: they can be read from .jsonl and .parquet only.")
     lines = [record for record in head if isinstance(record.cells, list)]
-    names = [str(cell).strip() for cell in first]
-    if is_header(names, wanted):
+    cells = [str(cell).strip() for cell in first]
+    names = _column_names(cells)
+    if is_header(cells, wanted):
         layout = _named(names, wanted)
         return ColumnLayout(
             tuple(tuple(names.index(str(column)) for column in group) for group in layout.texts),
@@ -130,8 +135,8 @@ def layout_of(head: Sequence[LineRecord], wanted: Wanted, comma_separated: bool)
         )
     layout = _headerless(lines, wanted, comma_separated)
     if wanted.contrast is not None:
-        layout = replace(layout, contrast=_numbered(wanted.contrast, layout.width or 0)[0])
-    return replace(layout, header=_heads_numbers(lines, layout.label))
+        layout = replace(layout, contrast=_numbered(wanted.contrast, layout.width or 0, head[0])[0])
+    return replace(layout, header=True, names=tuple(names)) if _heads_numbers(lines, layout.label) else layout
 
 
 def id_column(layout: ColumnLayout, first: LineRecord, column: Column | None) -> Column | None:
@@ -140,7 +145,7 @@ def id_column(layout: ColumnLayout, first: LineRecord, column: Column | None) ->
         return column_of(layout, first, column)
     if not layout.header and isinstance(first.cells, list):
         return None
-    names = [str(cell).strip() for cell in first.cells]
+    names = _names_in(layout, first)
     name = _first_of(ID_NAMES, names)
     return None if name is None else names.index(name) if layout.header else name
 
@@ -148,10 +153,20 @@ def id_column(layout: ColumnLayout, first: LineRecord, column: Column | None) ->
 def column_of(layout: ColumnLayout, first: LineRecord, column: Column) -> Column:
     """The one requested column, as the layout finds its cells. Raises DataError."""
     if not layout.header and isinstance(first.cells, list):
-        return _numbered(column, layout.width or 0)[0]
-    names = [str(cell).strip() for cell in first.cells]
+        return _numbered(column, layout.width or 0, first)[0]
+    names = _names_in(layout, first)
     name = _existing(column, names)[0]
     return names.index(name) if layout.header else name
+
+
+def _names_in(layout: ColumnLayout, first: LineRecord) -> list[str]:
+    return list(layout.names) if layout.header else [str(cell).strip() for cell in first.cells]
+
+
+def _column_names(cells: list[str]) -> list[str]:
+    """The names of a header's columns. One without a name (pandas writes its index like this) is called by its
+    number."""
+    return [cell or f"{number} (unnamed)" for number, cell in enumerate(cells)]
 
 
 def _heads_numbers(lines: list[LineRecord], label: Column | None) -> bool:
@@ -192,19 +207,23 @@ def _unit_column(head: Sequence[LineRecord], names: list[str]) -> Column | None:
     return column if values and all(value is None or looks_like_units(value) for value in values) else None
 
 
-def is_header(names: list[str], wanted: Wanted) -> bool:
-    """Whether a first line's cells are names of columns: at least one is well known or requested."""
+def is_header(cells: list[str], wanted: Wanted) -> bool:
+    """Whether a first line's cells are names of columns: they differ, and at least one is well known or requested.
+
+    Empty cells are columns without a name. Raises DataError if such a name occurs twice.
+    """
     parts = {part for column in _asked(wanted) if isinstance(column, str) for part in _parts(column)}
     # A number is a column's place: an equal number in a cell of the first line is no header.
     requested = {part for part in parts if not part.isdigit()}
     known = {*TEXT_NAMES, *LABEL_NAMES, *OTHER_NAMES}
-    # A line of data may be the single word "class"; two equal names or an empty one never make a header.
-    distinct = len(set(names)) == len(names) and all(names)
+    names = [cell for cell in cells if cell]
     lowered = {name.lower() for name in names}
-    if not distinct and all(names) and lowered & {*TEXT_NAMES} and lowered & {*LABEL_NAMES}:
-        twice = next(name for name in names if names.count(name) > 1)
+    # A line of data may have the word "class" twice.
+    certain = bool(requested & {*names} or (lowered & {*TEXT_NAMES} and lowered & {*LABEL_NAMES}))
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None and certain:
         raise DataError(f"two columns of the first line are called '{twice}': give each its own name.")
-    return distinct and (bool(requested & set(names)) or any(name.lower() in known for name in names))
+    return twice is None and (certain or bool(lowered & known))
 
 
 def _asked(wanted: Wanted) -> list[Column]:
@@ -249,12 +268,12 @@ def _existing(column: Column, names: list[str]) -> tuple[str, ...]:
 
 
 def _headerless(lines: list[LineRecord], wanted: Wanted, comma_separated: bool) -> ColumnLayout:
-    width = usual_width(lines)
-    label = None if wanted.label is None else _numbered(wanted.label, width)[0]
+    width, first = usual_width(lines), lines[0]
+    label = None if wanted.label is None else _numbered(wanted.label, width, first)[0]
     if wanted.pair is not None:
-        return ColumnLayout(tuple(_numbered(column, width) for column in wanted.pair), label, width=width)
+        return ColumnLayout(tuple(_numbered(column, width, first) for column in wanted.pair), label, width=width)
     if wanted.text is not None:
-        return ColumnLayout((_numbered(wanted.text, width),), label, width=width)
+        return ColumnLayout((_numbered(wanted.text, width, first),), label, width=width)
     if width == 1:
         return ColumnLayout(((0,),), None, width=1)
     if label is None:
@@ -262,9 +281,10 @@ def _headerless(lines: list[LineRecord], wanted: Wanted, comma_separated: bool) 
     rest = tuple(column for column in range(width) if column != label)
     if label is None or (len(rest) > 1 and not comma_separated):
         raise DataError(
-            f"the first line ({' | '.join(map(str, lines[0].cells)):.60}) has none of the usual names of columns. If "
-            "it is a header, name the text's column by its name; if not, by its number, counted from 0 (--text-column, "
-            "text=); '1+2' joins two, and a pair has two columns (--pair-column, pair=)."
+            f"the first line ({_beginning(first)}) has none of the usual names of columns. If it is a header, name the "
+            "text's column by its name; if not, by its number, counted from 0 (--text-column or --text, text= or "
+            "text_column=); '1+2' joins two, and a pair has two columns (--pair-column or --pair, pair= or "
+            "pair_column=)."
         )
     return ColumnLayout((rest,), label, width=width)
 
@@ -288,14 +308,30 @@ def _guess_label(lines: list[LineRecord], width: int, comma_separated: bool) -> 
     return None
 
 
-def _numbered(column: Column, width: int) -> tuple[int, ...]:
+def _numbered(column: Column, width: int, first: LineRecord) -> tuple[int, ...]:
+    """The columns' numbers in a file whose first line is no header. Raises DataError."""
     known = [str(number) for number in range(width)]
     parts = _parts(column)
     for part in parts:
         if part not in known:
-            error = UnknownNameError("column", part, known)
-            raise DataError(f"{error} The file has no header: its columns are numbered from 0.")
+            raise DataError(
+                f"unknown column '{part}'.{_meant(part, first)} Known: {', '.join(known)}. The file has no header: its "
+                f"first line ({_beginning(first)}) has no usual or requested name, so the columns are numbered from 0."
+            )
     return tuple(int(part) for part in parts)
+
+
+def _meant(name: str, first: LineRecord) -> str:
+    """A suggestion: a cell of the first line that is nearly the name."""
+    cells = {str(cell).strip().lower(): str(cell).strip() for cell in first.cells}
+    close = difflib.get_close_matches(name.lower(), cells, n=1)
+    return f" Did you mean '{cells[close[0]]}'?" if close and not name.isdigit() else ""
+
+
+def _beginning(record: LineRecord) -> str:
+    """The cells of a record, on one line and cut."""
+    line = " | ".join(" ".join(str(cell).split()) for cell in record.cells)
+    return line if len(line) <= 60 else f"{line[:57]}..."
 
 
 def _listed(names: list[str]) -> str:

@@ -28,7 +28,10 @@ def delimiter_of(path: Path, encoding: str, wanted: Wanted) -> str:
     if not any(not record.broken for head in heads.values() for record in head):
         # Nothing can be read: reading the rows reports the first record's own reason.
         return "\t" if tsv else ","
-    named = [mark for mark in DELIMITERS if _has_header(heads[mark], wanted)]
+    try:
+        named = [mark for mark in DELIMITERS if _has_header(heads[mark], wanted)]
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
     if len(named) == 1:
         return named[0]
     steady = _without_decimals([mark for mark in named or DELIMITERS if _is_steady(mark, heads[mark])], heads)
@@ -104,12 +107,12 @@ def _refusal(path: Path, doubts: list[str], heads: dict[str, list[LineRecord]]) 
     else:
         width = usual_width([record for record in heads[mark] if not record.broken])
         odd = next(record for record in heads[mark] if record.broken or len(record.cells) != width)
-        cells = odd.broken or f"{len(odd.cells)} cells where most have {width}"
-        why = f"read with {described(mark)}, line {odd.number} has {cells}"
+        fault = f"cannot be read: {odd.broken}" if odd.broken else f"has {len(odd.cells)} cells where most have {width}"
+        why = f"with {described(mark)}, line {odd.number} {fault}"
     shown = "tab" if mark == "\t" else mark
     return (
         f"{path} cannot be split into columns unambiguously: {why}. Name the delimiter (--delimiter '{shown}', "
-        f"delimiter='{shown}'; 'none' if each line is one text); --skip-bad then skips lines that do not fit."
+        f"delimiter='{shown}'; 'none' if each line is one text)."
     )
 
 

@@ -8,7 +8,7 @@ from raison.core.errors import DataError
 from raison.data.columns import Column, Wanted
 from raison.data.dataset import Dataset
 from raison.data.delimiters import delimiter_of, described, parsed
-from raison.data.lines import SINGLE, LineRecord, read_records
+from raison.data.lines import SINGLE, LineRecord, check_first_line, read_records
 from raison.data.rows import rows_from
 from raison.jobs.file_digest import sha256_of
 
@@ -40,8 +40,9 @@ def load_file(
     column called rationale or rationales are found. `contrast` names the column of what each text's explanation is
     contrasted with.
 
-    Raises DataError if the file or a column is missing, if its columns cannot be identified for certain, and at the
-    first broken line unless `skip_bad` is set; then broken lines are collected in the data set's `broken`.
+    Raises DataError if the file or a column is missing, if the first line of a .csv or .tsv cannot be decoded, if its
+    columns cannot be identified for certain, and at the first broken line unless `skip_bad` is set; then broken lines
+    are collected in the data set's `broken`.
     """
     path = Path(path)
     wanted = Wanted(text, pair, label, rationale, delimiter, contrast)
@@ -64,6 +65,7 @@ def records_of(path: Path, encoding: str, wanted: Wanted) -> tuple[Iterator[Line
         if wanted.delimiter is not None:
             raise DataError(f"delimiter is for .csv and .tsv files, and {path} is neither: leave it out.")
         return read_records(path, encoding), ""
+    check_first_line(path, encoding)
     delimiter = delimiter_of(path, encoding, wanted) if wanted.delimiter is None else parsed(wanted.delimiter)
     separated = "" if delimiter == SINGLE else f"; columns separated by {described(delimiter)}"
     # GLUE's .tsv files are written without quoting.

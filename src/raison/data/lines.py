@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -16,6 +16,9 @@ from raison.core.settings.reading import json_value
 
 SAMPLE = 50
 """Records looked at before deciding on a file's layout."""
+
+_NEVER_CLOSED = "unexpected end of data"
+"""What the csv module says of a quote that is open at the end."""
 
 _BLOCK = 4096
 _MARKS = {
@@ -73,6 +76,13 @@ def whole_lines(path: Path, encoding: str) -> Iterator[LineRecord]:
             yield _decoded(LineRecord(number, [line.rstrip("\r\n")]), encoding)
 
 
+def check_first_line(path: Path, encoding: str) -> None:
+    """DataError if the first line of a file, its header if it has one, is not text. Raises OSError."""
+    first = next((line for line in whole_lines(path, encoding) if line.broken or any(map(str.strip, line.cells))), None)
+    if first is not None and first.broken:
+        raise DataError(f"{path}: line {first.number}, which may name the columns, cannot be read: {first.broken}.")
+
+
 def _check_width(path: Path, encoding: str) -> None:
     """DataError for a file of characters of two or four bytes that is to be read byte by byte."""
     if codecs.lookup(encoding).name.startswith(("utf-16", "utf-32")):
@@ -103,26 +113,52 @@ def _decoded(record: LineRecord, encoding: str) -> LineRecord:
         if isinstance(cell, str) and any("\udc80" <= character <= "\udcff" for character in cell):
             byte = next(ord(character) - 0xDC00 for character in cell if "\udc80" <= character <= "\udcff")
             reason = (
-                f"the byte 0x{byte:02x} is not {encoding} (if the file is Latin-1, give encoding='latin-1', or save it "
-                "as UTF-8)"
+                f"the byte 0x{byte:02x} is not {encoding} (if the file is Latin-1, give encoding='latin-1' "
+                "(--encoding latin-1), or save it as UTF-8)"
             )
             return LineRecord(record.number, [], reason)
     return record
 
 
-def _csv(file: TextIO, delimiter: str) -> Iterator[LineRecord]:
-    reader = csv.reader(file, strict=True, delimiter=delimiter)
+def _csv(file: Iterator[str], delimiter: str, number: int = 1) -> Iterator[LineRecord]:
+    """The records of lines counted from `number`. Of one that is not valid, only the first line is broken, because a
+    quote that is never closed reaches to the end of the file.
+    """
+    start = ""
     while True:
-        number = reader.line_num + 1
+        lines: list[str] = []
+        reader = csv.reader(_noted(start, file, lines), strict=True, delimiter=delimiter)
+        start = ""
         try:
-            cells = next(reader)
-        except StopIteration:
-            return
+            cells = next(reader, None)
         except csv.Error as error:
-            yield LineRecord(number, [], f"not valid CSV ({error})")
-            continue
-        if cells:
-            yield LineRecord(number, cells)
+            yield LineRecord(number, [], _csv_fault(error, number, len(lines)))
+            # In the last line, where the fault is, a cell of several lines may begin; none begins in those before it.
+            if len(lines) > 1 and str(error) != _NEVER_CLOSED:
+                start = lines.pop()
+            for place, line in enumerate(lines[1:], start=number + 1):
+                yield from _csv(iter([line]), delimiter, place)
+        else:
+            if cells is None:
+                return
+            if cells:
+                yield LineRecord(number, cells)
+        number += len(lines)
+
+
+def _noted(start: str, file: Iterator[str], lines: list[str]) -> Iterator[str]:
+    """The line `start`, if there is one, and those of the file; `lines` gets the ones that were read."""
+    for line in chain([start] if start else [], file):
+        lines.append(line)
+        yield line
+
+
+def _csv_fault(error: csv.Error, number: int, lines: int) -> str:
+    reason = f"not valid CSV ({error})"
+    if lines == 1 and str(error) != _NEVER_CLOSED:
+        return reason
+    after = ", so that the lines after it were read one by one" if lines > 1 else ""
+    return f"{reason}: a quote opens in line {number} and does not end as it should (close it, or double it){after}"
 
 
 def _tsv(file: TextIO) -> Iterator[LineRecord]:

@@ -75,8 +75,16 @@ def test_what_cannot_be_split_for_certain_is_refused(tmp_path: Path, case: str, 
     with pytest.raises(DataError, match=r"cannot be split into columns unambiguously: .*--delimiter ','") as refusal:
         load_file(path)
     assert "\n" not in str(refusal.value)
+    # `raison explain` has no such option.
+    assert "--skip-bad" not in str(refusal.value)
     # "none" is the way out for texts alone.
     assert load_file(path, delimiter="none").rows[-1].text == REFUSED[case].splitlines()[-1]
+
+
+def test_a_line_that_cannot_be_decoded_has_the_blame_for_the_doubt(tmp_path: Path) -> None:
+    path = write(tmp_path, "Urteil;Sterne\nein schöner Film;gut\nso fad;schlecht\n".encode("latin-1"))
+    with pytest.raises(DataError, match=r"with ';', line 2 cannot be read: the byte 0xf6 is not utf-8 .*latin-1"):
+        load_file(path)
 
 
 def test_a_delimiter_that_is_given_is_used(tmp_path: Path) -> None:
@@ -105,7 +113,8 @@ def test_what_was_taken_is_said_of_every_kind(tmp_path: Path) -> None:
     assert load_file(path).taken == "text: 'text'; label: 'label'"
     path = write(tmp_path, "premise\thypothesis\ttopic\na\tb\tc\n", "a.tsv")
     assert load_file(path).taken == "text: 'premise' and 'hypothesis'; label: none; columns separated by a tab"
-    assert load_file(write(tmp_path, "A joy\nDull, long\n")).taken == "text: each whole line; label: none"
+    said = "text: each whole line; label: none; no header, first row: 'A joy'"
+    assert load_file(write(tmp_path, "A joy\nDull, long\n")).taken == said
 
 
 def test_the_command_line_says_what_it_took(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,90 @@
+"""A line that cannot be read takes no other with it."""
+
+from pathlib import Path
+
+import pytest
+
+from raison.core.errors import DataError
+from raison.data import Row, load_file
+from raison.data.lines import read_records
+from raison.data.streams import Reading, stream
+
+
+def write(folder: Path, content: str | bytes, name: str = "a.csv") -> Path:
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def table(changed: dict[int, str], end: str = "\n") -> str:
+    """A header and twenty rows in lines 2 to 21; `changed` are other lines by their numbers."""
+    lines = ["text,label", *(f"text {number},{number % 2}" for number in range(2, 22))]
+    return end.join(changed.get(number, line) for number, line in enumerate(lines, start=1)) + end
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_quote_that_is_never_closed_breaks_one_line(tmp_path: Path, end: str) -> None:
+    path = write(tmp_path, table({10: '"text 10,0'}, end))
+    with pytest.raises(DataError, match=r"line 10: not valid CSV .*: a quote opens in line 10 .*--skip-bad") as refusal:
+        load_file(path)
+    assert "(close it, or double it), so that the lines after it were read one by one" in str(refusal.value)
+    data = load_file(path, skip_bad=True)
+    assert [row.number for row in data.rows] == [*range(2, 10), *range(11, 22)]
+    assert data.rows[-1] == Row("text 21", 1, 21)
+    assert [line.number for line in data.broken] == [10]
+
+
+def test_a_quote_that_the_next_one_closes_breaks_one_line(tmp_path: Path) -> None:
+    # The quote of line 15 ends the cell that begins in line 10, and is also the beginning of its own.
+    path = write(tmp_path, table({10: '"text 10,0', 15: '"a cell\nof ""two"" lines",1'}))
+    data = load_file(path, skip_bad=True)
+    assert [line.number for line in data.broken] == [10]
+    assert [row.number for row in data.rows] == [*range(2, 10), *range(11, 16), *range(17, 23)]
+    assert data.rows[12] == Row('a cell\nof "two" lines', 1, 15)
+
+
+def test_quotes_that_are_open_at_several_lines_are_each_named(tmp_path: Path) -> None:
+    path = write(tmp_path, table({4: '"text 4,0', 10: '"text 10,0', 21: 'text 21,"1'}))
+    data = load_file(path, skip_bad=True)
+    assert [line.number for line in data.broken] == [4, 10, 21]
+    assert [f"in line {line.number} " in line.reason for line in data.broken] == [True, True, True]
+    assert "lines after it" not in data.broken[2].reason
+    assert len(data.rows) == 17
+
+
+def test_quotes_without_an_end_take_no_more_than_linear_time(tmp_path: Path) -> None:
+    # Each line ends the cell of the line before and opens another one, and the last of them is never closed.
+    path = write(tmp_path, 'a,"b\n' + 'x","y\n' * 30_000)
+    records = list(read_records(path, "utf-8"))
+    assert [record.number for record in records] == [*range(1, 30_002)]
+    assert all(record.broken for record in records)
+
+
+def test_a_row_is_rejected_for_a_quote_and_the_others_are_explained(tmp_path: Path) -> None:
+    path = write(tmp_path, table({10: '"text 10,0'}))
+    items = list(stream([str(path)], Reading()))
+    assert [item.row for item in items] == [*range(20)]
+    assert [item.id for item in items if not isinstance(item.entry, Row)] == ["a.csv:10"]
+
+
+FOREIGN = "Größe,Review Text,Urteil\n1,a fine film,gut\n2,a dull film,schlecht\n"
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
+@pytest.mark.parametrize("before", ["", "\n"])
+@pytest.mark.parametrize("delimiter", [None, "given"])
+def test_a_first_line_of_another_encoding_stops_the_file(
+    tmp_path: Path, ending: str, before: str, delimiter: str | None
+) -> None:
+    mark = "\t" if ending == "tsv" else ","
+    path = write(tmp_path, (before + FOREIGN.replace(",", mark)).encode("latin-1"), f"a.{ending}")
+    given = None if delimiter is None else mark
+    said = (
+        rf"a\.{ending}: line {len(before) + 1}, which may name the columns, cannot be read: the byte 0xf6 is not utf-8"
+    )
+    with pytest.raises(DataError, match=said) as refusal:
+        load_file(path, text="Review Text", delimiter=given, skip_bad=True)
+    assert "encoding='latin-1' (--encoding latin-1)" in str(refusal.value)
+    with pytest.raises(DataError, match=said):
+        next(stream([str(path)], Reading(text_column="Review Text", delimiter=given)))
+    assert load_file(path, text="Review Text", delimiter=given, encoding="latin-1").texts[0] == "a fine film"
