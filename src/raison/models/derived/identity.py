@@ -7,6 +7,7 @@ import linecache
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import torch
@@ -141,8 +142,12 @@ def _source(kind: type) -> object:
     try:
         return inspect.getsource(kind)
     except (OSError, TypeError):
-        codes = [value.__code__ for value in vars(kind).values() if inspect.isfunction(value)]
-        return [[code.co_name, code.co_code.hex(), [c for c in code.co_consts if not inspect.iscode(c)]] for code in codes]
+        return [_compiled(value.__code__) for value in vars(kind).values() if inspect.isfunction(value)]
+
+
+def _compiled(code: CodeType) -> list[object]:
+    constants = [constant for constant in code.co_consts if not inspect.iscode(constant)]
+    return [code.co_name, code.co_code.hex(), constants]
 
 
 def _content(path: Path) -> object:
