@@ -4,6 +4,7 @@ import importlib
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -143,6 +144,18 @@ def test_changed_code_of_ones_own_method(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(DataError, match="it differs in files of own_even.Even"):
         compare("20.0")
     assert tree(out) == before
+
+
+def test_a_class_that_was_typed_in_counts_by_what_it_was_compiled_to() -> None:
+    model = raison.load(*TINY["bert"]())
+
+    def identity(score: str) -> dict[str, str]:
+        typed: dict[str, Any] = {"__name__": "typed_in"}
+        exec(OWN.format(score=score), typed)
+        return files_identity(model, [typed["Even"]()])
+
+    assert identity("1.0") == identity("1.0")
+    assert differing(identity("1.0"), identity("2.0")) == ["files of typed_in.Even"]
 
 
 def test_code_of_this_package_is_not_part_of_an_identity() -> None:
