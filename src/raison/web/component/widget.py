@@ -11,6 +11,7 @@ from raison.core.model import LanguageModel
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
 from raison.explaining.generation import NEW_TOKENS
+from raison.methods import CATALOGUE
 from raison.models.adapters.writing.writer import Writer
 from raison.report.explanations.html import fragment
 from raison.web.component.audits import Trusts
@@ -84,10 +85,13 @@ class Widget(anywidget.AnyWidget):
         """`model` is from `raison.load`, or several of them by name, which can then be compared.
 
         The folder `runs` may contain audits (`raison.audit(..., out=)`): the light of the audit of this exact model is
-        shown below its maps.
+        shown below its maps. Raises InputError, and UnknownNameError for the method.
         """
         named = dict(model) if isinstance(model, Mapping) else {getattr(model, "name", ""): model}
         _check(named)
+        if not isinstance(text, str | tuple | list):
+            raise InputError(f"the text is a {type(text).__name__}: give a string, a pair of strings or a chat.")
+        CATALOGUE.create(method)
         self._named: dict[str, Any] = named
         if runs is not None and not Path(runs).is_dir():
             raise InputError(f"runs cannot be {str(runs)!r:.80}: give an existing folder.")

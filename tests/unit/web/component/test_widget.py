@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import raison
-from raison.core.errors import RaisonError
+from raison.core.errors import InputError, RaisonError, UnknownNameError
 from raison.core.results.generation import GenerationExplanation
 from raison.report.explanations.output_layout import visible
 from raison.web.component.explanation_checks import checked
@@ -191,6 +191,17 @@ def test_html_stands_beside_the_widget_for_where_nothing_runs() -> None:
 def test_what_is_no_model_is_refused(given: Any) -> None:
     with pytest.raises(RaisonError, match="model"):
         raison.Widget(given, "one")
+
+
+@pytest.mark.parametrize("text", [None, 5, b"a film"])
+def test_what_is_no_text_is_refused(text: Any) -> None:
+    with pytest.raises(InputError, match="the text is a .*: give a string"):
+        raison.Widget(MODEL, text)
+
+
+def test_a_misspelt_method_is_named_when_the_widget_is_made() -> None:
+    with pytest.raises(UnknownNameError, match="oclusion.*Did you mean 'occlusion'"):
+        raison.Widget(MODEL, "a film", "oclusion")
 
 
 def test_a_folder_of_audits_has_to_be_there() -> None:
