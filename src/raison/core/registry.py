@@ -5,10 +5,12 @@ import importlib
 import pkgutil
 from dataclasses import fields
 from functools import cache
+from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 from raison.core.errors import InputError, UnknownNameError
 from raison.core.nicknames import NICKNAMES
+from raison.core.settings.declared import refuse_lost_settings, undecorated
 
 T = TypeVar("T")
 
@@ -26,13 +28,13 @@ class Catalogue(Generic[T]):
         self.names: tuple[str, ...] = _module_names(package)
 
     def get(self, name: str) -> type[T]:
-        """The class of a name; UnknownNameError with the nearest name otherwise."""
+        """The class of a name; UnknownNameError with the nearest name otherwise, InputError if it loses settings."""
         if name not in self.names:
             raise UnknownNameError(self._kind, name, self.names, NICKNAMES)
-        module = importlib.import_module(f"{self._package}.{name}")
-        component: type[T] | None = vars(module).get(class_name(name))
+        component: type[T] | None = vars(_imported(f"{self._package}.{name}")).get(class_name(name))
         if component is None:
             raise InputError(no_class(self._package, name))
+        refuse_lost_settings(component)
         return component
 
     def classes(self) -> dict[str, str]:
@@ -123,6 +125,17 @@ def summary_of(doc: str) -> str:
 @cache
 def _module_names(package: str) -> tuple[str, ...]:
     return tuple(sorted(module.name for module in pkgutil.iter_modules(importlib.import_module(package).__path__)))
+
+
+def _imported(module: str) -> ModuleType:
+    """A file of a catalogue, with a line for a class that does not derive from the frozen one as it should."""
+    try:
+        return importlib.import_module(module)
+    except TypeError as error:
+        if "non-frozen dataclass" not in str(error):
+            raise
+        name = class_name(module.rpartition(".")[2])
+        raise undecorated(name, "settings do not change, but its @dataclass lets them") from None
 
 
 def _parse(spec: str, kind: str) -> tuple[str, dict[str, Any]]:
