@@ -12,6 +12,7 @@ from raison.core.targets.outputs import Outputs
 from raison.explaining.batch import Batch
 from raison.explaining.evidence import TextEvidence, prefetch
 from raison.explaining.given_texts import read_names
+from raison.explaining.returned_values import checked_value
 from raison.metrics import CATALOGUE
 from raison.runs.summary import Value
 
@@ -71,7 +72,8 @@ def measure(
 ) -> list[list[Value]]:
     """Every metric of explanation i, which is one of the batch's text i modulo the batch's length.
 
-    Explanations of several methods follow each other, so that keeps that they share are evaluated once.
+    Explanations of several methods follow each other, so that keeps that they share are evaluated once. Raises
+    AnswerError if a metric returns something other than its values.
     """
     texts = len(batch.encoding)
     marks = [tuple(one) for one in rationales] or [()] * texts
@@ -82,5 +84,6 @@ def measure(
     ]
     prefetch(evidence, metrics)
     return [
-        [metric.measure(text_evidence.explanation, text_evidence) for metric in metrics] for text_evidence in evidence
+        [checked_value(metric.measure(one.explanation, one), metric, one.explanation.text) for metric in metrics]
+        for one in evidence
     ]

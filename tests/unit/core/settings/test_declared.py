@@ -62,9 +62,7 @@ def test_a_missing_type() -> None:
     with pytest.raises(InputError) as caught:
         NoType()
     assert str(caught.value) == WITHOUT_TYPE
-    with pytest.raises(
-        InputError, match="type for draws in class NoTypeOfABaseSetting, as in `draws: int = 7`"
-    ):
+    with pytest.raises(InputError, match="type for draws in class NoTypeOfABaseSetting, as in `draws: int = 7`"):
         NoTypeOfABaseSetting()
 
 
