@@ -1,6 +1,5 @@
 """A method that is being written returns something wrong: one line says what, and nothing becomes an explanation."""
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -9,9 +8,8 @@ import pytest
 import torch
 
 import raison
-from raison.core.errors import AnswerError, InputError, NonFiniteError
+from raison.core.errors import AnswerError, NonFiniteError
 from raison.core.method import Cost, Method, Property
-from raison.core.metric import Metric
 from tests.toys import TEXTS, Linear
 
 WRONG = {
@@ -71,36 +69,6 @@ class Keeping(Broken):
         # The tests check types of all calls, which the library does not.
         type(problem).values.__wrapped__(problem, keeps)
         return None
-
-
-@dataclass(frozen=True)
-class BrokenMetric(Metric):
-    """Returns the value that it is given."""
-
-    returned: str = "None"
-    reference: ClassVar = ""
-    higher_is_better: ClassVar = True
-
-    def measure(self, explanation: Any, evidence: Any) -> Any:
-        return {"None": None, "inf": math.inf, "text": "0.5", "list": [0.5]}[self.returned]
-
-
-class Undecorated(Broken):
-    """Declares a setting without being a dataclass of its own."""
-
-    reach: int = 2
-
-
-@pytest.mark.parametrize("returned", ["None", "inf", "text", "list"])
-def test_a_metric_that_returns_no_number_is_named(returned):
-    with pytest.raises(AnswerError, match=r"BrokenMetric\.measure returned .* for '.*': return a float, or NaN"):
-        raison.compare(Linear(), TEXTS, "saliency", BrokenMetric(returned), progress=False)
-
-
-@pytest.mark.parametrize("method", [Undecorated, Undecorated()])
-def test_a_class_that_would_lose_a_setting_is_refused(method):
-    with pytest.raises(InputError, match=r"Undecorated declares reach, but .* write @dataclass\(frozen=True\) above"):
-        raison.explain(Linear(), TEXTS, method, progress=False)
 
 
 @pytest.mark.parametrize("returned", WRONG)

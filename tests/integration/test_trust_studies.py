@@ -241,7 +241,8 @@ def test_claims_and_report_are_made_of_the_records(whole: tuple[Path, Stand], tm
         ('than_attack = "noise"', "", "than is missing"),
         ('than_attack = "noise"', 'than_objective = "constrained"', "compares saliency with itself"),
         ('than_attack = "noise"', 'than = 0.3\nthan_attack = "noise"', "leave than_attack out"),
-        ('below = "saliency"', 'below = "occlusion"', "unknown method 'occlusion'"),
+        ('below = "saliency"', 'below = "occlusion"', "the study has no method 'occlusion': add it to methods"),
+        ('measure = "spearman"', 'model = "one"\nmeasure = "spearman"', "model is not a key of a claim; select a run"),
         ('[models.one]\nname = "MODEL"', '[models.one]\nnome = "MODEL"', "Did you mean 'name'"),
     ],
 )

@@ -2,14 +2,15 @@
 
 import ast
 import importlib
-import inspect
 import pkgutil
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from functools import cache
+from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 from raison.core.errors import InputError, UnknownNameError
 from raison.core.nicknames import NICKNAMES
+from raison.core.settings.declared import refuse_lost_settings, undecorated
 
 T = TypeVar("T")
 
@@ -27,13 +28,13 @@ class Catalogue(Generic[T]):
         self.names: tuple[str, ...] = _module_names(package)
 
     def get(self, name: str) -> type[T]:
-        """The class of a name; UnknownNameError with the nearest name otherwise."""
+        """The class of a name; UnknownNameError with the nearest name otherwise, InputError if it loses settings."""
         if name not in self.names:
             raise UnknownNameError(self._kind, name, self.names, NICKNAMES)
-        module = importlib.import_module(f"{self._package}.{name}")
-        component: type[T] | None = vars(module).get(class_name(name))
+        component: type[T] | None = vars(_imported(f"{self._package}.{name}")).get(class_name(name))
         if component is None:
             raise InputError(no_class(self._package, name))
+        refuse_lost_settings(component)
         return component
 
     def classes(self) -> dict[str, str]:
@@ -52,7 +53,6 @@ class Catalogue(Generic[T]):
             return self._made(spec)
         name, settings = _parse(spec, self._kind)
         cls = self.get(name)
-        check_fields(cls)
         known = [f.name for f in fields(cls) if f.init]  # type: ignore[arg-type]
         for setting in settings:
             if setting not in known:
@@ -72,7 +72,6 @@ class Catalogue(Generic[T]):
                 f"the {self._kind} is {spec!r:.60}, of type {type(spec).__name__}: give a name, a call such as "
                 f"'name(samples=512)', a {self._kind}'s class or an instance of it."
             )
-        check_fields(cls)
         try:
             created = spec() if isinstance(spec, type) else spec
         except TypeError as error:
@@ -85,21 +84,6 @@ class Catalogue(Generic[T]):
                 "dataclass whose settings do not change, such as tuples in place of lists."
             ) from None
         return created
-
-
-def check_fields(cls: type) -> None:
-    """Raise InputError for a class that declares settings but is no dataclass of its own, which would lose them."""
-    own = {
-        name
-        for base in cls.__mro__
-        for name, hint in inspect.get_annotations(base).items()
-        if "ClassVar" not in str(hint)
-    }
-    if is_dataclass(cls) and (lost := sorted(own - set(cls.__dataclass_fields__))):
-        raise InputError(
-            f"{cls.__name__} declares {', '.join(lost)}, but is no dataclass of its own: write @dataclass(frozen=True) "
-            f"above class {cls.__name__}."
-        )
 
 
 def class_name(name: str) -> str:
@@ -141,6 +125,17 @@ def summary_of(doc: str) -> str:
 @cache
 def _module_names(package: str) -> tuple[str, ...]:
     return tuple(sorted(module.name for module in pkgutil.iter_modules(importlib.import_module(package).__path__)))
+
+
+def _imported(module: str) -> ModuleType:
+    """A file of a catalogue, with a line for a class that does not derive from the frozen one as it should."""
+    try:
+        return importlib.import_module(module)
+    except TypeError as error:
+        if "non-frozen dataclass" not in str(error):
+            raise
+        name = class_name(module.rpartition(".")[2])
+        raise undecorated(name, "settings do not change, but its @dataclass lets them") from None
 
 
 def _parse(spec: str, kind: str) -> tuple[str, dict[str, Any]]:

@@ -1,20 +1,18 @@
 """The only caller of metrics of single texts: computes everything they request in one go, then one number per text."""
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from numbers import Real
 from types import MappingProxyType
 
-from raison.core.errors import AnswerError
 from raison.core.inputs.rationale import Rationale
 from raison.core.metric import GroupMetric, Metric, Need
-from raison.core.registry import label_of, name_of
+from raison.core.registry import label_of
 from raison.core.results.explanation import Explanation
 from raison.core.targets.outputs import Outputs
 from raison.explaining.batch import Batch
 from raison.explaining.evidence import TextEvidence, prefetch
 from raison.explaining.given_texts import read_names
+from raison.explaining.returned_values import checked_value
 from raison.metrics import CATALOGUE
 from raison.runs.summary import Value
 
@@ -75,7 +73,7 @@ def measure(
     """Every metric of explanation i, which is one of the batch's text i modulo the batch's length.
 
     Explanations of several methods follow each other, so that keeps that they share are evaluated once. Raises
-    AnswerError for a metric that does not return a number.
+    AnswerError if a metric returns something other than its values.
     """
     texts = len(batch.encoding)
     marks = [tuple(one) for one in rationales] or [()] * texts
@@ -85,16 +83,7 @@ def measure(
         for i, explanation in enumerate(explanations)
     ]
     prefetch(evidence, metrics)
-    return [[_measured(metric, text_evidence) for metric in metrics] for text_evidence in evidence]
-
-
-def _measured(metric: Metric, evidence: TextEvidence) -> Value:
-    """Raises AnswerError if a metric returns something else than numbers."""
-    value: object = metric.measure(evidence.explanation, evidence)
-    for part in value if isinstance(value, tuple) else (value,):
-        if not isinstance(part, Real) or math.isinf(part):
-            raise AnswerError(
-                f"{name_of(metric)}.measure returned {value!r:.60} for {evidence.explanation.text!r:.60}: return a "
-                "float, or NaN where it is undefined."
-            )
-    return value  # type: ignore[return-value]
+    return [
+        [checked_value(metric.measure(one.explanation, one), metric, one.explanation.text) for metric in metrics]
+        for one in evidence
+    ]

@@ -34,6 +34,7 @@ from raison.explaining.measuring import (
     missing_needs,
 )
 from raison.explaining.ranking import fitting, unnamed
+from raison.explaining.returned_values import checked_values
 from raison.explaining.settings import Settings
 from raison.judging.another_model import caution_of_changed, check_outputs, count_changed
 from raison.judging.statements import BY_SENTENCES, SUMMED, statements_of
@@ -225,7 +226,7 @@ def measure_groups(
 
     Explanations of the same texts by other methods and seeds are evaluated with the same `kept`, empty at first: then
     the model reads the texts once. Raises InputError if the explanations by which a group is first read are those of
-    another model.
+    another model, and AnswerError if the metric returns something other than values.
     """
     size = metric.size or len(explanations)
     values = []
@@ -235,7 +236,8 @@ def measure_groups(
         if start not in kept:
             encode()
             kept[start] = {}
-        values.append(tuple(metric.measure(group, TextsEvidence(model, encode, kept[start]))))
+        returned = metric.measure(group, TextsEvidence(model, encode, kept[start]))
+        values.append(checked_values(returned, metric, len(group)))
     return values
 
 

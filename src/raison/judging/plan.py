@@ -86,7 +86,7 @@ def plan_rows(methods: list[Method], choosers: Sequence[AnyMetric], seeds: tuple
     labels = [label_of(method) for method in plain]
     for label in labels:
         if labels.count(label) > 1:
-            raise InputError(f"the method {label} is named twice.")
+            raise InputError(f"the method {label} is named twice: remove one.")
     rows = [PlannedRow(label_of(method), method, _seeds_of(method, seeds)) for method in plain]
     check_selection(choosers, plain)
     offering = [method for method in plain if method.maps > 1]

@@ -11,6 +11,7 @@ from raison.core.results.explanation import Explanation
 from raison.explaining.attribution import run, run_candidates
 from raison.explaining.batch import Batch, prepare
 from raison.explaining.measuring import Annotations, measure
+from raison.explaining.returned_values import check_counts
 from raison.explaining.selection import best_maps
 from raison.jobs.engine import WHOLE, Job, Shard, do
 from raison.judging.evaluate import KeptOfGroups, costs_of, measure_groups
@@ -113,6 +114,9 @@ class _GroupWork:
         judge = next(one for one in plan.metrics if label_of(one) == self.metric)
         assert isinstance(judge, GroupMetric)
         values = measure_groups(plan.model, self.run.explanations(row, seed), judge, self.kept)
+        # Also those of an earlier process.
+        others = (groups for (_, _, metric), groups in self.run.groups.items() if metric == self.metric)
+        check_counts(values, next(others, values), judge)
         self.run.add_groups(row, seed, self.metric, values)
         if all(self.run.has_groups(*key, self.metric) for key in self.run.header.keys):
             # Nobody reads the texts again.

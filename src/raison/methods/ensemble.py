@@ -164,7 +164,7 @@ def _members(methods: Sequence[str]) -> list[Method]:
     labels = [label_of(member) for member in members]
     for label in labels:
         if labels.count(label) > 1:
-            raise InputError(f"the ensemble's member {label} is named twice.")
+            raise InputError(f"the ensemble's member {label} is named twice: remove one.")
     if len(members) < 2:
         raise InputError(
             f"an ensemble of {len(members)} is not a mean: name at least two methods, such as {GROUPS['top3']}."

@@ -32,7 +32,7 @@ class MetricInfo:
     @property
     def parts(self) -> int:
         """How many numbers a text's value consists of."""
-        return {"mean": 1, "curve": 1 + len(SHARES)}.get(self.pool, 2)
+        return parts_of(self.pool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,11 @@ class Costs:
     evaluations: float
     gradients: float
     seconds: float
+
+
+def parts_of(pool: str) -> int:
+    """How many numbers a text's value consists of, by how they are pooled."""
+    return {"mean": 1, "curve": 1 + len(SHARES)}.get(pool, 2)
 
 
 def table_of(seeds: Sequence[Sequence[Value]]) -> np.ndarray:

@@ -33,6 +33,11 @@ PREDICTED = {
 }
 """Settings that do not exist in kinds which explain the predicted class of the unchanged model."""
 
+OF_RUNS = TableReading(
+    without={key: f'{key} is not a key of a claim; select a run with run = "MODEL--DATA".' for key in ("model", "data")}
+)
+"""How claims are read that may be about a single run."""
+
 
 @dataclass(frozen=True, slots=True)
 class About:

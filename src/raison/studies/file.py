@@ -101,7 +101,8 @@ def entries_of(
     """
     schema = table.get("schema", SCHEMA)
     if isinstance(schema, int) and schema != SCHEMA:
-        raise MistakesError([f"the study: schema is {schema}, and this version of raison reads {SCHEMA}."])
+        reads = f"this version of raison reads {SCHEMA}: write schema = {SCHEMA}, or update raison"
+        raise MistakesError([f"the study: schema is {schema}, and {reads}."])
     return read_table(record, table, without=without)
 
 

@@ -5,8 +5,8 @@ Each function takes a part of the file and its location, and returns its mistake
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -61,7 +61,7 @@ def unknown(where: str, kind: str, name: str | None, known: Iterable[str] | None
 
 def twice(where: str, names: Sequence[str]) -> list[str]:
     """The mistake of a name that a list has more than once."""
-    return [f"{where}: {name} is named twice." for name in sorted(set(names)) if names.count(name) > 1]
+    return [f"{where}: {name} is named twice; remove one." for name in sorted(set(names)) if names.count(name) > 1]
 
 
 def settings_mistakes(settings: StudySettings | Settings) -> list[str]:
@@ -152,7 +152,7 @@ def model_mistakes(model: StudyModel, where: str) -> list[str]:
         mistakes += [f"{inner}]: {line}" for line in mistakes_in(model.made.settings)]
     labels = [label.lower() for label in model.labels]
     if len(set(labels)) < len(labels):
-        mistakes.append(f"{where}: labels names a class twice.")
+        mistakes.append(f"{where}: labels names a class twice; give each class a name of its own.")
     return mistakes
 
 
@@ -173,11 +173,13 @@ def data_mistakes(data: StudyData, where: str) -> list[str]:
 class ClaimNames:
     """The names that claims of a study may use, by kind of name; None if mistakes elsewhere leave them unknown.
 
-    `canonical` writes a name as the records do, or raises InputError.
+    `canonical` writes a name as the records do, or raises InputError. `lists` says to which list of the file a name of
+    the catalogue is added, so that claims may use it.
     """
 
-    names: Mapping[str, Iterable[str] | None]
+    names: Mapping[str, Collection[str] | None]
     canonical: Mapping[str, Callable[[str], str]]
+    lists: Mapping[str, str] = field(default_factory=dict)
 
     def rows(self, claim: Claim, where: str, kind: str) -> list[str]:
         """The mistakes in the two sides of a claim; a row is a `kind` of name."""
@@ -201,7 +203,18 @@ class ClaimNames:
                 # The rows of the study, and not the whole catalogue.
                 error = UnknownNameError(kind, name, known)
             return [f"{where}: {error}"]
-        return [] if known is None or written in known else [f"{where}: {UnknownNameError(kind, name, known)}"]
+        if known is None or written in known:
+            return []
+        return [f"{where}: {self._left_out(kind, name, known) or UnknownNameError(kind, name, known)}"]
+
+    def _left_out(self, kind: str, name: str, known: Collection[str]) -> str:
+        """What is wrong with a name of the catalogue that the study leaves out; "" for a name of something else."""
+        canonical = canonical_metric if kind == "metric" else canonical_row
+        if kind not in self.lists or attempt("", lambda: canonical(name)):
+            return ""
+        verb = "does not measure" if kind == "metric" else f"has no {kind}"
+        lists = self.lists[kind] + (" and select" if kind != "metric" and CHOICE in name else "")
+        return f"the study {verb} '{name}': add it to {lists}, or name one of {', '.join(sorted(known))}."
 
 
 def claim_of(claim: C, canonical: Callable[[str], str]) -> C:

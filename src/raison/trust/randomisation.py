@@ -252,5 +252,5 @@ def _created(methods: Sequence[str | Method]) -> list[Method]:
     labels = [label_of(method) for method in chosen]
     for label in labels:
         if labels.count(label) > 1:
-            raise InputError(f"the method {label} is named twice.")
+            raise InputError(f"the method {label} is named twice: remove one.")
     return chosen

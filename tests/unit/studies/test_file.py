@@ -124,16 +124,18 @@ def test_the_digest_is_of_the_whole_file(tmp_path: Path) -> None:
 
 ONE_MISTAKE = {
     ("schema = 1\n", ""): "the study: schema is missing; give a whole number.",
-    ("schema = 1\n", "schema = 2\n"): "the study: schema is 2, and this version of raison reads 1.",
+    ("schema = 1\n", "schema = 2\n"): (
+        "the study: schema is 2, and this version of raison reads 1: write schema = 1, or update raison."
+    ),
     ("title =", "titel ="): "unknown key 'titel'. Did you mean 'title'?",
     ('size = "mini"', 'size = "tiny"'): "the study: unknown size 'tiny'. Did you mean 'mini'?",
     ('"occlusion", "lime', '"oclusion", "lime'): "methods: unknown method 'oclusion'. Did you mean 'occlusion'?",
     ('lime(samples=32)",', 'lime(sample=32)",'): "methods: unknown setting of lime 'sample'. Did you mean 'samples'?",
     ('"random(draws=3)"]', '"random(draws=0)"]'): "methods: draws of random cannot be 0: give a whole number",
-    ('"occlusion", "lime', '"occlusion", "occlusion", "lime'): "methods: occlusion is named twice.",
+    ('"occlusion", "lime', '"occlusion", "occlusion", "lime'): "methods: occlusion is named twice; remove one.",
     ('"comprehensiveness", "con', '"comprehensivenes", "con'): "metrics: unknown metric 'comprehensivenes'.",
     ('"comprehensiveness", "con', '"token_f1(top=25)", "comprehensiveness", "con'): (
-        "metrics: token_f1(top=25) is named twice."
+        "metrics: token_f1(top=25) is named twice; remove one."
     ),
     ('select = ["comp', 'select = ["consistency", "comp'): "consistency evaluates many texts together",
     ('unit = "token"', 'unit = "wrd"'): "[settings]: unknown unit 'wrd'. Did you mean 'word'?",
@@ -143,16 +145,31 @@ ONE_MISTAKE = {
     ("seeds = [3, 5]", "truncate = 1"): "[settings]: truncate is 1; give true or false.",
     ('name = "some/folder"', 'nane = "x"\nname = "y"'): "[models.two]: unknown key 'nane'. Did you mean 'name'?",
     ('name = "some/folder"', 'name = "y"\ndtype = "float31"'): "[models.two]: unknown dtype 'float31'.",
-    ('"no", "yes"', '"no", "No"'): "[models.one]: labels names a class twice.",
+    ('"no", "yes"', '"no", "No"'): "[models.one]: labels names a class twice; give each class a name of its own.",
     ("[models.two]", "[models.'two--words']"): "[models.two--words]: a name may contain only letters",
     ("limit = 30\n", ""): "[data.reviews]: sample draws `limit` rows, so also give limit.",
     ("sample = 1", 'pair = ["a", "b"]'): "[data.reviews]: text and pair exclude each other",
     ('["red", "green"]', '["red"]'): "[data.words.known_features]: words needs two or more words",
     ("position = 2", "positon = 2"): "[data.words.known_features]: unknown key 'positon'. Did you mean 'position'?",
     ('run = "two--words"', 'run = "two--word"'): "number 1: unknown run 'two--word'. Did you mean 'two--words'?",
-    ('metric = "token_f1(top=25)"', 'metric = "token_f1(top=5)"'): "number 1: unknown metric 'token_f1(top=5)'.",
+    ('metric = "token_f1(top=25)"', 'metric = "token_f1(top=5)"'): (
+        "number 1: the study does not measure 'token_f1(top=5)': add it to metrics, or name one of comprehensiveness, "
+        "consistency, token_f1(top=25)."
+    ),
     ('than = "occlusion"', 'than = "occlsion"'): "number 1: unknown row 'occlsion'. Did you mean 'occlusion'?",
-    ('than = "occlusion"', 'than = "saliency"'): "number 1: unknown row 'saliency'.",
+    ('than = "occlusion"', 'than = "saliency"'): (
+        "number 1: the study has no row 'saliency': add it to methods, or name one of lime(samples=32), occlusion, "
+    ),
+    ('than = "occlusion"', 'than = "occlusion by token_f1(top=25)"'): (
+        "number 1: the study has no row 'occlusion by token_f1(top=25)': add it to methods and select, or name one of"
+    ),
+    ('metric = "token_f1(top=25)"', 'metric = "aopc_sufficency"'): "number 1: unknown metric 'aopc_sufficency'.",
+    ('run = "two--words"', 'model = "two"'): (
+        'number 1: model is not a key of a claim; select a run with run = "MODEL--DATA".'
+    ),
+    ('run = "two--words"', 'data = "words"'): (
+        'number 1: data is not a key of a claim; select a run with run = "MODEL--DATA".'
+    ),
     ('than = "occlusion"', 'than = "occlusion"\nbelow = "random"'): "number 1: give either above or below.",
     ("than = 1\n", ""): "number 2: than is missing; give a row's label or a number.",
     ("than = 1\n", 'than = "lime(samples=32)"\n'): "number 2: it compares lime(samples=32) with itself.",
@@ -165,6 +182,18 @@ def test_a_mistake_is_named(tmp_path: Path, change: tuple[str, str], said: str) 
     assert old in GOOD
     found = mistakes(tmp_path, GOOD.replace(old, new, 1))
     assert any(said in line for line in found), found
+
+
+@pytest.mark.parametrize("wrong", ["above = 0.2", 'above = ""', "above = []"])
+def test_a_side_that_cannot_be_read_is_one_mistake(tmp_path: Path, wrong: str) -> None:
+    found = mistakes(tmp_path, GOOD.replace('above = "random(draws=3) by comprehensiveness"', wrong, 1))
+    assert found == (f"[[claims]] number 1: above is {wrong[8:]}; give a text in quotes.".replace('""', "''"),)
+
+
+def test_a_run_that_is_named_twice(tmp_path: Path) -> None:
+    named = '[[runs]]\nmodel = "two"\ndata = "words"\n'
+    found = mistakes(tmp_path, GOOD.replace("[[claims]]", f"{named}{named}\n[[claims]]", 1))
+    assert "[[runs]]: model 'two' on data 'words' is named twice; remove one." in found
 
 
 def test_runs_that_do_not_exist_are_named(tmp_path: Path) -> None:

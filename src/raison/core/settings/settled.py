@@ -6,12 +6,18 @@ from typing import Any, final
 import numpy as np
 
 from raison.core.registry import name_of
+from raison.core.settings.declared import refuse_lost_settings
 from raison.core.settings.fields import check, fields_of
 from raison.core.targets.choices import plain_number
 
 
 class Settled:
     """A frozen record of settings, a method or a metric: its values are made plain and checked when it is made."""
+
+    def __new__(cls, *_settings: object, **_named: object) -> "Settled":
+        # Before __init__, which would not know settings that are lost.
+        refuse_lost_settings(cls)
+        return super().__new__(cls)
 
     @final
     def __post_init__(self) -> None:

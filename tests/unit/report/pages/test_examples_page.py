@@ -310,7 +310,7 @@ MISTAKES = {
     'texts = "all"': "[examples]: texts is 'all'; give a whole number of at least 1.",
     'rows = "random"': "[examples]: rows is 'random'; give a list of texts in quotes.",
     "rows = []": "[examples]: rows is empty; leave it out to show all rows but random.",
-    'rows = ["random", "random"]': "[examples]: rows: random is named twice.",
+    'rows = ["random", "random"]': "[examples]: rows: random is named twice; remove one.",
     'rows = ["oclusion"]': "[examples]: unknown row 'oclusion'. Did you mean 'occlusion'?",
     'rows = ["occlusion by comprehensiveness"]': "unknown row 'occlusion by comprehensiveness'. Did you mean",
     'rows = ["random(draws=3) by sufficiency"]': "Did you mean 'random(draws=3) by comprehensiveness'?",

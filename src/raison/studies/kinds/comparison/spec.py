@@ -25,7 +25,7 @@ from raison.methods import CATALOGUE as METHODS
 from raison.metrics import CATALOGUE as METRICS
 from raison.report.pages.examples import ExamplesAsked
 from raison.studies import parts
-from raison.studies.entries import About, Grid, GridRun, StudySettings
+from raison.studies.entries import OF_RUNS, About, Grid, GridRun, StudySettings
 from raison.studies.file import MistakesError, entries_of
 from raison.studies.kinds.comparison.results import MetricClaim
 from raison.studies.parts import ClaimNames, canonical_metric, canonical_row, claim_of
@@ -44,7 +44,7 @@ class ComparisonSpec:
     agreement: bool = False
     settings: StudySettings = StudySettings()  # noqa: RUF009
     examples: ExamplesAsked | None = None
-    claims: tuple[MetricClaim, ...] = ()
+    claims: Annotated[tuple[MetricClaim, ...], OF_RUNS] = ()
 
     def request(self, run: GridRun) -> RunRequest:
         """The request of one run."""
@@ -75,6 +75,7 @@ def parse(table: Mapping[str, Any], place: Path, _tools: None) -> ComparisonSpec
     known = ClaimNames(
         {"row": rows, "metric": metrics or None, "run": runs or None},
         {"row": canonical_row, "metric": canonical_metric},
+        {"row": "methods", "metric": "metrics"},
     )
     for where, claim in parts.read_claims(study.claims, mistakes):
         mistakes += known.rows(claim, where, "row")

@@ -74,8 +74,8 @@ def parse(table: Mapping[str, Any], place: Path, _tools: None) -> Shortcuts:
     mistakes += parts.twice("shares", [f"{share:g}" for share in study.shares])
     mistakes += parts.data_mistakes(study.data, "[data]")
     known = parts.ClaimNames({"row": [*rows_of(study.shares), RANDOM]}, {"row": str})
-    for number, claim in enumerate(study.claims, start=1):
-        mistakes += known.rows(claim, f"[[claims]] number {number}", "row")
+    for where, claim in parts.read_claims(study.claims, mistakes):
+        mistakes += known.rows(claim, where, "row")
     if mistakes:
         raise MistakesError(mistakes)
     return replace(study, data=parts.beside(place, study.data))

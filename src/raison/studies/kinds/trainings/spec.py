@@ -181,6 +181,7 @@ def parse(table: Mapping[str, Any], place: Path, made: Recipes) -> Trainings:
     known = ClaimNames(
         {"row": names, "metric": measured, "task": file.tasks or None},
         {"row": written, "metric": _or_itself(canonical_measure)},
+        {"row": "a list of methods in [[posthoc]]", "metric": "metrics"},
     )
     mistakes += parts.examples_mistakes(file.examples, names and names - {PLAIN}, written)
     for where, claim in parts.read_claims(file.claims, mistakes):
@@ -301,7 +302,11 @@ def _posthoc(file: TrainingsFile) -> tuple[list[PosthocRow] | None, list[str]]:
 
 def _twice(rows: Sequence[TrainingRow], posthoc: Sequence[PosthocRow]) -> list[str]:
     names = [PLAIN, *(row.name for row in posthoc), *(row.name for row in rows)]
-    mistakes = [f"the row '{name}' is named twice." for name in dict.fromkeys(names) if names.count(name) > 1]
+    mistakes = [
+        f"the row '{name}' is named twice; give one another name, or remove it."
+        for name in dict.fromkeys(names)
+        if names.count(name) > 1
+    ]
     folders = [row.folder for row in rows]
     mistakes += [
         f"the row '{row.name}' would use the same folder as another row, '{row.folder}': give it another name."
@@ -312,7 +317,7 @@ def _twice(rows: Sequence[TrainingRow], posthoc: Sequence[PosthocRow]) -> list[s
 
 
 def _gains(gains: Mapping[str, str], metrics: set[str] | None) -> list[str]:
-    known = ClaimNames({"metric": metrics}, {"metric": canonical_metric})
+    known = ClaimNames({"metric": metrics}, {"metric": canonical_metric}, {"metric": "metrics"})
     mistakes = [line for key in gains for line in unknown("[gains]", "criterion", key, CRITERIA)]
     return mistakes + [
         line for key, metric in gains.items() for line in known.name(f"[gains] {key}", "metric", str(metric))

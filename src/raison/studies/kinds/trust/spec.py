@@ -42,7 +42,7 @@ from raison.core.settings.tables import FLAT, REST, TableReading, read
 from raison.explaining.settings import Settings
 from raison.methods import CATALOGUE
 from raison.studies import parts
-from raison.studies.entries import PREDICTED, About, Grid, GridRun
+from raison.studies.entries import OF_RUNS, PREDICTED, About, Grid, GridRun
 from raison.studies.file import MistakesError, entries_of
 from raison.studies.kinds.trust.results import AREA, CLAIMED, TrustClaim
 from raison.studies.settings import decided
@@ -89,7 +89,7 @@ class TrustFile:
     settings: Annotated[Settings, TableReading(without=PREDICTED)] = Settings()  # noqa: RUF009
     randomisation: RandomisationTable | None = None
     attacks: AttacksTable | None = None
-    claims: tuple[TrustClaim, ...] = ()
+    claims: Annotated[tuple[TrustClaim, ...], OF_RUNS] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ def parse(table: Mapping[str, Any], place: Path, operations: TrustOperations) ->
     attacks, wrong = _attacks(file, operations)
     mistakes += wrong
     names = {"method": labels or None, "measure": CLAIMED, "run": {run.name for run in file.grid.wanted} or None}
-    known = parts.ClaimNames(names, {"method": canonical})
+    known = parts.ClaimNames(names, {"method": canonical}, {"method": "methods"})
     for where, claim in parts.read_claims(file.claims, mistakes):
         mistakes += _claim(claim, where, known, {*table})
     if mistakes:

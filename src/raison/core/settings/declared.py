@@ -1,0 +1,55 @@
+"""Whether the settings that a class of a method or metric states are fields: Python loses others without a word."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import fields, is_dataclass
+from functools import cache
+from inspect import get_annotations
+from typing import Any, ClassVar, get_origin
+
+from raison.core.errors import InputError
+
+
+@cache
+def refuse_lost_settings(cls: type) -> None:
+    """Raise InputError if a class that is derived from a dataclass, or one of its bases, states settings that are not
+    fields: those of a class without the decorator, and those without a type."""
+    for part in cls.__mro__:
+        if any(map(is_dataclass, part.__mro__[1:])):
+            # From Python 3.14 on, a type that is imported for type checkers only has no annotation to read.
+            with suppress(NameError):
+                _refuse_lost_of(part)
+
+
+def undecorated(name: str, why: str) -> InputError:
+    """The error for a class without the right decorator."""
+    return InputError(f"write @dataclass(frozen=True) above class {name}: {why}.")
+
+
+def _refuse_lost_of(cls: type) -> None:
+    lost = [name for name, hint in get_annotations(cls).items() if not _is_constant(hint)]
+    if lost and "__dataclass_fields__" not in vars(cls):
+        raise undecorated(cls.__name__, f"without it, its settings are lost ({', '.join(lost)})")
+    for name in _untyped(cls):
+        value = vars(cls)[name]
+        raise InputError(
+            f"write a type for {name} in class {cls.__name__}, as in `{name}: {type(value).__name__} = {value!r:.40}`: "
+            "without one, it is not a setting (annotate a constant as ClassVar)."
+        )
+
+
+def _untyped(cls: type) -> Iterator[str]:
+    """The names of values that look like settings and have no type. What a base states as a constant needs none."""
+    bases = cls.__mro__[1:]
+    settings = {field.name for base in bases if is_dataclass(base) for field in fields(base)}
+    stated = {name for base in bases for name in (*vars(base), *get_annotations(base))} - settings
+    for name, value in vars(cls).items():
+        is_plain = name.islower() and not name.startswith("_") and not (callable(value) or hasattr(value, "__get__"))
+        if is_plain and name not in get_annotations(cls) and name not in stated:
+            yield name
+
+
+def _is_constant(hint: Any) -> bool:
+    if isinstance(hint, str):
+        return hint.partition("[")[0].endswith("ClassVar")
+    return hint is ClassVar or get_origin(hint) is ClassVar

@@ -1,0 +1,128 @@
+"""A metric that is being written returns something wrong: one line says what, and nothing becomes a value."""
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+import torch
+
+import raison
+from raison.core.errors import AnswerError
+from raison.core.metric import GroupMetric, Metric
+from tests.toys import TEXTS, Linear
+
+NUMBERS: dict[str, object] = {
+    "nothing": None,
+    "text": "0.5",
+    "infinity": math.inf,
+    "tensor": torch.tensor(0.5),
+    "array": np.array([0.5]),
+    "two": (0.5, 0.5),
+}
+PARTS: dict[str, object] = {
+    "nothing": None,
+    "one": 0.5,
+    "three": (0.5, 0.5, 0.5),
+    "infinity": (0.5, -math.inf),
+}
+GROUPS: dict[str, object] = {
+    "nothing": None,
+    "one number": 0.5,
+    "none": [],
+    "a gap": [0.5, None],
+    "infinity": [math.inf],
+    "table": np.zeros((2, 2)),
+}
+
+
+@dataclass(frozen=True)
+class Broken(Metric):
+    """Returns what NUMBERS says."""
+
+    returned: str = "nothing"
+    reference: ClassVar[str] = ""
+    higher_is_better: ClassVar[bool] = True
+
+    def measure(self, explanation: Any, evidence: Any) -> Any:
+        return NUMBERS[self.returned]
+
+
+@dataclass(frozen=True)
+class BrokenParts(Broken):
+    """Returns what PARTS says."""
+
+    @property
+    def pool(self) -> str:
+        return "ratio"
+
+    def measure(self, explanation: Any, evidence: Any) -> Any:
+        return PARTS[self.returned]
+
+
+@dataclass(frozen=True)
+class BrokenGroups(GroupMetric):
+    """Returns what GROUPS says, or more values for the explanations of one method than of others."""
+
+    returned: str = "nothing"
+    reference: ClassVar[str] = ""
+    higher_is_better: ClassVar[bool] = True
+
+    @property
+    def size(self) -> None:
+        return None
+
+    def measure(self, explanations: Any, evidence: Any) -> Any:
+        if self.returned == "unequal":
+            return [0.5] * (2 if explanations[0].method.startswith("random") else 1)
+        return GROUPS[self.returned]
+
+
+def refused(call: Callable[[], object]) -> str:
+    with pytest.raises(AnswerError) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("returned", NUMBERS)
+def test_what_is_no_number_is_refused(returned: str) -> None:
+    explained = raison.explain(Linear(), TEXTS, "occlusion", progress=False)
+    expected = (
+        f"Broken.measure returned {NUMBERS[returned]!r} on 'good film': return a float, or NaN where it is undefined."
+    )
+    assert refused(lambda: raison.evaluate(Linear(), explained, Broken(returned), progress=False)) == expected
+    compared = refused(lambda: raison.compare(Linear(), TEXTS, "occlusion", Broken(returned), progress=False))
+    assert compared.startswith(f"Broken.measure returned {NUMBERS[returned]!r} on ")
+
+
+@pytest.mark.parametrize("returned", PARTS)
+def test_other_parts_than_the_pool_needs_are_refused(returned: str) -> None:
+    found = refused(lambda: raison.compare(Linear(), TEXTS, "occlusion", BrokenParts(returned), progress=False))
+    assert found.startswith(f"BrokenParts.measure returned {PARTS[returned]!r} on ")
+    assert found.endswith("return a tuple of 2 floats, as its pool 'ratio' needs, each NaN where it is undefined.")
+
+
+@pytest.mark.parametrize("returned", GROUPS)
+def test_values_of_groups_are_checked(returned: str) -> None:
+    explained = raison.explain(Linear(), TEXTS, "occlusion", progress=False)
+    found = refused(lambda: raison.evaluate(Linear(), explained, BrokenGroups(returned), progress=False))
+    assert found.endswith(" on a group of 4 texts: return a list of one or more floats, or NaN where it is undefined.")
+
+
+def test_methods_have_equal_numbers_of_values_of_groups() -> None:
+    broken = BrokenGroups("unequal")
+    found = refused(lambda: raison.compare(Linear(), TEXTS, ["occlusion", "random"], broken, progress=False))
+    assert sorted(re.findall(r"\d", found)) == ["1", "2"]
+    assert found.endswith("for another: return as many for the same texts.")
+
+
+def test_numbers_of_numpy_and_truths_are_numbers() -> None:
+    for number in (np.float32(0.5), np.int64(1), np.bool_(True), True, 3, math.nan):
+        NUMBERS["fit"] = number
+        (scores,) = raison.compare(Linear(), TEXTS, "occlusion", Broken("fit"), progress=False).rows[0].metrics
+        assert scores.values == pytest.approx([float(number)] * 4, nan_ok=True)
+    del NUMBERS["fit"]
