@@ -69,7 +69,7 @@ def test_files_and_functions_stay_small(source: Path) -> None:
 
 
 def used_in(code: str) -> set[str]:
-    """What code imports, classes that it reads as attributes, and the names in its texts that are a name or a call of one.
+    """What code imports, the classes that it reads as attributes, and the names of which a text is one or a call.
 
     A text that is only compared with something, or mentions a name among other words, does not count.
     """
