@@ -19,6 +19,10 @@ from raison.core.method import Method
 from raison.core.registry import name_of
 from raison.core.results.explanation import Explanation
 
+ALLOWED = (
+    "give '0', 'SUM forward' or 'SUM forward + SUM backward', after 'at most' if it is a bound, such as "
+    "'2n + 1 forward' or 'at most samples forward'; tests/pass_formulas.py describes all that a formula may be"
+)
 OF_OTHERS = re.compile(r"at most (?:the sum of its members'|\w+ times those of the method)")
 COUNTED = ", a backward pass counting as two"
 TOKEN = re.compile(r"\d+|[A-Za-z_]+|[-+^(),|/]")
@@ -45,7 +49,7 @@ def passes_of(method: Method, units: int, tokens: int) -> Passes | None:
         return None
     formula = re.match(r"(at most )?(.+?) forward\b(?: \+ (.+?) backward\b)?", method.passes)
     if formula is None:
-        raise ValueError(f"cannot read the passes of {name_of(type(method))}: {method.passes!r}")
+        raise ValueError(f"cannot read the passes of {name_of(type(method))}, {method.passes!r}: {ALLOWED}")
     bound, forwards, backwards = formula.groups()
     names: dict[str, float] = {"n": units, "t": tokens, "layers": len(method.parts)}
     names |= {name: value for name, value in vars(method).items() if type(value) in (int, float)}

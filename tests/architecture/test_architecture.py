@@ -68,27 +68,47 @@ def test_files_and_functions_stay_small(source: Path) -> None:
             assert node.end_lineno - node.lineno < 60, f"{node.name} is too long"
 
 
-def code_of(path: Path) -> str:
-    """A file without its comments and docstrings."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef):
-            node.body = [one for one in node.body if not is_text(one)] or [ast.Pass()]
-    return ast.unparse(tree)
+def used_in(code: str) -> set[str]:
+    """What code imports, the classes that it reads as attributes, and the names of which a text is one or a call.
+
+    A text that is only compared with something, or mentions a name among other words, does not count.
+    """
+    found: set[str] = set()
+    compared: set[ast.AST] = set()
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.ImportFrom):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.Attribute) and node.attr[0].isupper():
+            found.add(node.attr)
+        elif isinstance(node, ast.Compare):
+            compared |= {part for side in (node.left, *node.comparators) for part in (side, *getattr(side, "elts", ()))}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in compared:
+            found.add(node.value.partition("(")[0])
+    return found
 
 
-def is_text(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+def test_a_mention_of_a_method_is_not_a_use() -> None:
+    mentions = "'lime is fine'\nassert name == 'lime' or name in ('lime', 'shap'), 'as lime'\nmatch('unknown lime')\n"
+    assert "lime" not in used_in(f"{mentions}def lime():\n    'It is not lime.'  # lime\n    np.lime()\n")
+    uses = (
+        "from raison.methods.lime import Lime",
+        "raison.methods.Lime()",
+        "NAMES = ['lime']",
+        "run('lime(samples=8)')",
+    )
+    assert all({"lime", "Lime"} & used_in(use) for use in uses)
 
 
 @pytest.mark.parametrize("catalogue", [METHODS, METRICS])
 def test_a_name_is_a_file_with_one_class_and_its_own_tests(catalogue: object) -> None:
-    references = "".join(map(code_of, (ROOT / "tests/reference").glob("*.py")))
+    used = {
+        name for path in (ROOT / "tests/reference").glob("*.py") for name in used_in(path.read_text(encoding="utf-8"))
+    }
     for name in catalogue.names:
         cls = catalogue.get(name)
         assert (cls.__name__, name_of(cls)) == (class_name(name), name)
-        assert re.search(rf"\b{cls.__name__}\b|\b{name}\b|\b{name.removeprefix('aopc_')}\b", references), (
-            f"{name} has no reference test"
+        assert used & {cls.__name__, name, name.removeprefix("aopc_")}, (
+            f"{name} has no reference test: write one in tests/reference that imports {cls.__name__}"
         )
         assert cls.__doc__, f"{name} has no docstring"
 

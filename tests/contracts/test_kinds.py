@@ -108,6 +108,8 @@ def counted(module: ModuleType, stop: int) -> tuple[Callable[..., list[Job]], li
 
 
 def test_every_kind_is_tried() -> None:
+    missing = {kind.name for kind in every()} - {*NAMES}
+    assert not missing, f"add a sample of {', '.join(sorted(missing))} to tests/study_files.py: FILES"
     assert [kind.name for kind in every()] == NAMES
     assert sum(len(path.read_text().splitlines()) for path in (MORE / "agreement").glob("*.py")) < 250
     assert len(list((MORE / "agreement").glob("*.py"))) == 4

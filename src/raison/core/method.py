@@ -29,7 +29,7 @@ class Property(StrEnum):
     """A claim about a method's scores that the contract tests check."""
 
     SIGNED = "signed"
-    """A unit that counts against the target scores below zero."""
+    """A unit that counts against the target scores below zero, and one that counts for it above."""
     UNSIGNED = "unsigned"
     """No score is ever below zero, whatever the settings: scores say only how much a unit matters."""
     COMPLETE = "complete"
@@ -39,7 +39,7 @@ class Property(StrEnum):
     LINEAR = "linear"
     """Scores are coefficients of a linear model of the value: those of units that are removed together add up."""
     TOKENWISE = "tokenwise"
-    """The function returns one score per token; the driver sums them to units."""
+    """`attribute` returns one score per token; a unit's score is the sum over its tokens."""
     RANDOM = "random"
     """Scores depend on the seed."""
     CANDIDATES = "candidates"
