@@ -10,10 +10,14 @@ from typing import Any, ClassVar, get_origin
 from raison.core.errors import InputError
 
 
-@cache
 def refuse_lost_settings(cls: type) -> None:
     """Raise InputError if a class that is derived from a dataclass, or one of its bases, states settings that are not
     fields: those of a class without the decorator, and those without a type."""
+    _refuse_lost(cls)
+
+
+@cache
+def _refuse_lost(cls: type) -> None:
     for part in cls.__mro__:
         if any(map(is_dataclass, part.__mro__[1:])):
             # From Python 3.14 on, a type that is imported for type checkers only has no annotation to read.
