@@ -282,7 +282,6 @@ def test_targets_of_tags() -> None:
 def test_a_text_without_an_entity_is_numbered_and_passed_over_by_each() -> None:
     model, tokenizer = build_at_places("bert", AutoModelForTokenClassification, TAGS)
     with torch.no_grad():
-        # Whatever a token is, it is no entity.
         model.classifier.weight.zero_()
         model.classifier.bias.copy_(torch.tensor([5.0, 0.0, 0.0, 0.0, 0.0]))
     tagger = raison.load(model, tokenizer)
