@@ -24,6 +24,7 @@ from raison.models.passes.removal import replacement_ids
 from raison.models.stack.transformer import inner_model, is_a
 from raison.models.tokens.encoder import TextEncoder
 from raison.models.tokens.max_tokens import max_tokens
+from raison.models.tokens.token_rows import THE_TEXT, name_of
 
 OUTSIDE = "O"
 """The tag of tokens outside entities."""
@@ -173,6 +174,7 @@ class Tagging(Choosing):
     """
 
     targets = ("a part of the text", "(start, end)", "(start, end, tag)", "(start, end, (this, not that))")
+    sought = "entity"
 
     def __init__(self, passes: ForwardPasses, finder: Words, names: tuple[str, ...]) -> None:
         self._passes = passes
@@ -204,7 +206,7 @@ class Tagging(Choosing):
         chosen, index, against, places = [], [], [], []
         for (text, words), one in zip(self._words(encoding), specs, strict=True):
             whole = str(encoding.texts[text])
-            where, what = self._place(whole, words, one)
+            where, what = self._place(whole, words, one, name_of(text, len(encoding)))
             predicted = self._likeliest(where)
             this, that = what if isinstance(what, tuple) else (what, None)
             index.append(self._names.index(predicted) if this is None else self._number(this))
@@ -223,14 +225,21 @@ class Tagging(Choosing):
         read = self._reading(encoding, chosen)
         return Settled(read, index, contrasted or None, tuple(places), (classes,) * len(encoding))
 
-    def _place(self, whole: str, words: list[Word], spec: Any) -> tuple[tuple[Word, ...], Any]:
+    def _surest(self, whole: str, words: list[Word], text: str) -> tuple[tuple[Word, ...], str]:
+        """The words and the type of the entity with the highest probability; `text` is the text's name in errors."""
+        entities = self._finder.entities(words)
+        if not entities:
+            out = "use target='each', which gives such a text an empty list, or leave the text out"
+            if text == THE_TEXT:
+                out = "name a span, target=(start, end)"
+            raise InputError(f"the model finds no entity in {text}, {whole!r:.60}: {out}.")
+        surest = max(entities, key=lambda entity: entity.share)
+        return surest.words, surest.name
+
+    def _place(self, whole: str, words: list[Word], spec: Any, text: str) -> tuple[tuple[Word, ...], Any]:
         """The words that a target names, and what is explained there (None: what is predicted)."""
         if spec is None:
-            entities = self._finder.entities(words)
-            if not entities:
-                raise InputError(f"the model finds no entity in {whole!r:.60}: name a span, target=(start, end).")
-            surest = max(entities, key=lambda entity: entity.share)
-            return surest.words, surest.name
+            return self._surest(whole, words, text)
         if isinstance(spec, str):
             start = whole.find(spec) if spec.strip() else -1
             if start < 0:
