@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import raison
-from raison.core.errors import RaisonError
+from raison.core.errors import InputError, RaisonError, UnknownNameError
 from raison.core.results.generation import GenerationExplanation
 from raison.report.explanations.output_layout import visible
 from raison.web.component.explanation_checks import checked
@@ -48,6 +48,20 @@ def asked(widget: Any, heard: Heard, ask: str, body: dict[str, Any]) -> dict[str
     widget._handle_custom_msg({"id": "1", "ask": ask, "body": body}, [])
     assert heard.last["id"] == "1"
     return heard.last
+
+
+@pytest.mark.parametrize("text", [None, 5, b"a", ("a", "b", "c"), ["a", None], []])
+def test_what_is_no_text_is_refused_when_the_widget_is_made(text: Any) -> None:
+    with pytest.raises(InputError, match=r"^the widget's text is .*: give a string, a pair of two strings, or a chat"):
+        raison.Widget(MODEL, text)
+
+
+def test_an_unknown_method_is_refused_when_the_widget_is_made() -> None:
+    with pytest.raises(UnknownNameError, match="Did you mean 'occlusion'"):
+        raison.Widget(MODEL, "a", "oclusion")
+    with pytest.raises(InputError, match="the widget's method is 5: give its name or call"):
+        raison.Widget(MODEL, "a", 5)
+    assert raison.Widget(MODEL, ("a", "b"), "kernel_shap(samples=8)").method == "kernel_shap(samples=8)"
 
 
 def test_settings_go_both_ways_and_the_explanation_follows() -> None:
