@@ -74,8 +74,7 @@ def compare(
 ) -> Comparison:
     """Explain every text with every method and evaluate the explanations with every metric.
 
-    A row of `random` scores is always included. Every perturbed text is computed once for all methods and metrics.
-    Texts in which a tagger finds no entity are left out.
+    A row of `random` scores is always included. Perturbed texts are computed once. Texts without an entity are left out.
 
     Args:
         texts: any sequence of texts; of a query with documents, the first two of the ranking are used. For a
