@@ -206,7 +206,7 @@ class Tagging(Choosing):
         chosen, index, against, places = [], [], [], []
         for (text, words), one in zip(self._words(encoding), specs, strict=True):
             whole = str(encoding.texts[text])
-            where, what = self._place(whole, words, one, name_of(text, len(encoding)))
+            where, what = self._surest(encoding, text, words) if one is None else self._place(whole, words, one)
             predicted = self._likeliest(where)
             this, that = what if isinstance(what, tuple) else (what, None)
             index.append(self._names.index(predicted) if this is None else self._number(this))
@@ -225,21 +225,19 @@ class Tagging(Choosing):
         read = self._reading(encoding, chosen)
         return Settled(read, index, contrasted or None, tuple(places), (classes,) * len(encoding))
 
-    def _surest(self, whole: str, words: list[Word], text: str) -> tuple[tuple[Word, ...], str]:
-        """The words and the type of the entity with the highest probability; `text` is the text's name in errors."""
+    def _surest(self, encoding: Encoding, text: int, words: list[Word]) -> tuple[tuple[Word, ...], Any]:
+        """The words and the type of a text's entity with the highest probability."""
         entities = self._finder.entities(words)
         if not entities:
-            out = "use target='each', which gives such a text an empty list, or leave the text out"
-            if text == THE_TEXT:
-                out = "name a span, target=(start, end)"
-            raise InputError(f"the model finds no entity in {text}, {whole!r:.60}: {out}.")
+            name, out = name_of(text, len(encoding)), "name a span, target=(start, end)"
+            if name != THE_TEXT:
+                out = "use target='each', which gives such a text an empty list, or leave the text out"
+            raise InputError(f"the model finds no entity in {name}, {str(encoding.texts[text])!r:.60}: {out}.")
         surest = max(entities, key=lambda entity: entity.share)
         return surest.words, surest.name
 
-    def _place(self, whole: str, words: list[Word], spec: Any, text: str) -> tuple[tuple[Word, ...], Any]:
-        """The words that a target names, and what is explained there (None: what is predicted)."""
-        if spec is None:
-            return self._surest(whole, words, text)
+    def _place(self, whole: str, words: list[Word], spec: Any) -> tuple[tuple[Word, ...], Any]:
+        """The words that a target names, and what is explained there (None: what is predicted there)."""
         if isinstance(spec, str):
             start = whole.find(spec) if spec.strip() else -1
             if start < 0:
