@@ -74,7 +74,7 @@ def compare(
 ) -> Comparison:
     """Explain every text with every method and evaluate the explanations with every metric.
 
-    A row of `random` scores is always included. Perturbed texts are computed once. Texts without entity are left out.
+    A row of `random` scores is always included. Perturbed texts are computed once. Texts without entities are left out.
 
     Args:
         texts: any sequence of texts; of a query with documents, the first two of the ranking are used. For a
