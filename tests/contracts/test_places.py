@@ -279,19 +279,6 @@ def test_targets_of_tags() -> None:
         load("masks", "bert", "first")
 
 
-def test_a_text_without_an_entity_is_numbered_and_passed_over_by_each() -> None:
-    model, tokenizer = build_at_places("bert", AutoModelForTokenClassification, TAGS)
-    with torch.no_grad():
-        model.classifier.weight.zero_()
-        model.classifier.bias.copy_(torch.tensor([5.0, 0.0, 0.0, 0.0, 0.0]))
-    tagger = raison.load(model, tokenizer)
-    with pytest.raises(InputError, match=r"^the model finds no entity .*target='each'"):
-        raison.explain(tagger, TEXTS[0], "occlusion")
-    with pytest.raises(InputError, match=r"^text 1 of 2: the model finds no entity"):
-        raison.explain(tagger, list(TEXTS[:2]), "occlusion")
-    assert raison.explain(tagger, list(TEXTS[:2]), "occlusion", target="each") == [[], []]
-
-
 def test_targets_of_masks() -> None:
     model = load("masks", "bert")
     text = "I [MASK] this so [MASK] ."

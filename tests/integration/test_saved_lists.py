@@ -1,6 +1,5 @@
 """Several results in one file."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -30,15 +29,15 @@ def test_outputs_are_one_file(outputs: list[GenerationExplanation], tmp_path: Pa
     page = raison.save(outputs, tmp_path / "outputs.html").read_text(encoding="utf-8")
     assert page.count("<article") == 2
     assert "2 explained outputs" in page
-    written = json.loads(raison.save(outputs, tmp_path / "outputs.json").read_text(encoding="utf-8"))
-    assert [GenerationExplanation.from_dict(one) for one in written] == outputs
+    written = raison.save(outputs, tmp_path / "outputs.json").read_text(encoding="utf-8")
+    assert GenerationExplanation.list_from_json(written) == outputs
 
 
 def test_citations_are_one_file(answers: list[Citations], tmp_path: Path) -> None:
     page = raison.save(answers, tmp_path / "answers.html").read_text(encoding="utf-8")
     assert page.count("<article") == 2
-    written = json.loads(raison.save(answers, tmp_path / "answers.json").read_text(encoding="utf-8"))
-    assert [Citations.from_dict(one) for one in written] == answers
+    written = raison.save(answers, tmp_path / "answers.json").read_text(encoding="utf-8")
+    assert Citations.list_from_json(written) == answers
 
 
 def test_a_file_has_one_kind(outputs: list[GenerationExplanation], answers: list[Citations], tmp_path: Path) -> None:

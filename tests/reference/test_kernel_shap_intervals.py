@@ -25,6 +25,8 @@ def test_intervals_hold_the_shapley_values_as_often_as_they_say(samples, least):
             notes = problem.ledger.notes[0]
             if "intervals" not in notes:
                 continue
+            # Not numpy's, whose names fill what is printed.
+            assert {type(bound) for interval in notes["intervals"] for bound in interval} == {float}
             low, high = np.array(notes["intervals"]).T
             assert (low <= scores).all()
             assert (scores <= high).all()

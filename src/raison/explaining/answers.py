@@ -24,6 +24,7 @@ from raison.explaining.sources.sourced_prompt import SourcedPrompt, sourced_prom
 from raison.models.adapters.writing.statements import Statements
 from raison.models.adapters.writing.writer import Writer
 from raison.models.tokens.sourced import Sourced
+from raison.models.tokens.token_rows import name_of as name_of_text
 from raison.models.tokens.written_answer import WrittenAnswer
 from raison.text.answer_match import same_answer
 from raison.text.sourced import SourceTemplate, find
@@ -113,18 +114,19 @@ def judged(
 def answers_of(writer: Writer, rows: Any, template: SourceTemplate | str | Path | None = None) -> Answers:
     """The answers to rows of questions, or to prompts; the model writes those that no row gives.
 
-    Raises InputError, TextTooLongError, DataError, with the number of the row, counted from 0.
+    Raises InputError, TextTooLongError, DataError, with the number of the row.
     """
     chosen = template if template is None else find(template)
     answers, gold = [], []
-    for number, row in enumerate(_listed(rows)):
+    listed = _listed(rows)
+    for number, row in enumerate(listed):
         try:
             one = _asked(writer, row, chosen)
             answer = row.answer if isinstance(row, QuestionRow) else None
             answers.append(stated_answer(writer, one, AnswerRequest(answer)).answered)
             gold.append(_marked(one.source, row.gold) if isinstance(row, QuestionRow) else ())
         except InputError as error:
-            raise type(error)(f"texts[{number}]: {error}") from None
+            raise type(error)(f"{name_of_text(number, len(listed))}: {error}") from None
     if not answers:
         raise InputError("no text given: pass a list of at least one question with its sources.")
     return Answers(tuple(answers), tuple((one,) for one in gold) if all(gold) else ())
@@ -165,20 +167,19 @@ def _listed(rows: Any) -> list[QuestionRow | str]:
                 "data, or a prompt with label words that makes the model a classifier."
             )
         return [*rows.questions]
-    listed = [_row(one, number) for number, one in enumerate(rows)]
+    given = list(rows)
+    listed = [_row(one, number, name_of_text(number, len(given))) for number, one in enumerate(given)]
     if len({isinstance(one, str) for one in listed}) > 1:
         raise InputError("some texts have sources and others have none: evaluate them in separate calls.")
     return listed
 
 
-def _row(one: object, number: int) -> QuestionRow | str:
+def _row(one: object, number: int, name: str) -> QuestionRow | str:
     if isinstance(one, QuestionRow | str):
         return one
     if isinstance(one, Mapping):
-        return row_of(one, number, f"texts[{number}]")
-    raise InputError(
-        f"texts[{number}] is {one!r:.60}: give a row with 'question', 'sources' and 'answer', or a prompt."
-    )
+        return row_of(one, number, name)
+    raise InputError(f"{name} is {one!r:.60}: give a row with 'question', 'sources' and 'answer', or a prompt.")
 
 
 def _asked(writer: Writer, row: QuestionRow | str, template: SourceTemplate | None) -> SourcedPrompt:

@@ -32,6 +32,7 @@ from raison.explaining.token_by_token import by_tokens, looks_inside
 from raison.methods import CATALOGUE
 from raison.models.passes.batching import naming_the_longest
 from raison.models.passes.precision import rank_agreement
+from raison.models.stack.eval_mode import own_precision
 
 
 def run(batch: Batch, method: Method) -> list[Explanation]:
@@ -148,8 +149,8 @@ def _computed(batch: Batch, method: Method, function: Callable[[Problem, Rngs], 
     check(batch.model, method)
     problem, started = _problem(batch), time.perf_counter()
     inside = looks_inside(batch.model, method)
-    # A caller's inference mode would leave no graph for a backward pass.
-    with naming_the_longest(batch.encoding), torch.inference_mode(False):
+    # A caller's inference mode would leave no graph for a backward pass, and its autocast change sums over layers.
+    with naming_the_longest(batch.encoding), torch.inference_mode(False), own_precision():
         # A device has finished once its numbers have arrived.
         if inside:
             scores = by_tokens(problem, method, function)

@@ -10,8 +10,9 @@ from raison.core.model import LanguageModel
 from raison.core.targets.choices import EACH, SingleTarget
 from raison.core.targets.outputs import THRESHOLD
 from raison.core.targets.target import TargetSpec, probabilities, resolve_target
-from raison.explaining.batch import Batch, prepare, prepare_encoded
+from raison.explaining.batch import BATCH, Batch, prepare, prepare_encoded
 from raison.explaining.settings import Settings
+from raison.models.tokens.token_rows import numbered_among
 
 
 def without_threshold(given: float | None) -> None:
@@ -73,6 +74,34 @@ def each_target(
         return [[*of_text] for of_text in labels]
     places = model.choosing.each(model.tokenized(texts, settings.unit, settings.truncate), threshold)
     return [[*of_text] for of_text in places]
+
+
+def without_prediction(model: LanguageModel, texts: Sequence[Given], settings: Settings) -> list[int]:
+    """The numbers of texts that are explained by what the model predicts in them, where it predicts nothing.
+
+    Takes a pass per text of a model that may predict nothing, such as one that finds entities. Raises InputError if
+    there is nothing in any text.
+    """
+    target = settings.target
+    if isinstance(target, list) and len(target) != len(texts):
+        raise InputError(f"{len(target)} targets for {len(texts)} texts: a list needs one per text.")
+    if model.choosing is None or not model.choosing.sought:
+        return []
+    asked = [row for row in range(len(texts)) if target is None or (isinstance(target, list) and target[row] is None)]
+    empty = []
+    for start in range(0, len(asked), BATCH):
+        rows = asked[start : start + BATCH]
+        with numbered_among(rows, len(texts)):
+            encoding = model.tokenized([texts[row] for row in rows], settings.unit, settings.truncate)
+        found = model.choosing.each(encoding, 0.0)
+        empty += [row for row, predictions in zip(rows, found, strict=True) if not predictions]
+    if len(empty) == len(texts):
+        where = "the text" if len(texts) == 1 else f"any of the {len(texts):,} texts"
+        raise InputError(
+            f"{model.name} finds no {model.choosing.sought} in {where}: give texts in which it finds some, or name a "
+            "span of each, target=[(start, end), ...]."
+        )
+    return empty
 
 
 def predicted_labels(batch: Batch, threshold: float) -> list[list[int]]:

@@ -1,5 +1,6 @@
 """Reads texts and names as callers give them, one or any sequence from any library, into plain values."""
 
+import math
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -13,6 +14,7 @@ from raison.core.inputs.unit import PART, SIDES, Granularity, check_unit, segmen
 from raison.core.model import LanguageModel
 from raison.core.targets.choices import SingleTarget
 from raison.data.dataset import Contrast, Dataset
+from raison.models.tokens.token_rows import name_of as name_of_text
 from raison.text.segment import sentence_spans, word_spans
 from raison.text.surrogates import joined
 
@@ -133,11 +135,11 @@ def in_sentences(text: PromptInput, language: str) -> PartedText:
 def read_texts(given: Any, column: str | list[str] | None = None, units: Any = None) -> list[Given]:
     """Any sequence of texts (see Texts) as a list; of rows, `column` is read, or two of them as pairs.
 
-    With `units`, one entry of spans for each text, they become parted ones. Raises InputError, with the place of an
-    entry that is no text, counted from 0.
+    With `units`, one entry of spans for each text, they become parted ones. Raises InputError, with the number of an
+    entry that is no text.
     """
     items = list(given.parted if isinstance(given, Dataset) and column is None else _items(given, column))
-    texts = [text_of(item, f"texts[{place}]") for place, item in enumerate(items)]
+    texts = [text_of(item, name_of_text(place, len(items))) for place, item in enumerate(items)]
     return texts if units is None else list(_all_parted(texts, units))
 
 
@@ -163,7 +165,8 @@ def read_prompts(
         one, items = True, [Chat(tuple(items))]
     if not items:
         raise InputError("a language model needs a prompt, a chat, or a list of at least one prompt.")
-    prompts = [_prompt_of(item, "the prompt" if one else f"texts[{place}]") for place, item in enumerate(items)]
+    names = ["the prompt"] if one else [name_of_text(place, len(items)) for place in range(len(items))]
+    prompts = [_prompt_of(item, name) for item, name in zip(items, names, strict=True)]
     if units is None:
         return prompts, one
     if any(isinstance(prompt, Chat) for prompt in prompts):
@@ -181,7 +184,7 @@ def _prompt_of(item: Any, place: str) -> PromptInput:
         return Chat(tuple(item))
     raise InputError(
         f"{place} is {item!r:.60}, of type {type(item).__name__}: a prompt is a string, a chat a list of messages with "
-        "'role' and 'content'."
+        f"'role' and 'content'{_way_out(item)}."
     )
 
 
@@ -197,10 +200,27 @@ def text_of(item: Any, place: str) -> Given:
             return parts
     if isinstance(item, LanguageModel):
         raise InputError(f"{place} is a model: the model comes first, then the text.")
-    hint = "; a pair is a tuple, not a list" if isinstance(item, list) and len(item) == 2 else ""
     raise InputError(
-        f"{place} is {item!r:.60}, of type {type(item).__name__}: a text is a string, or a pair of two strings{hint}."
+        f"{place} is {item!r:.60}, of type {type(item).__name__}: a text is a string, or a pair of two "
+        f"strings{_way_out(item)}."
     )
+
+
+def _way_out(item: object) -> str:
+    """How a text may be made of what is none, to follow what a text is; "" where there is no telling."""
+    parts = item if isinstance(item, tuple) else (item,)
+    if any(isinstance(part, bytes | bytearray) for part in parts):
+        return ". Decode bytes first, as with .decode()"
+    if any(map(_is_missing, parts)):
+        return ". Leave missing texts out, as with .dropna() of pandas"
+    return "; a pair is a tuple, not a list" if isinstance(item, list) and len(item) == 2 else ""
+
+
+def _is_missing(value: object) -> bool:
+    """Whether a value stands for none: None, NaN, or NA of pandas, whose comparisons are neither true nor false."""
+    pandas = sys.modules.get("pandas")
+    na = pandas is not None and (value is pandas.NA or value is pandas.NaT)
+    return value is None or na or (isinstance(value, float) and math.isnan(value))
 
 
 def with_parts(text: Given, spans: Spans) -> PartedText:
@@ -229,10 +249,8 @@ def unit_of(unit: Granularity | None, texts: Sequence[PromptInput], units: objec
         raise InputError("units= and unit= exclude each other: leave unit out.")
     with_them = [isinstance(text, PartedText) for text in texts]
     if unit in (None, PART) and any(with_them) and not all(with_them):
-        place = with_them.index(False)
-        raise InputError(
-            f"texts[{place}] has no parts of its own, but others have: give units for all, or use unit='word'."
-        )
+        name = name_of_text(with_them.index(False), len(texts))
+        raise InputError(f"{name} has no parts of its own, but others have: give units for all, or use unit='word'.")
     if unit is not None:
         return check_unit(unit)
     return PART if any(with_them) else "word"
@@ -304,7 +322,8 @@ def _column(given: Any, column: str) -> Iterable[Any]:
         rows = list(_entries(cast("Iterable[Any]", given)))
         wrong = next((place for place, row in enumerate(rows) if not isinstance(row, Mapping)), None)
         if wrong is not None:
-            raise InputError(f"texts[{wrong}] is {rows[wrong]!r:.60}: text= names a column, and this is not a row.")
+            name = name_of_text(wrong, len(rows))
+            raise InputError(f"{name} is {rows[wrong]!r:.60}: text= names a column, and this is not a row.")
         names = [] if not rows else list(map(str, rows[0]))
         values = None if rows and any(column not in row for row in rows) else [row[column] for row in rows]
     if _is_table(values):

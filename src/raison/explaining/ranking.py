@@ -14,6 +14,7 @@ from raison.core.note_names import RANKING
 from raison.core.results.explanation import Explanation
 from raison.core.targets.ranking import Ranked, before, is_ranked, settled
 from raison.data.dataset import Dataset
+from raison.models.tokens.token_rows import name_of as name_of_text
 
 Ranking = tuple[str, list[str]]
 """A query, and the documents that a model ranks for it."""
@@ -25,9 +26,9 @@ def fitting(model: LanguageModel, texts: Iterable[Given]) -> LanguageModel:
     if not any(ranked) or model.strings == 3:
         return model
     if not all(ranked):
-        place = ranked.index(False)
+        name = name_of_text(ranked.index(False), len(ranked))
         raise InputError(
-            f"texts[{place}] is not a query with two documents, but other entries are: explain them in separate calls."
+            f"{name} is not a query with two documents, but other entries are: explain them in separate calls."
         )
     return model.ranker
 
@@ -46,8 +47,8 @@ def read_ranked(given: Any) -> tuple[list[Ranked], bool] | None:
     for place, one in enumerate(given):
         if not _is_one(one):
             raise InputError(
-                f"texts[{place}] is {one!r:.60}, but other entries are a query with a list of documents: explain them "
-                "in separate calls."
+                f"{name_of_text(place, len(given))} is {one!r:.60}, but other entries are a query with a list of "
+                "documents: explain them in separate calls."
             )
     return [_ranked(*one) for one in given], False
 

@@ -74,7 +74,7 @@ def compare(
 ) -> Comparison:
     """Explain every text with every method and evaluate the explanations with every metric.
 
-    A row of `random` scores is always included. Every perturbed text is computed once for all methods and metrics.
+    A row of `random` scores is always included. Perturbed texts are computed once. Texts without entities are left out.
 
     Args:
         texts: any sequence of texts; of a query with documents, the first two of the ranking are used. For a
@@ -209,12 +209,13 @@ def check_plan(plan: Plan, choosers: Sequence[AnyMetric] = ()) -> tuple[str, ...
 
 
 def _cautions(plan: Plan) -> tuple[str, ...]:
-    """What readers of the results have to know: unknown tokens, repeated texts, and advice that auto follows."""
+    """What readers of the results have to know of texts left out, unknown tokens, repeats, and advice to auto."""
     follows = any(name_of(row.method) == "auto" for row in plan.rows)
     advice = advised(plan.model) if follows else None
     told = () if advice is None else (f"auto follows an audit in this machine's cache, which recommended {advice}",)
     repeats = caution_of_repeats(len(plan.texts), len(distinct(plan.texts, plan.settings.target)))
-    return (*caution_of_texts(_unknown_shares(plan)), *repeats, *told)
+    left_out = (plan.left_out,) if plan.left_out else ()
+    return (*left_out, *caution_of_texts(_unknown_shares(plan)), *repeats, *told)
 
 
 def _check_pairs(plan: Plan) -> None:

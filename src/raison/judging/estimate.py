@@ -89,9 +89,9 @@ def estimate(
     """Count the passes of a comparison, and time a few to estimate its duration.
 
     Tokenizes every text; runs the model for a few seconds. A language model that writes answers first where the rows
-    give no answer. With target="each" the model first predicts every text, which takes a pass for each. `units`,
-    `text`, `language` and `threshold` are those of `compare`. Raises what `compare` raises for the same texts and
-    threshold; targets are checked where they are explained.
+    give no answer. With target="each", and for entities, the model first predicts every text, which takes a pass for
+    each. `units`, `text`, `language` and `threshold` are those of `compare`. Raises what `compare` raises for the same
+    texts and threshold; targets are checked where they are explained.
     """
     settings = settings or Settings()
     # Spans replace the settings' unit, whose default nobody chose.

@@ -17,12 +17,12 @@ from raison.core.targets.choices import EACH
 from raison.explaining.attribution import check
 from raison.explaining.batch import BATCH
 from raison.explaining.bounds import TextSize, of_text
-from raison.explaining.each_prediction import each_target, threshold_of
+from raison.explaining.each_prediction import each_target, threshold_of, without_prediction
 from raison.explaining.measuring import Annotations, AnyMetric
 from raison.explaining.selection import CONTROL, check_selection
 from raison.explaining.settings import Settings
 from raison.jobs.identity import DATA, IDENTITY, SETTINGS, digest_of, versions
-from raison.judging.evaluate import info_of
+from raison.judging.evaluate import check_metrics, info_of
 from raison.methods import CATALOGUE
 from raison.models.derived.backbone import backbone_of
 from raison.models.derived.identity import files_identity, identity_of
@@ -62,6 +62,8 @@ class Plan:
     data: str
     threshold: float | None = None
     """With target="each": the minimum probability of explained labels."""
+    left_out: str = ""
+    """What to report of texts without a prediction, which were left out; "" if there were none."""
 
     @property
     def judges(self) -> list[Metric]:
@@ -106,14 +108,17 @@ def distinct_parts(rows: Sequence[PlannedRow]) -> Parts:
 def of_labels(plan: Plan, given: float | None) -> Plan:
     """With target="each", the plan for every prediction in a text: repeated texts are evaluated once.
 
-    `given` is the caller's threshold. Takes a pass per text to find its labels or entities. Raises InputError for a
-    threshold that does not apply, and if no prediction reaches it; UnsupportedError for a method that cannot run.
+    Without it, texts in which the model finds no entity are left out. `given` is the caller's threshold. Takes a pass
+    per text to find its labels or entities. Raises InputError for a threshold that does not apply, and if no prediction
+    reaches it; UnsupportedError for a method that cannot run.
     """
     threshold = threshold_of(plan.model, plan.settings.target, given)
-    if plan.settings.target != EACH:
+    if plan.settings.target != EACH and not (plan.model.choosing is not None and plan.model.choosing.sought):
         return plan
     for method in dict.fromkeys(row.method for row in plan.rows):
         check(plan.model, method)
+    if plan.settings.target != EACH:
+        return _of_predicted(plan)
     settings, targets = plan.settings, []
     for start in range(0, len(plan.texts), BATCH):
         targets += each_target(plan.model, plan.texts[start : start + BATCH], settings, threshold)
@@ -128,6 +133,18 @@ def of_labels(plan: Plan, given: float | None) -> Plan:
         settings=replace(settings, target=[label for labels in targets for label in labels]),
         threshold=threshold,
     )
+
+
+def _of_predicted(plan: Plan) -> Plan:
+    """The plan without texts in which the model predicts nothing. Raises InputError if none is left."""
+    check_metrics(plan.model, plan.metrics, has_rationales=bool(plan.rationales), texts=len(plan.texts))
+    check_annotations(plan)
+    empty = set(without_prediction(plan.model, plan.texts, plan.settings))
+    if not empty:
+        return plan
+    texts, verb = len(plan.texts), "was" if len(empty) == 1 else "were"
+    told = f"{len(empty):,} of {texts:,} texts {verb} left out, because the model finds no entity there"
+    return replace(plan.of_texts([number for number in range(texts) if number not in empty]), left_out=told)
 
 
 def check_annotations(plan: Plan) -> None:

@@ -15,6 +15,7 @@ from raison.data.named import shared
 from raison.explaining.answers import Judged, judged
 from raison.explaining.attribution import check
 from raison.explaining.batch import prepare
+from raison.explaining.each_prediction import without_prediction
 from raison.explaining.given_texts import InputOptions
 from raison.explaining.measuring import create_metrics
 from raison.explaining.settings import Settings
@@ -141,9 +142,15 @@ def checked_plan(
         plan = plan_of(request, model, data)
         target = plan.settings.target
         first = replace(plan.settings, target=target[:1]) if isinstance(target, list) else plan.settings
-        prepare(model, plan.texts[:1], first)
+        empty = without_prediction(model, plan.texts, plan.settings)
+        if not empty:
+            prepare(model, plan.texts[:1], first)
     except RaisonError as error:
         return None, (str(error),)
+    if empty:
+        # The rows of a study's data are known by their numbers.
+        some = f"{len(empty):,} of {len(plan.texts):,} texts, the first of them {str(plan.texts[empty[0]])!r:.60}"
+        return None, (f"the model finds no entity in {some}: leave them out of the data.",)
     return plan, ()
 
 

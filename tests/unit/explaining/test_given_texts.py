@@ -61,19 +61,24 @@ def test_tables_have_a_column_of_texts(kind: str) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (["good", 3], r"texts\[1\] is 3, of type int: a text is a string"),
-        (["good", None], r"texts\[1\] is None"),
-        ([["good", "bad"]], r"texts\[0\] is \['good', 'bad'\], of type list.*a pair is a tuple"),
-        (["good", ["a", "b", "c"]], r"texts\[1\] is"),
-        ([("a", 1)], r"texts\[0\] is"),
-        (pd.Series(["good", float("nan")]), r"texts\[1\] is nan, of type float"),
-        (np.array([["a", "b"]]), r"texts\[0\] is array"),
+        (["good", 3], r"text 2 of 2 is 3, of type int: a text is a string"),
+        (["good", None], r"text 2 of 2 is None.*Leave missing texts out, as with .dropna"),
+        ([["good", "bad"]], r"the text is \['good', 'bad'\], of type list.*a pair is a tuple"),
+        (["good", ["a", "b", "c"]], "text 2 of 2 is"),
+        ([("a", 1)], r"the text is"),
+        (
+            pd.Series(["good", float("nan")]),
+            "text 2 of 2 is nan, of type float.*Leave missing texts out",
+        ),
+        (pd.Series(["good", pd.NA]), "text 2 of 2 is <NA>.*Leave missing texts out"),
+        ([("good", None)], "the text is .*Leave missing texts out"),
+        (np.array([["a", "b"]]), r"the text is array"),
         (np.array("good"), "give a list of at least one text"),
         (b"good", "of type bytes"),
-        (["good", b"bad"], r"texts\[1\] is b'bad'"),
+        (["good", b"bad"], r"text 2 of 2 is b'bad'.*Decode bytes first, as with \.decode\(\)\.$"),
         ({"good", "bad"}, "of type set"),
         (3, "texts are 3, of type int"),
-        ([[{"role": "user", "content": "x"}]], r"texts\[0\] is"),
+        ([[{"role": "user", "content": "x"}]], r"the text is"),
     ],
 )
 def test_what_is_no_text_is_told_with_its_place(given: object, said: str) -> None:
@@ -103,7 +108,7 @@ def test_the_unit_is_the_part_where_texts_have_some() -> None:
     assert unit_of(None, TEXTS) == "word"
     assert unit_of(None, [parts]) == unit_of("part", [parts]) == "part"
     assert unit_of("token", [parts]) == unit_of("token", [parts, "a"]) == "token"
-    with pytest.raises(InputError, match=r"texts\[1\] has no parts"):
+    with pytest.raises(InputError, match=r"text 2 of 2 has no parts"):
         unit_of(None, [parts, "a"])
     with pytest.raises(InputError, match="leave unit out"):
         unit_of("word", [parts], [[(0, 4)]])
@@ -131,7 +136,7 @@ def test_prompts_and_chats() -> None:
     assert read_prompts(("a", "b")) == (["a", "b"], False)
     assert read_prompts([{"prompt": "a"}], "prompt") == (["a"], False)
     assert read_prompts("hello", units=[(0, 5)])[0][0].parts[0].text == "hello"
-    for wrong, said in (([], "at least one prompt"), (["a", 3], r"texts\[1\] is 3"), (None, "the prompt is None")):
+    for wrong, said in (([], "at least one prompt"), (["a", 3], r"text 2 of 2 is 3"), (None, "the prompt is None")):
         with pytest.raises(InputError, match=said):
             read_prompts(wrong)
     with pytest.raises(InputError, match="parts of a chat are its messages"):

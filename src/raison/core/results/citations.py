@@ -10,7 +10,7 @@ from raison.core.note_names import NOISE
 from raison.core.results.notes import check_noise, noise_in
 from raison.core.results.viewed import ViewedResult
 from raison.core.results.views import View, called, rendered
-from raison.core.settings.reading import NAME, Fields, parse
+from raison.core.settings.reading import NAME, Fields
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,6 +77,7 @@ class Citations(ViewedResult):
       passes.
     """
 
+    _what: ClassVar[str] = "citations"
     _page: ClassVar[View] = View.CITATIONS_PAGE
     _fragment: ClassVar[View] = View.CITATIONS_FRAGMENT
 
@@ -150,7 +151,7 @@ class Citations(ViewedResult):
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "Citations":
         """The inverse of `to_dict`. Raises DataError for missing or invalid fields, or a newer schema."""
-        record = Fields(data, "citations")
+        record = Fields(data, cls._what)
         record.schema(SCHEMA)
         record.need([f.name for f in fields(cls) if f.name not in _OPTIONAL])
         for name in ("question", "prompt", "answer", "method", "model", "template"):
@@ -177,11 +178,6 @@ class Citations(ViewedResult):
         values |= _read_again(record, len(ids))
         values["statements"] = tuple(_statement(one, len(data["answer"])) for one in record.objects("statements"))
         return cls(**values | _tables(record, len(values["statements"]), len(ids), len(values["sentences"])))
-
-    @classmethod
-    def from_json(cls, text: str) -> "Citations":
-        """Read what `to_json` wrote. Raises DataError."""
-        return cls.from_dict(parse(text, "citations"))
 
     def to_frame(self) -> "pd.DataFrame":
         """One row per statement and source."""

@@ -10,7 +10,7 @@ from raison.core.note_names import EACH_FROM
 from raison.core.results.notes import check_notes, noise_in
 from raison.core.results.viewed import ViewedResult
 from raison.core.results.views import View, called
-from raison.core.settings.reading import NAME, Fields, parse
+from raison.core.settings.reading import NAME, Fields
 from raison.core.targets.answer import ExplainedAnswer
 from raison.core.targets.choices import Of
 from raison.core.targets.outputs import THRESHOLD, Outputs
@@ -46,6 +46,7 @@ class Explanation(ViewedResult):
       a given statement. A number has no probabilities and is `value_full` itself.
     """
 
+    _what: ClassVar[str] = "an explanation"
     _page: ClassVar[View] = View.EXPLANATION_PAGE
     _fragment: ClassVar[View] = View.EXPLANATION_FRAGMENT
 
@@ -134,7 +135,7 @@ class Explanation(ViewedResult):
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "Explanation":
         """The inverse of `to_dict`. Raises DataError for missing or invalid fields, or a newer schema."""
-        record = Fields(data, "an explanation")
+        record = Fields(data, cls._what)
         record.schema(SCHEMA)
         record.need([f.name for f in fields(cls) if f.name not in _OPTIONAL])
         text = data["text"] if isinstance(data["text"], str) else _strings(record)
@@ -157,11 +158,6 @@ class Explanation(ViewedResult):
         if data.get("place") is not None:
             values["place"] = Place.read(data["place"], parts)
         return cls(**values)
-
-    @classmethod
-    def from_json(cls, text: str) -> "Explanation":
-        """Read what `to_json` wrote. Raises DataError."""
-        return cls.from_dict(parse(text, "an explanation"))
 
     def to_frame(self) -> "pd.DataFrame":
         """One row per unit with its text, span and score, and with its name if units have names."""

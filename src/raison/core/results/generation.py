@@ -12,7 +12,7 @@ from raison.core.results.explanation import Explanation, check_sign
 from raison.core.results.notes import check_notes
 from raison.core.results.viewed import ViewedResult
 from raison.core.results.views import View, rendered
-from raison.core.settings.reading import NAME, Fields, parse
+from raison.core.settings.reading import NAME, Fields
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,6 +61,7 @@ class GenerationExplanation(ViewedResult):
     `signed` is as in an Explanation: if false, no score is below zero, and a score says only how much a unit matters.
     """
 
+    _what: ClassVar[str] = "an explanation of an output"
     _page: ClassVar[View] = View.EXPLANATION_PAGE
     _fragment: ClassVar[View] = View.EXPLANATION_FRAGMENT
 
@@ -180,7 +181,7 @@ class GenerationExplanation(ViewedResult):
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "GenerationExplanation":
         """The inverse of `to_dict`. Raises DataError for missing or invalid fields, or a newer schema."""
-        record = Fields(data, "an explanation of an output")
+        record = Fields(data, cls._what)
         record.schema(SCHEMA)
         record.need([f.name for f in fields(cls) if f.name not in _OPTIONAL])
         for name in ("prompt", "output", "method", "model"):
@@ -207,11 +208,6 @@ class GenerationExplanation(ViewedResult):
             check_notes(data, record.what, count)
         check_sign(data.get("signed", True), (score for row in values["scores"] for score in row))
         return cls(**values)
-
-    @classmethod
-    def from_json(cls, text: str) -> "GenerationExplanation":
-        """Read what `to_json` wrote. Raises DataError."""
-        return cls.from_dict(parse(text, "an explanation of an output"))
 
     def to_frame(self) -> "pd.DataFrame":
         """One row per output token and unit before it."""

@@ -3,15 +3,18 @@
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from raison.core.errors import UnknownNameError
 from raison.core.results.views import View, rendered
-from raison.core.settings.reading import plain_values
+from raison.core.settings.reading import Fields, parse, plain_values
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+R = TypeVar("R", bound="Tabulated")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +25,13 @@ class Summary:
     low: float
     high: float
     count: int
+
+    @classmethod
+    def read(cls, record: Fields) -> "Summary":
+        """What a JSON object holds, null as NaN. Raises DataError."""
+        record.need([one.name for one in fields(cls)])
+        mean, low, high = map(record.optional_number, ("mean", "low", "high"))
+        return cls(mean, low, high, record.whole("count"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +51,32 @@ class MetricScores:
     parts: tuple[tuple[float, ...], ...] = ()
     seed_means: tuple[float, ...] = ()
 
+    @classmethod
+    def read(cls, record: Fields) -> "MetricScores":
+        """What a JSON object holds. Raises DataError."""
+        record.need([one.name for one in fields(cls)])
+        if record.data["higher_is_better"] is not None:
+            record.flag("higher_is_better")
+        parts = Fields(
+            {str(number): part for number, part in enumerate(record.items("parts"))}, f"{record.what}: parts"
+        )
+        return cls(
+            metric=record.string("metric"),
+            higher_is_better=record.data["higher_is_better"],
+            values=record.optional_numbers("values"),
+            summary=Summary.read(record.inner("summary")),
+            pool=record.string("pool"),
+            parts=tuple(map(parts.optional_numbers, parts.data)),
+            seed_means=record.optional_numbers("seed_means"),
+        )
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Tabulated(ABC):
     """Results that make up a table."""
+
+    _what: ClassVar[str]
+    """What it is, in errors."""
 
     @abstractmethod
     def records(self) -> list[dict[str, Any]]:
@@ -56,8 +88,18 @@ class Tabulated(ABC):
         return plain
 
     def to_json(self, indent: int | None = None) -> str:
-        """JSON text."""
+        """JSON text that `from_json` reads back; what is not finite comes back as NaN, tuples of settings as lists."""
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent, allow_nan=False)
+
+    @classmethod
+    @abstractmethod
+    def read(cls: type[R], record: Fields) -> R:
+        """What a JSON object holds. Raises DataError."""
+
+    @classmethod
+    def from_json(cls: type[R], text: str) -> R:
+        """Read what `to_json` wrote. Raises DataError for missing or invalid fields."""
+        return cls.read(Fields(parse(text, cls._what), cls._what))
 
     def to_frame(self) -> "pd.DataFrame":
         """The rows of `records`."""
@@ -82,6 +124,8 @@ class Scores(Tabulated):
     model were evaluated, `by_target` has the results for each label alone.
     """
 
+    _what: ClassVar[str] = "scores"
+
     method: str
     metrics: tuple[MetricScores, ...]
     evaluations: Summary
@@ -90,6 +134,23 @@ class Scores(Tabulated):
     selected_by: str | None = None
     cautions: tuple[str, ...] = ()
     by_target: Mapping[str, "Scores"] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, record: Fields) -> "Scores":
+        """What a JSON object holds. Raises DataError."""
+        record.need([one.name for one in fields(cls)])
+        record.optional_string("selected_by")
+        by_target = record.inner("by_target")
+        return cls(
+            method=record.string("method"),
+            metrics=tuple(map(MetricScores.read, record.objects("metrics"))),
+            evaluations=Summary.read(record.inner("evaluations")),
+            gradients=Summary.read(record.inner("gradients")),
+            seconds=Summary.read(record.inner("seconds")),
+            selected_by=record.data["selected_by"],
+            cautions=record.strings("cautions"),
+            by_target={target: cls.read(by_target.inner(target)) for target in by_target.data},
+        )
 
     def __getitem__(self, metric: str) -> MetricScores:
         """The scores of a metric by its name."""
@@ -120,6 +181,8 @@ class Comparison(Tabulated):
     `cautions` and `by_target` are as in Scores. With target="each", `texts` counts the explained labels of all texts.
     """
 
+    _what: ClassVar[str] = "a comparison"
+
     rows: tuple[Scores, ...]
     model: str
     data: str
@@ -130,6 +193,21 @@ class Comparison(Tabulated):
     settings: dict[str, Any] = field(default_factory=dict)
     cautions: tuple[str, ...] = ()
     by_target: Mapping[str, "Comparison"] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, record: Fields) -> "Comparison":
+        """What a JSON object holds. Raises DataError."""
+        record.need([one.name for one in fields(cls)])
+        by_target = record.inner("by_target")
+        return cls(
+            rows=tuple(map(Scores.read, record.objects("rows"))),
+            **{name: record.string(name) for name in ("model", "data", "unit", "of")},
+            texts=record.whole("texts"),
+            seed=record.whole("seed", least=None),
+            settings=record.mapping("settings"),
+            cautions=record.strings("cautions"),
+            by_target={target: cls.read(by_target.inner(target)) for target in by_target.data},
+        )
 
     def __getitem__(self, method: str) -> Scores:
         """The scores of a method by its name."""

@@ -54,6 +54,20 @@ class Fields:
         if self.data.get(name) is not None:
             self.string(name)
 
+    def inner(self, name: str) -> "Fields":
+        """An object as Fields."""
+        return Fields(self.mapping(name), f"{self.what}: {name}")
+
+    def optional_number(self, name: str) -> float:
+        """A finite number, or NaN for null."""
+        return math.nan if self.data.get(name) is None else self.number(name)
+
+    def optional_numbers(self, name: str) -> tuple[float, ...]:
+        """A list of finite numbers, with NaN for each null."""
+        places = {str(place): value for place, value in enumerate(self.items(name))}
+        inside = Fields(places, f"{self.what}: {name}")
+        return tuple(map(inside.optional_number, places))
+
     def number(self, name: str, least: float = -math.inf, most: float = math.inf) -> float:
         """A finite number between two others."""
         value = self.data.get(name)
@@ -170,15 +184,30 @@ def json_value(text: str | bytes, pairs: Callable[[list[tuple[str, Any]]], Any] 
         raise ValueError("its values nest too deeply") from None
 
 
-def parse(text: str, what: str) -> dict[str, Any]:
-    """A JSON object. Raises DataError."""
+def parse(text: str, what: str, several: str = "") -> dict[str, Any]:
+    """A JSON object. Raises DataError; that for a list ends with `several`, which says what reads it."""
+    data = _parsed(text, what)
+    if not isinstance(data, dict):
+        raise DataError(f"not {what}: expected a JSON object{several if isinstance(data, list) else ''}.")
+    return data
+
+
+def parse_list(text: str, what: str, single: str) -> list[dict[str, Any]]:
+    """A JSON array of objects. Raises DataError; that for a single object ends with `single`, as in `parse`."""
+    data = _parsed(text, what)
+    if not isinstance(data, list):
+        raise DataError(f"not {what}: expected a JSON array{single if isinstance(data, dict) else ''}.")
+    for place, one in enumerate(data):
+        if not isinstance(one, dict):
+            raise DataError(f"not {what}: [{place}] is {one!r:.40}; it must be an object.")
+    return data
+
+
+def _parsed(text: str, what: str) -> Any:
     try:
-        data = json_value(text)
+        return json_value(text)
     except (ValueError, TypeError) as error:
         raise DataError(f"not {what}: not JSON ({error}).") from None
-    if not isinstance(data, dict):
-        raise DataError(f"not {what}: expected a JSON object.")
-    return data
 
 
 def dump(value: object, indent: int | None = None) -> str:

@@ -31,6 +31,8 @@ class Choosing(ABC):
 
     targets: ClassVar[tuple[str, ...]]
     """What a target may name, in words."""
+    sought: ClassVar[str] = ""
+    """The name of predictions that a text may be without, such as "entity"; empty if every text has one."""
 
     @abstractmethod
     def read(self, encoding: Encoding) -> Encoding:

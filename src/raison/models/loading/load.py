@@ -33,6 +33,7 @@ from raison.models.loading.functions import Agreement, Predictor
 from raison.models.loading.in_memory import from_object, is_pipeline, is_plain_model
 from raison.models.loading.pretrained import moved, read_tokenizer
 from raison.models.loading.vocabulary import check_vocabulary
+from raison.models.loading.weights import check_weights
 from raison.models.served.address import is_address
 from raison.models.served.request_settings import Served
 from raison.models.stack.transformer import inner_model, is_a
@@ -217,6 +218,7 @@ def _use(prompt: Prompt | str | Path | None, explained: Explained, calibrate: bo
 def _adapter(model: nn.Module, tokenizer: Tokenizer, name: str, use: _Usage) -> LanguageModel | Generator:
     core = inner_model(model)
     kind = type(core).__name__
+    check_weights(model, name)
     check_vocabulary(core, tokenizer, name)
     if use.prompt is not None:
         if not _is_causal(core):

@@ -1,12 +1,13 @@
-"""Contexts for the duration of a task: models in evaluation mode, and transformers without messages.
+"""Contexts for the duration of a task: evaluation mode, a model's own precision, and transformers without messages.
 
 Modes and settings belong to all threads. The first thread that needs one sets it, the last one puts it back, even if
-Ctrl-C arrives while it is set or put back.
+Ctrl-C arrives while it is set or put back. Autocast belongs to a thread.
 """
 
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from threading import Lock, RLock
 
@@ -18,6 +19,9 @@ from raison.models.stack.shared_changes import SharedChanges
 
 _LOCK = Lock()
 _RANDOM = RLock()
+_AUTOCAST = ("cpu", "cuda", "mps", "xpu")
+"""The kinds of devices that have a setting of autocast."""
+_HALVED: ContextVar[bool] = ContextVar("halved", default=False)
 
 
 @contextmanager
@@ -40,9 +44,34 @@ def quiet() -> Iterator[None]:
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode inside; modules that were training train again afterwards, once no thread evaluates them."""
-    with _MODES.made(model.modules()):
+    """Evaluation mode and the model's own precision inside; modules that were training train again afterwards, once no
+    thread evaluates them."""
+    with _MODES.made(model.modules()), own_precision():
         yield
+
+
+@contextmanager
+def own_precision() -> Iterator[None]:
+    """Inside, a caller's `torch.autocast` does not apply: it would change explanations, without a word about it.
+
+    That of `half_precision` does.
+    """
+    with ExitStack() as stack:
+        for device in () if _HALVED.get() else _AUTOCAST:
+            if torch.is_autocast_enabled(device):
+                stack.enter_context(torch.autocast(device, enabled=False))
+        yield
+
+
+@contextmanager
+def half_precision(device: str, enabled: bool) -> Iterator[None]:
+    """Inside, a training computes with 16 bits where that is safe, models in evaluation mode included."""
+    token = _HALVED.set(enabled)
+    try:
+        with torch.autocast(device, torch.bfloat16, enabled=enabled):
+            yield
+    finally:
+        _HALVED.reset(token)
 
 
 @contextmanager

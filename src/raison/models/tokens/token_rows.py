@@ -16,6 +16,8 @@ from raison.core.inputs.parts import Given
 from raison.core.inputs.unit import Granularity, Text, Unit
 from raison.text.segment import CharacterSpan
 
+THE_TEXT = "the text"
+"""The name of a single text in errors."""
 _ROWS: ContextVar[tuple[Sequence[int], int] | None] = ContextVar("rows", default=None)
 """The numbers of a batch's texts among those of the caller, and the caller's number of texts."""
 
@@ -51,7 +53,7 @@ def numbered_among(rows: Sequence[int], count: int) -> Iterator[None]:
 def name_of(number: int, count: int) -> str:
     """The name of a text in errors: a batch's text `number` of `count`."""
     rows, whole = _ROWS.get() or (range(count), count)
-    return "the text" if whole == 1 else f"text {rows[number] + 1} of {whole}"
+    return THE_TEXT if whole == 1 else f"text {rows[number] + 1} of {whole}"
 
 
 def numbered(texts: Sequence[Given]) -> Iterator[tuple[str, Given]]:

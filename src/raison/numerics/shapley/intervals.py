@@ -1,6 +1,7 @@
 """The uncertainty of Shapley values by weighted least squares, from the residuals of the drawn coalitions."""
 
 from collections.abc import Callable, Sequence
+from math import sqrt
 
 import numpy as np
 from jaxtyping import Float
@@ -33,7 +34,7 @@ def intervals_of(
     def between(sums: Sequence[list[int]]) -> list[list[float]]:
         bounds = []
         for numbers in sums:
-            error = reach * np.sqrt(max(0.0, covariance[np.ix_(numbers, numbers)].sum()))
+            error = reach * sqrt(max(0.0, float(covariance[np.ix_(numbers, numbers)].sum())))
             middle, score = float(center[numbers].sum()), float(phi[numbers].sum())
             bounds.append([min(score, middle - error), max(score, middle + error)])
         return bounds

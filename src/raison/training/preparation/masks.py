@@ -23,6 +23,7 @@ from raison.masking.soft import Prediction, SoftMasks
 from raison.masking.substitutes import Substitutes
 from raison.methods.aml import Aml
 from raison.models.derived.attributor import Attributor
+from raison.models.stack.eval_mode import half_precision
 from raison.numerics.losses.attributive_masking import LossWeights, MaskSize
 from raison.training.loop.objective import TrainingBatch
 
@@ -75,7 +76,7 @@ class MaskedTexts(nn.Module):
         """Equation 4 of each text: a pass of the attribution model and up to two of the explained one."""
         numbers = rows.tolist()
         masks = self._masks(numbers)
-        with torch.autocast(self.attributor.prediction.device.type, torch.bfloat16, enabled=self._half):
+        with half_precision(self.attributor.prediction.device.type, self._half):
             return masks.losses(self._shares(numbers).float(), weights, size)
 
     def shares(self) -> Float[Tensor, "batch units"]:

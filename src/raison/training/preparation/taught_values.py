@@ -13,6 +13,7 @@ from raison.core.inputs.encoding import Encoding
 from raison.core.model import LanguageModel
 from raison.models.derived.amortized import ValueReading
 from raison.models.derived.attributor import Attributor
+from raison.models.stack.eval_mode import half_precision
 
 _TINY = 1e-12
 """Values that differ by less count as equal."""
@@ -63,7 +64,7 @@ class ValueLessons(nn.Module):
     ) -> tuple[Float[Tensor, "batch units classes"], Float[Tensor, "batch units classes"]]:
         """Predicted and target values, NaN where none is known: one pass of the attribution model for each text."""
         device = self.attributor.prediction.device
-        with torch.autocast(device.type, torch.bfloat16, enabled=self._half):
+        with half_precision(device.type, self._half):
             values = self._values(rows.tolist()).float()
         return values, self._targets[rows, : values.shape[1]].to(device)
 

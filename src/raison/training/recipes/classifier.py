@@ -20,7 +20,7 @@ from raison.jobs.folder import CLASSIFIER, refuse_others
 from raison.jobs.identity import DATA, SETTINGS, digest_of, training_in
 from raison.models.derived.identity import base_identity
 from raison.models.loading import base_weights, zoo
-from raison.models.stack.eval_mode import drawing, quiet
+from raison.models.stack.eval_mode import drawing, half_precision, quiet
 from raison.numerics.measures.class_scores import ClassScores, class_scores
 from raison.training.loop.batches import TokenBatches, tokenize
 from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit
@@ -68,7 +68,7 @@ class ClassLogits(nn.Module):
 
     def forward(self, inputs: dict[str, Tensor]) -> Tensor:
         device = inputs["input_ids"].device.type
-        with torch.autocast(device, torch.bfloat16, enabled=self.half_precision):
+        with half_precision(device, self.half_precision):
             logits: Tensor = self.model(**inputs).logits
         return logits.float()
 

@@ -50,9 +50,11 @@ def show(result: "Showable | Iterable[Showable] | DataFrame", labels: Sequence[s
     count = len(explanations)
     if many.labels is not None and len(many.labels) != count:
         raise InputError(f"there are {len(many.labels)} labels for {count} explanations: give one for each.")
+    # Checked in a terminal, too, which does not show them.
+    known = _as_classes(explanations, many.labels)
     table = _alike(many.shown)
     if showing.in_notebook() and table and (len(table) > BESIDE or many.labels is not None):
-        _display(table, _as_classes(explanations, many.labels) if explanations else [None] * len(table))
+        _display(table, known if explanations else [None] * len(table))
     else:
         showing.show(many.shown)
 

@@ -85,13 +85,11 @@ class Widget(anywidget.AnyWidget):
         """`model` is from `raison.load`, or several of them by name, which can then be compared.
 
         The folder `runs` may contain audits (`raison.audit(..., out=)`): the light of the audit of this exact model is
-        shown below its maps. Raises InputError, and UnknownNameError for the method.
+        shown below its maps. Raises InputError, UnknownNameError.
         """
         named = dict(model) if isinstance(model, Mapping) else {getattr(model, "name", ""): model}
         _check(named)
-        if not isinstance(text, str | tuple | list):
-            raise InputError(f"the text is a {type(text).__name__}: give a string, a pair of strings or a chat.")
-        CATALOGUE.create(method)
+        _check_shown(text, method)
         self._named: dict[str, Any] = named
         if runs is not None and not Path(runs).is_dir():
             raise InputError(f"runs cannot be {str(runs)!r:.80}: give an existing folder.")
@@ -167,6 +165,21 @@ class Widget(anywidget.AnyWidget):
             return bundle
         data, metadata = bundle
         return {**data, "text/html": html}, metadata
+
+
+def _check_shown(text: object, method: object) -> None:
+    """Raise InputError unless this is a text, a pair or a chat, and UnknownNameError for an unknown method."""
+    parts = list(text) if isinstance(text, list | tuple) else []
+    is_pair = len(parts) == 2 and all(isinstance(part, str) for part in parts)
+    is_chat = bool(parts) and all(isinstance(part, Mapping) for part in parts)
+    if not (isinstance(text, str) or is_pair or is_chat):
+        raise InputError(
+            f"the widget's text is {text!r:.60}, of type {type(text).__name__}: give a string, a pair of two strings, "
+            "or a chat, a list of messages."
+        )
+    if not isinstance(method, str):
+        raise InputError(f"the widget's method is {method!r:.60}: give its name or call, such as 'occlusion'.")
+    CATALOGUE.create(method)
 
 
 def _check(models: Mapping[str, object]) -> None:

@@ -3,10 +3,12 @@
 import importlib
 import json
 import math
+import re
+from dataclasses import asdict, replace
 
 import pytest
 
-from raison.core.errors import UnknownNameError
+from raison.core.errors import DataError, UnknownNameError
 from raison.core.results import scores
 from raison.core.results.scores import Comparison, MetricScores, Scores, Summary
 from raison.core.results.views import View
@@ -38,6 +40,44 @@ def test_json_has_no_nan() -> None:
     assert metric["summary"] == {"mean": 0.5, "low": None, "high": None, "count": 1}
     assert data["settings"] == {"removal": "mask"}
     assert json.loads(ROW.to_json()) == data["rows"][0]
+
+
+def test_json_reads_back() -> None:
+    of_label = replace(TABLE, by_target={"good": TABLE}, rows=(replace(ROW, by_target={"good": ROW}),))
+    parts = MetricScores("f1", None, (0.5,), ONE, "micro", ((1.0, math.nan), (2.0, 3.0)), (0.25,))
+    for table in (TABLE, of_label, replace(TABLE, rows=(replace(ROW, metrics=(parts,), selected_by="log_odds"),))):
+        read = Comparison.from_json(table.to_json())
+        assert read.to_dict() == table.to_dict()
+        # NaN is unequal to itself.
+        assert repr(read.records()) == repr(table.records())
+        assert str(asdict(read)) == str(asdict(table))
+    assert str(asdict(Scores.from_json(ROW.to_json()))) == str(asdict(ROW))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"texts": "2"}, "not a comparison: texts is '2'; it must be a whole number of at least 0."),
+        ({"rows": {}}, "not a comparison: rows is {}; it must be a list."),
+        ({"settings": []}, "not a comparison: settings is []; it must be an object."),
+        ({"by_target": {"good": 1}}, "not a comparison: by_target: good is 1; it must be an object."),
+        ({"rows": [{}]}, "not a comparison: rows[0]: the fields by_target, cautions, evaluations, gradients, method, "),
+    ],
+)
+def test_what_is_no_comparison_is_refused(change: dict[str, object], said: str) -> None:
+    with pytest.raises(DataError, match=f"^{re.escape(said)}"):
+        Comparison.from_json(json.dumps({**TABLE.to_dict(), **change}))
+
+
+def test_a_number_that_is_none_is_named_by_its_place() -> None:
+    data = TABLE.to_dict()
+    data["rows"][0]["metrics"][0]["values"][1] = "high"
+    with pytest.raises(DataError, match=r"rows\[0\]: metrics\[0\]: values: 1 is 'high'; it must be a finite number"):
+        Comparison.from_json(json.dumps(data))
+    with pytest.raises(DataError, match="not a comparison: the fields by_target, cautions, data, model"):
+        Comparison.from_json("{}")
+    with pytest.raises(DataError, match="not a comparison: expected a JSON object"):
+        Comparison.from_json("[]")
 
 
 def test_frame_has_a_row_per_method_and_metric() -> None:

@@ -9,9 +9,11 @@ import pytest
 
 import raison
 from raison.core.errors import DataError, InputError
+from raison.core.results.scores import Comparison
 from raison.report.explanations.drawing import svg
 from raison.report.pages.latex import latex
 from tests.unit.core.results.test_generation import explanation as written
+from tests.unit.core.results.test_scores import ROW, TABLE
 from tests.unit.report.explanations.test_html import REVIEW, TEXTS, explain
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -31,15 +33,43 @@ def test_json_reads_back(tmp_path: Path) -> None:
     assert raison.Explanation.from_json(e.save(tmp_path / "e.json").read_text(encoding="utf-8")) == e
 
 
-def test_an_unknown_ending_is_refused_before_anything_is_written(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"'e.pdf': give a name that ends in one of .html, .json, .png, .svg, .tex"):
-        explain(REVIEW).save(tmp_path / "e.pdf")
+def test_several_read_back(tmp_path: Path) -> None:
+    several = [explain(REVIEW), explain(TEXTS["pair"])]
+    text = raison.save(several, tmp_path / "several.json").read_text(encoding="utf-8")
+    assert raison.Explanation.list_from_json(text) == several
+    with pytest.raises(DataError, match="this is a list: use Explanation.list_from_json"):
+        raison.Explanation.from_json(text)
+    with pytest.raises(DataError, match="this is a single object: use Explanation.from_json"):
+        raison.Explanation.list_from_json(several[0].to_json())
+    with pytest.raises(DataError, match=r"^not a list of Explanation: \[1\] is 2; it must be an object."):
+        raison.Explanation.list_from_json(f"[{several[0].to_json()}, 2]")
+    with pytest.raises(DataError, match=r"^\[1\] in the list: not an explanation: the fields "):
+        raison.Explanation.list_from_json(f"[{several[0].to_json()}, {{}}]")
+
+
+def test_a_comparison_is_saved_as_it_is_exported(tmp_path: Path) -> None:
+    exports = {"html": TABLE.to_html(), "csv": TABLE.to_csv(), "md": TABLE.to_markdown(), "tex": TABLE.to_latex()}
+    for ending, content in exports.items():
+        with raison.save(TABLE, tmp_path / f"c.{ending}").open(encoding="utf-8", newline="") as file:
+            assert file.read() == content
+    read = Comparison.from_json(raison.save(TABLE, tmp_path / "c.json").read_text(encoding="utf-8"))
+    assert read.to_html() == TABLE.to_html()
+    with pytest.raises(InputError, match=r"a comparison as 'c.png': give a name that ends in one of .html, .json"):
+        raison.save(TABLE, tmp_path / "c.png")
+
+
+def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="scores of one method have no page"):
+        raison.save(ROW, tmp_path / "scores.html")
+    for wrong in (5, None, "text"):
+        with pytest.raises(InputError, match="what is saved is a result of raison, or a list"):
+            raison.save(wrong, tmp_path / "wrong.html")
     assert not list(tmp_path.iterdir())
 
 
-def test_what_is_no_explanation_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot save a dict: .* A comparison has to_html"):
-        raison.save({"a": 1}, tmp_path / "e.html")  # type: ignore[arg-type]
+def test_an_unknown_ending_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"'e.pdf': give a name that ends in one of .html, .json, .png, .svg, .tex"):
+        explain(REVIEW).save(tmp_path / "e.pdf")
     assert not list(tmp_path.iterdir())
 
 

@@ -87,6 +87,14 @@ def test_labels_of_something_else_are_refused(displayed: list[Any], labels: list
     assert not displayed
 
 
+def test_labels_of_something_else_are_refused_in_a_terminal_too(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(RaisonError, match="'so', are not all classes"):
+        raison.show(EXPLAINED, labels=["so"] * 6)
+    assert not capsys.readouterr().out
+    raison.show(EXPLAINED[:2], labels=[1, "0"])
+    assert capsys.readouterr().out
+
+
 @pytest.mark.parametrize(("results", "said"), [(WRITTEN, "sea"), (CITED, "who founded it")], ids=["out", "cited"])
 def test_what_was_written_is_a_table_too(displayed: list[Any], results: list[Any], said: str) -> None:
     raison.show(pd.DataFrame({"found": results, "label": ["x"] * len(results)}))

@@ -50,6 +50,20 @@ def asked(widget: Any, heard: Heard, ask: str, body: dict[str, Any]) -> dict[str
     return heard.last
 
 
+@pytest.mark.parametrize("text", [None, 5, b"a", ("a", "b", "c"), ["a", None], []])
+def test_what_is_no_text_is_refused_when_the_widget_is_made(text: Any) -> None:
+    with pytest.raises(InputError, match=r"^the widget's text is .*: give a string, a pair of two strings, or a chat"):
+        raison.Widget(MODEL, text)
+
+
+def test_an_unknown_method_is_refused_when_the_widget_is_made() -> None:
+    with pytest.raises(UnknownNameError, match="Did you mean 'occlusion'"):
+        raison.Widget(MODEL, "a", "oclusion")
+    with pytest.raises(InputError, match="the widget's method is 5: give its name or call"):
+        raison.Widget(MODEL, "a", 5)
+    assert raison.Widget(MODEL, ("a", "b"), "kernel_shap(samples=8)").method == "kernel_shap(samples=8)"
+
+
 def test_settings_go_both_ways_and_the_explanation_follows() -> None:
     widget = raison.Widget(MODEL, "one two", method="occlusion")
     assert widget.explanation.scores == raison.explain(MODEL, "one two", "occlusion", progress=False).scores
@@ -191,17 +205,6 @@ def test_html_stands_beside_the_widget_for_where_nothing_runs() -> None:
 def test_what_is_no_model_is_refused(given: Any) -> None:
     with pytest.raises(RaisonError, match="model"):
         raison.Widget(given, "one")
-
-
-@pytest.mark.parametrize("text", [None, 5, b"a film"])
-def test_what_is_no_text_is_refused(text: Any) -> None:
-    with pytest.raises(InputError, match="the text is a .*: give a string"):
-        raison.Widget(MODEL, text)
-
-
-def test_a_misspelt_method_is_named_when_the_widget_is_made() -> None:
-    with pytest.raises(UnknownNameError, match="oclusion.*Did you mean 'occlusion'"):
-        raison.Widget(MODEL, "a film", "oclusion")
 
 
 def test_a_folder_of_audits_has_to_be_there() -> None:

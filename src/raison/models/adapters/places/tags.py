@@ -24,6 +24,7 @@ from raison.models.passes.removal import replacement_ids
 from raison.models.stack.transformer import inner_model, is_a
 from raison.models.tokens.encoder import TextEncoder
 from raison.models.tokens.max_tokens import max_tokens
+from raison.models.tokens.token_rows import THE_TEXT, name_of
 
 OUTSIDE = "O"
 """The tag of tokens outside entities."""
@@ -173,6 +174,7 @@ class Tagging(Choosing):
     """
 
     targets = ("a part of the text", "(start, end)", "(start, end, tag)", "(start, end, (this, not that))")
+    sought = "entity"
 
     def __init__(self, passes: ForwardPasses, finder: Words, names: tuple[str, ...]) -> None:
         self._passes = passes
@@ -204,12 +206,7 @@ class Tagging(Choosing):
         chosen, index, against, places = [], [], [], []
         for (text, words), one in zip(self._words(encoding), specs, strict=True):
             whole = str(encoding.texts[text])
-            try:
-                where, what = self._place(whole, words, one)
-            except InputError as error:
-                if len(encoding) == 1:
-                    raise
-                raise InputError(f"text {text + 1} of {len(encoding)}: {error}") from None
+            where, what = self._surest(encoding, text, words) if one is None else self._place(whole, words, one)
             predicted = self._likeliest(where)
             this, that = what if isinstance(what, tuple) else (what, None)
             index.append(self._names.index(predicted) if this is None else self._number(this))
@@ -228,17 +225,19 @@ class Tagging(Choosing):
         read = self._reading(encoding, chosen)
         return Settled(read, index, contrasted or None, tuple(places), (classes,) * len(encoding))
 
+    def _surest(self, encoding: Encoding, text: int, words: list[Word]) -> tuple[tuple[Word, ...], Any]:
+        """The words and the type of a text's entity with the highest probability."""
+        entities = self._finder.entities(words)
+        if not entities:
+            name, out = name_of(text, len(encoding)), "name a span, target=(start, end)"
+            if name != THE_TEXT:
+                out = "use target='each', which gives such a text an empty list, or leave the text out"
+            raise InputError(f"the model finds no entity in {name}, {str(encoding.texts[text])!r:.60}: {out}.")
+        surest = max(entities, key=lambda entity: entity.share)
+        return surest.words, surest.name
+
     def _place(self, whole: str, words: list[Word], spec: Any) -> tuple[tuple[Word, ...], Any]:
-        """The words that a target names, and what is explained there (None: what is predicted)."""
-        if spec is None:
-            entities = self._finder.entities(words)
-            if not entities:
-                raise InputError(
-                    f"the model finds no entity in {whole!r:.60}: name a span, target=(start, end), or take "
-                    "target='each', which explains every entity and passes over texts without one."
-                )
-            surest = max(entities, key=lambda entity: entity.share)
-            return surest.words, surest.name
+        """The words that a target names, and what is explained there (None: what is predicted there)."""
         if isinstance(spec, str):
             start = whole.find(spec) if spec.strip() else -1
             if start < 0:

@@ -52,9 +52,8 @@ from raison.trust.tables import areas, at_blocks, effects, summary
 
 FOLDERS = (AUDIT,)
 HEADER = AUDIT.marker
-SPENT = "spent.jsonl"
+SPENT, HARMLESS = "spent.jsonl", "harmless_change"
 FAITHFULNESS, CHANGES, TRUST = "faithfulness", "changes", "trust"
-HARMLESS = "harmless_change"
 _HOW = {
     "embedding": "by shifted word embeddings",
     "noise": "by the best of random shifts of that size",
@@ -124,13 +123,14 @@ class AuditHead(StudyHead):
 
     `number` is the name of the number of a model of one number. `contrasts`: the prediction is explained against
     another class of each text. `others` counts answers that were left out because they are not the model's own,
-    `repeats` repeated texts. Older versions wrote the seconds of jobs (`spent`) here.
+    `repeats` repeated texts, `empty` texts without an entity. Older versions wrote the seconds of jobs (`spent`) here.
     """
 
     name: str = ""
     number: str = ""
     others: Annotated[int, Setting(least=0)] = 0
     repeats: Annotated[int, Setting(least=0)] = 0
+    empty: Annotated[int, Setting(least=0)] = 0
     contrasts: bool = False
     digest: str = ""
     model: str
@@ -178,10 +178,10 @@ class Audit(WrittenStudy):
     @property
     def left_out(self) -> list[tuple[str, str]]:
         """The methods, or parts of their tests, that were left out, and why."""
-        listed, header = list(self.header.unable.items()), self.trust.header
-        head = self.header
-        left = {"answer": (head.others, "not the model's own"), "text": (head.repeats, "a repeat of others")}
-        listed += [(f"{count} more {what}{'s' * (count != 1)}", why) for what, (count, why) in left.items() if count]
+        head, listed, header = self.header, list(self.header.unable.items()), self.trust.header
+        left = (("answer", head.others, "not the model's own"), ("text", head.repeats, "a repeat of others"))
+        for what, count, why in (*left, ("text", head.empty, "no entity is found there")):
+            listed += [(f"{count} more {what}{'s' * (count != 1)}", why)] if count else []
         if header.randomisation is not None:
             listed += [(f"{method}, randomised", why) for method, why in header.randomisation.left_out.items()]
         if header.attacks is not None:

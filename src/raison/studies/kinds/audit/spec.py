@@ -32,6 +32,7 @@ from raison.core.settings.fields import check
 from raison.core.settings.tables import FLAT, TableReading
 from raison.explaining.answers import Answers
 from raison.explaining.attribution import check as check_method
+from raison.explaining.each_prediction import without_prediction
 from raison.explaining.measuring import create_metrics
 from raison.explaining.settings import Settings
 from raison.judging.compare import allowed
@@ -126,8 +127,8 @@ class Audited:
 class Suite:
     """An audit that can be run on these texts; `unable` says why usual methods are not in it.
 
-    `answers` are those of a language model that writes; `others` counts those that it does not give itself, and
-    `repeats` texts that were given before: they are left out, because they are no new evidence.
+    `answers` are those of a language model that writes; `others` counts those that it does not give itself, `repeats`
+    texts that were given before, and `empty` texts without an entity: they are left out, because they are no evidence.
     """
 
     texts: tuple[Given, ...]
@@ -139,6 +140,7 @@ class Suite:
     answers: Answers | None = None
     others: int = 0
     repeats: int = 0
+    empty: int = 0
 
     @property
     def trial(self) -> TrustTrial:
@@ -200,10 +202,15 @@ def suite_of(subject: AuditSubject, spec: Audited, data: str) -> Suite:
         raise InputError(
             "an audit explains predictions: leave target out, or give a pair (None, other class) for each text."
         )
-    kept = distinct(given, target)
+    different = distinct(given, target)
+    empty = set(without_prediction(model, given, settings))
+    kept = [number for number in different if number not in empty]
     texts, settings = [given[number] for number in kept], settings.of_texts(kept)
     if len(texts) < 2:
-        raise InputError("an audit needs a list of at least 2 different texts, since an interval needs several.")
+        where = " in which the model finds an entity" if empty else ""
+        raise InputError(
+            f"an audit needs a list of at least 2 different texts{where}, since an interval needs several."
+        )
     usual = WRITTEN if subject.answers is not None else METHODS
     wanted = [CATALOGUE.create(name) for name in (usual if methods is None else methods)]
     for method in wanted if methods is not None else ():
@@ -216,5 +223,7 @@ def suite_of(subject: AuditSubject, spec: Audited, data: str) -> Suite:
         raise InputError("no method is left to audit: name those that the model allows (raison doctor lists them).")
     settings = replace(settings, of=asked_of(model, settings.of))
     names = tuple(dict.fromkeys(chosen))
-    repeats = len(given) - len(texts)
-    return Suite(tuple(texts), names, unable, settings, spec.plan, data, subject.answers, subject.others, repeats)
+    repeats, without = len(given) - len(different), len(different) - len(texts)
+    return Suite(
+        tuple(texts), names, unable, settings, spec.plan, data, subject.answers, subject.others, repeats, without
+    )

@@ -108,6 +108,7 @@ def audit(
 
     Args:
         texts: any sequence of texts, or of queries with documents as in `compare`; for rows, `text` names the column.
+            Repeats, and texts in which a tagger finds no entity, are left out.
             `units` and `language` are those of `explain`. For a generative model: rows of questions as in `compare`,
             with the prompt `template`; answers that it would not generate itself are left out, and nothing is attacked.
         methods: a name, call or instance, or any sequence of them; by default the usual ones that the model allows.
@@ -250,6 +251,7 @@ def _header(study: Study, model: LanguageModel, suite: Suite, limit: int | None)
         "number": _number(model),
         "others": suite.others,
         "repeats": suite.repeats,
+        "empty": suite.empty,
         "contrasts": suite.settings.target is not None,
         "parameters": about.get("parameters", 0),
         "blocks": about["blocks"],
