@@ -28,9 +28,9 @@ from raison.models.passes.outputs.output_layer import OutputLayer
 from raison.models.passes.outputs.place_heads import TagHead, WordHead
 from raison.models.passes.outputs.readout import HeadReadout, Readout, WordReadout
 from raison.models.passes.outputs.vectors import VectorHead
-from raison.models.passes.prefixes.prefix import fingerprint
 from raison.models.passes.rerun import Rows
 from raison.models.stack.eval_mode import evaluating
+from raison.models.stack.fingerprint import fingerprint
 from raison.models.stack.hooks import hooked
 from raison.models.stack.layers import kept_calls, layer_stack
 from raison.models.stack.tap import Tap, tap

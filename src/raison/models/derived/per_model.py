@@ -8,8 +8,8 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import nn
 
-from raison.models.passes.prefixes.prefix import fingerprint
 from raison.models.stack.eval_mode import evaluating
+from raison.models.stack.fingerprint import fingerprint
 
 T = TypeVar("T")
 

@@ -19,9 +19,9 @@ from transformers import PreTrainedModel
 from raison.core.errors import UnsupportedError
 from raison.core.problem import Evaluations, Problem
 from raison.models.passes.outputs.readout import Readout
-from raison.models.passes.prefixes.prefix import fingerprint
 from raison.models.stack.blocks import put, twin
 from raison.models.stack.eval_mode import evaluating
+from raison.models.stack.fingerprint import fingerprint
 from raison.models.stack.hooks import following
 from raison.models.stack.locks import OwnLock
 from raison.models.stack.transformer import embedding_tables

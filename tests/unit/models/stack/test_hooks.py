@@ -16,8 +16,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from raison.models.passes.prefixes.prefix import fingerprint
 from raison.models.stack import hooks
+from raison.models.stack.fingerprint import fingerprint
 from raison.models.stack.hooks import hooked
 from raison.models.stack.layers import ReachedError
 from tests.interruptions import interrupted_at

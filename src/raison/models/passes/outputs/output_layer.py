@@ -13,7 +13,7 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from raison.core.errors import UnsupportedError
 
-MATRIX = methodcaller("get_output_embeddings")
+_MATRIX = methodcaller("get_output_embeddings")
 """Finds the output matrix of a language model."""
 _SCALES = (1.0, 30.0, 1000.0)
 """Multiples of states on which a model is compared with its output matrix: a cap changes large logits only."""
@@ -48,7 +48,7 @@ def output_layer(core: PreTrainedModel, states: Float[Tensor, "reads hidden"]) -
             ["its layers are not a part of it that can run alone"],
             "Use a model of another family, such as Llama, Qwen, Gemma, Granite, Mistral, GPT-2, T5 or BART.",
         )
-    matrix, own = FoundHead(core, MATRIX), FoundHead(core, OutputLayer)
+    matrix, own = FoundHead(core, _MATRIX), FoundHead(core, OutputLayer)
     tried = torch.cat([states * scale for scale in _SCALES])
     try:
         same = torch.equal(own.module(tried).float(), matrix.module(tried).float())

@@ -8,18 +8,16 @@ from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer
 
 from raison.models.stack.caches import given_cache
-from raison.models.stack.hooks import without_own
+from raison.models.stack.fingerprint import fingerprint
 from raison.models.stack.locks import OwnLock
 
 STORED = 4
 """Maximum number of stored prompts; the least recently used is dropped first."""
-SAMPLES = 16
-"""Approximate number of values of each parameter that are compared to notice a change."""
 
 PrefixStates = Float[Tensor, "1 _heads prefix _features"]
 
@@ -93,41 +91,6 @@ def layers_of(cache: DynamicCache) -> tuple[tuple[PrefixStates, PrefixStates] | 
         values: Tensor | None = layer.values  # type: ignore[union-attr]
         layers.append(None if keys is None or values is None else (keys, values))
     return tuple(layers)
-
-
-def fingerprint(base: nn.Module) -> tuple[Hashable, ...]:
-    """A fingerprint that changes when the model does; costs a few milliseconds.
-
-    It covers the identity of each parameter's tensor, how often it was written to, and a sample of its values, because
-    writes through `.data` are not counted; and each module's hooks and plain settings, such as which adapters are
-    active. A `.data` write to a few values of a parameter may go unnoticed.
-    """
-    identity: list[Hashable] = []
-    samples: dict[torch.device, list[Tensor]] = {}
-    for parameter in base.parameters():
-        version = 0 if parameter.is_inference() else parameter._version
-        identity.append((id(parameter), parameter.data_ptr(), parameter.shape, parameter.dtype, version))
-        plain = parameter.detach()
-        # Quantised tensors may not allow this; offloaded ones hold no values here.
-        if type(plain) is Tensor and plain.numel() and not plain.is_meta:
-            # An odd stride reaches every column of a matrix with an even number of them.
-            values = plain.reshape(-1)[:: (plain.numel() // SAMPLES) | 1]
-            samples.setdefault(plain.device, []).append(values.float())
-    seen = tuple(torch.cat(values).cpu().numpy().tobytes() for values in samples.values())
-    return (*identity, seen, tuple(_settings(module) for module in base.modules()))
-
-
-def _settings(module: nn.Module) -> tuple[Hashable, ...]:
-    # Without this project's own hooks, which other threads set and remove around their passes.
-    settings: list[Hashable] = [*without_own(module._forward_hooks), None, *without_own(module._forward_pre_hooks)]
-    for name, value in vars(module).items():
-        if isinstance(value, (bool, int, float, str)):
-            settings.append((name, value))
-        elif type(value) is list and all(isinstance(item, str) for item in value):
-            settings.append((name, tuple(value)))
-        elif type(value) is dict and value and all(isinstance(item, (bool, int, float)) for item in value.values()):
-            settings.append((name, tuple(value.items())))
-    return tuple(settings)
 
 
 class PrefixStore:
