@@ -58,25 +58,26 @@ def embedding_tables(model: PreTrainedModel) -> list[nn.Module]:
         stacks = [model.get_encoder(), model.get_decoder()]
     else:
         stacks = [model]
-    tables = [table for stack in stacks if (table := _table_of(stack)) is not None]
-    if len(tables) < len(stacks):
-        raise UnsupportedError(
-            f"cannot explain a {type(model).__name__}",
-            ["transformers names no table of word embeddings in it"],
-            "Explain it as a function: raison.load(function, classes=[...]).",
-        )
+    tables = [_table_of(stack, model) for stack in stacks]
     return tables[:1] if tables[0] is tables[-1] else tables
 
 
-def _table_of(stack: nn.Module) -> nn.Module | None:
-    """A stack's word embeddings; None if it has no table, or is a plain module that does not name it, as in FSMT."""
-    if not isinstance(stack, PreTrainedModel):
-        return None
+def _table_of(stack: nn.Module, model: PreTrainedModel) -> nn.Module:
+    """The word embeddings of a stack of the model."""
+    refusal = UnsupportedError(
+        f"cannot explain a {type(model).__name__}",
+        ["transformers names no table of word embeddings in it"],
+        "Explain it as a function: raison.load(function, classes=[...]).",
+    )
     try:
-        return stack.get_input_embeddings()
+        # A stack that is a plain module, as in FSMT, does not name its table.
+        table = stack.get_input_embeddings() if isinstance(stack, PreTrainedModel) else None
     except NotImplementedError:
         # So transformers says that a model has no table.
-        return None
+        raise refusal from None
+    if table is None:
+        raise refusal
+    return table
 
 
 def is_a(model: PreTrainedModel, *endings: str) -> bool:
