@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from raison.core.errors import InputError, UnknownNameError
-from raison.core.registry import class_name, no_class
+from raison.core.registry import class_name, no_class, no_python
 
 PACKAGE = Path(__file__).parents[1]
 FACTS = ("reference", "needs", "outputs", "properties", "passes", "higher_is_better")
@@ -44,7 +44,8 @@ def names(kind: str) -> tuple[str, ...]:
 def entry(kind: str, name: str) -> CatalogueEntry:
     """The class of a name, read from its file; imported if its settings are computed.
 
-    Raises UnknownNameError; InputError for a file without its class, or a class without what every one states.
+    Raises UnknownNameError; InputError for a file that is not valid Python or lacks its class, or a class without what
+    every one states.
     """
     if name not in names(kind):
         raise UnknownNameError(kind.removesuffix("s"), name, names(kind))
@@ -152,4 +153,7 @@ def _class(path: Path, name: str) -> ast.ClassDef:
 
 @cache
 def _tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
+    try:
+        return ast.parse(path.read_text(encoding="utf-8"), str(path))
+    except SyntaxError as error:
+        raise no_python(error) from None

@@ -5,6 +5,7 @@ import importlib
 import pkgutil
 from dataclasses import fields
 from functools import cache
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
@@ -97,6 +98,12 @@ def no_class(package: str, name: str) -> str:
     return f"{path} has no class {class_name(name)}: a file {name}.py contains the class of this name."
 
 
+def no_python(error: SyntaxError) -> InputError:
+    """The error for a file that Python cannot read."""
+    path = "/".join(Path(error.filename or "").parts[-3:])
+    return InputError(f"{path}, line {error.lineno}, is not valid Python: {error.msg}.")
+
+
 def name_of(instance: object) -> str:
     """The name of a method's or metric's instance or class: its module's last part.
 
@@ -128,9 +135,12 @@ def _module_names(package: str) -> tuple[str, ...]:
 
 
 def _imported(module: str) -> ModuleType:
-    """A file of a catalogue, with a line for a class that does not derive from the frozen one as it should."""
+    """A file of a catalogue, with a line for one that is not valid Python, and for a class that does not derive from
+    the frozen one as it should."""
     try:
         return importlib.import_module(module)
+    except SyntaxError as error:
+        raise no_python(error) from None
     except TypeError as error:
         if "non-frozen dataclass" not in str(error):
             raise

@@ -80,6 +80,25 @@ def test_a_file_without_its_class_or_facts_is_named(tmp_path: Path, monkeypatch:
     assert no_class("raison.methods", "half_done").startswith("raison/methods/half_done.py has no class HalfDone")
 
 
+def test_a_file_that_is_not_python_is_named_with_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "halfway" / "methods"
+    folder.mkdir(parents=True)
+    for package in (folder, folder.parent):
+        (package / "__init__.py").touch()
+    (folder / "half_done.py").write_text("class HalfDone:\n    size: int = = 3\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    said = r"^halfway/methods/half_done\.py, line 2, is not valid Python: invalid syntax\.$"
+    with pytest.raises(InputError, match=said):
+        Catalogue("halfway.methods", "method").get("half_done")
+    monkeypatch.setattr(listing, "PACKAGE", folder.parent)
+    listing.names.cache_clear()
+    try:
+        with pytest.raises(InputError, match=said):
+            listing.entry("methods", "half_done")
+    finally:
+        listing.names.cache_clear()
+
+
 def test_a_class_of_the_caller_s_own_has_no_name_of_the_catalogue() -> None:
     """Otherwise a metric that explains again would take the catalogue's method of this name."""
 
