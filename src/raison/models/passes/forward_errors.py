@@ -30,9 +30,21 @@ def as_forward_error(model: PreTrainedModel) -> Iterator[None]:
         raise ForwardError(
             f"the forward function of {type(model).__name__} fails",
             [message[:_MOST]],
-            "It was given ids and an attention mask, as its tokenizer makes them: a model that needs more, such as "
-            "tables, is explained as a function, raison.load(function, classes=[...]).",
+            _way_out(model, message),
         ) from error
+
+
+def _way_out(model: PreTrainedModel, message: str) -> str:
+    types = sorted({str(one.dtype).removeprefix("torch.") for one in model.parameters() if one.is_floating_point()})
+    if "dtype" in message and len(types) > 1:
+        return (
+            f"Its parameters are of {' and '.join(types)}, and a caller's autocast does not apply here: convert them "
+            f"to one, such as model.to(torch.{types[-1]})."
+        )
+    return (
+        "It was given ids and an attention mask, as its tokenizer makes them: a model that needs more, such as "
+        "tables, is explained as a function, raison.load(function, classes=[...])."
+    )
 
 
 def _is_own(error: BaseException, model: PreTrainedModel) -> bool:

@@ -6,6 +6,7 @@ import pytest
 import torch
 from transformers import BertForSequenceClassification
 
+import raison
 from raison.core.errors import ForwardError, InputError
 from raison.models.passes.forward_errors import as_forward_error
 from tests.tiny import TINY
@@ -37,6 +38,17 @@ def test_an_error_in_the_models_code_is_told_in_one_line(
         of_package(package)()
     assert isinstance(caught.value.__cause__, IndexError)
     assert len(str(caught.value).splitlines()) == 1
+
+
+def test_layers_of_several_precisions_have_a_way_out() -> None:
+    model, tokenizer = TINY["bert"]()
+    model.bert.to(torch.bfloat16)
+    with (
+        torch.autocast("cpu", torch.bfloat16),
+        pytest.raises(ForwardError, match=r"of bfloat16 and float32, .* such as model\.to\(torch\.float32\)\.$"),
+    ):
+        raison.explain(raison.load(model, tokenizer), "a quiet film", "occlusion")
+    raison.explain(raison.load(model.to(torch.float32), tokenizer), "a quiet film", "occlusion")
 
 
 @pytest.mark.parametrize("package", ["raison.models.stack.tap", "of_a_callers_hook"])
