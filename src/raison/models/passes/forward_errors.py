@@ -35,6 +35,11 @@ def as_forward_error(model: PreTrainedModel) -> Iterator[None]:
 
 
 def _way_out(model: PreTrainedModel, message: str) -> str:
+    if "nference tensor" in message:
+        return (
+            "It was made inside torch.inference_mode(): make it outside, or explain its copy, copy.deepcopy(model), "
+            "which has to be made outside, too."
+        )
     types = sorted({str(one.dtype).removeprefix("torch.") for one in model.parameters() if one.is_floating_point()})
     if "dtype" in message and len(types) > 1:
         return (

@@ -1,5 +1,6 @@
 """Errors of a model's own code are told as such; others pass unchanged."""
 
+from copy import deepcopy
 from types import FunctionType
 
 import pytest
@@ -49,6 +50,14 @@ def test_layers_of_several_precisions_have_a_way_out() -> None:
     ):
         raison.explain(raison.load(model, tokenizer), "a quiet film", "occlusion")
     raison.explain(raison.load(model.to(torch.float32), tokenizer), "a quiet film", "occlusion")
+
+
+def test_a_model_made_in_inference_mode_has_a_way_out() -> None:
+    with torch.inference_mode():
+        model, tokenizer = TINY["bert"]()
+    with pytest.raises(ForwardError, match=r"made inside torch\.inference_mode\(\).* copy\.deepcopy\(model\)"):
+        raison.explain(raison.load(model, tokenizer), "a quiet film", "saliency")
+    raison.explain(raison.load(deepcopy(model), tokenizer), "a quiet film", "saliency")
 
 
 @pytest.mark.parametrize("package", ["raison.models.stack.tap", "of_a_callers_hook"])
