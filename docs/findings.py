@@ -42,6 +42,7 @@ from marks import JUDGED, PAGES, Row, StaleError, figure, filled, interval, mark
 from measured import measured
 
 if TYPE_CHECKING:
+    from raison.runs.agreement import PairAgreement
     from raison.runs.judging import Verdict
     from raison.runs.run import Run
 
@@ -170,16 +171,15 @@ def read_digests() -> dict[str, str]:
 
 def passes(asked: list[str]) -> str:
     """The mean passes per text of a study's row in the runs that fit. Raises StaleError where there are none."""
-    from raison.runs.run import read_run
     from raison.runs.statistics import BACKWARD
     from raison.runs.table import finished_texts
 
     study, label, pattern = [*asked, "*"][:3]
     found: list[float] = []
     for folder in sorted((ROOT / "studies" / study / "results").glob("*/run.json")):
-        run = read_run(folder.parent)
-        for row in run.header.rows:
-            if row.label == label and fnmatchcase(folder.parent.name, pattern):
+        run = _run(study, folder.parent.name) if fnmatchcase(folder.parent.name, pattern) else None
+        for row in () if run is None else run.header.rows:
+            if row.label == label:
                 costs = run.records.costs(label, row.seeds[0], finished_texts(run))
                 found += (costs[:, 0] + BACKWARD * costs[:, 1]).tolist()
     if not found:
@@ -213,12 +213,9 @@ def share(asked: Sequence[str]) -> str:
 
 def cosine(asked: Sequence[str]) -> str:
     """The mean cosine of two rows over the texts of a run. Raises StaleError where that cannot be said."""
-    from raison.runs.agreement import read_agreement
-
     study, labels, name = asked
     rows = {label.strip() for label in labels.split("|")}
-    pairs = read_agreement(ROOT / "studies" / study / "results" / name)
-    for found in (pair.cosine for pair in pairs if {pair.first, pair.second} == rows):
+    for found in (pair.cosine for pair in _agreement(study, name) if {pair.first, pair.second} == rows):
         return f"{_decimals(found.mean)} [{_decimals(found.low)}, {_decimals(found.high)}]"
     raise StaleError(f"no agreement: '{'; '.join(asked)}'")
 
@@ -241,6 +238,13 @@ def _values(asked: tuple[str, ...]) -> Sequence[float]:
     if scores is None or not scores.values:
         raise StaleError(f"no values: '{'; '.join(asked)}'")
     return scores.values
+
+
+@cache
+def _agreement(study: str, name: str) -> "Sequence[PairAgreement]":
+    from raison.runs.agreement import read_agreement
+
+    return read_agreement(ROOT / "studies" / study / "results" / name)
 
 
 @cache
