@@ -4,8 +4,12 @@ import pytest
 import torch
 
 import raison
+from raison.explaining.settings import Settings
+from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier
 from raison.models.stack.eval_mode import half_precision
+from raison.trust.attack_settings import EmbeddingAttack
+from raison.trust.attacks import attacks
 from tests.tiny import TEXTS, build, build_language_model
 
 METHODS = (
@@ -56,6 +60,19 @@ def test_measurements_and_outputs_do_not_change_either(model: Classifier) -> Non
     outside = numbers()
     with autocast():
         assert numbers() == pytest.approx(outside, abs=1e-7, nan_ok=True)
+
+
+def test_attacks_do_not_change_either(model: Classifier) -> None:
+    plan = EmbeddingAttack(epsilon=1.0, relative=True, steps=2, optimiser="sign", draws=1)
+    methods = [CATALOGUE.create(name) for name in ("saliency", "integrated_gradients")]
+
+    def numbers() -> list[float]:
+        records = [record for some in attacks(model, TEXTS, methods, Settings(), plan) for record in some]
+        return [value for one in records for value in (one.sum_change, one.probability_change)]
+
+    outside = numbers()
+    with autocast():
+        assert numbers() == pytest.approx(outside, abs=1e-7)
 
 
 def test_a_training_keeps_its_own(model: Classifier) -> None:

@@ -53,6 +53,21 @@ def test_a_text_of_a_later_batch_has_the_number_that_the_caller_gave_it(tagger: 
         raison.explain(tagger, texts, "random", target=targets, progress=False)
 
 
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        (5, "target 5 is not an entity"),
+        ((0, 1, "XYZ"), "unknown tag 'XYZ'"),
+        ((0, 1, ("PER", "PER")), "both tags are PER"),
+    ],
+)
+def test_a_target_that_is_wrong_is_named_with_its_text(tagger: Classifier, target: object, said: str) -> None:
+    with pytest.raises(InputError, match=f"^text 4 of 4: {said}"):
+        raison.explain(tagger, TEXTS, "occlusion", target=[(0, 1), (0, 1), (0, 1), target], progress=False)
+    with pytest.raises(InputError, match=f"^{said}"):
+        raison.explain(tagger, TEXTS[3], "occlusion", target=target, progress=False)
+
+
 def test_a_comparison_leaves_them_out_and_says_so(tagger: Classifier, tmp_path: Path) -> None:
     marks = [[(0, 1)], [(0, 1)], [(2, 6)], [(2, 6)]]
     table = raison.compare(tagger, TEXTS, "occlusion", [MEASURE, "auroc"], rationales=marks, progress=False)
@@ -80,8 +95,11 @@ def test_an_audit_leaves_them_out_and_says_so(tagger: Classifier, tmp_path: Path
     assert audited.header.texts == 2
     assert ("2 more texts", "no entity is found there") in audited.left_out
     assert ("1 more text", "a repeat of others") in audited.left_out
-    with pytest.raises(InputError, match="2 different texts in which the model finds an entity"):
-        raison.audit(tagger, TEXTS[:3], ["occlusion"], out=tmp_path / "b", plan=plan, progress=False)
+    for texts in (TEXTS[:3], TEXTS[::2]):
+        with pytest.raises(InputError, match="2 different texts in which the model finds some entity"):
+            raison.audit(tagger, texts, ["occlusion"], out=tmp_path / "b", plan=plan, progress=False)
+    with pytest.raises(InputError, match="2 different texts, since"):
+        raison.audit(tagger, [], ["occlusion"], out=tmp_path / "b", plan=plan, progress=False)
 
 
 def test_a_file_rejects_their_rows(tagger: Classifier, tmp_path: Path) -> None:

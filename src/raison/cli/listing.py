@@ -154,6 +154,6 @@ def _class(path: Path, name: str) -> ast.ClassDef:
 @cache
 def _tree(path: Path) -> ast.Module:
     try:
-        return ast.parse(path.read_text(encoding="utf-8"), str(path))
+        return ast.parse(path.read_bytes(), str(path))
     except SyntaxError as error:
-        raise no_python(error) from None
+        raise no_python(error, str(path)) from None

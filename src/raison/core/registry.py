@@ -98,10 +98,11 @@ def no_class(package: str, name: str) -> str:
     return f"{path} has no class {class_name(name)}: a file {name}.py contains the class of this name."
 
 
-def no_python(error: SyntaxError) -> InputError:
-    """The error for a file that Python cannot read."""
-    path = "/".join(Path(error.filename or "").parts[-3:])
-    return InputError(f"{path}, line {error.lineno}, is not valid Python: {error.msg}.")
+def no_python(error: SyntaxError, path: str | None = None) -> InputError:
+    """The error for a file that Python cannot read; `path` if the error may lack it."""
+    file = "/".join(Path(error.filename or path or "").parts[-3:])
+    where = file if error.lineno is None else f"{file}, line {error.lineno},"
+    return InputError(f"{where} is not valid Python: {error.msg}.")
 
 
 def name_of(instance: object) -> str:
@@ -140,7 +141,7 @@ def _imported(module: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except SyntaxError as error:
-        raise no_python(error) from None
+        raise no_python(error, f"{module.replace('.', '/')}.py") from None
     except TypeError as error:
         if "non-frozen dataclass" not in str(error):
             raise

@@ -79,13 +79,14 @@ def each_target(
 def without_prediction(model: LanguageModel, texts: Sequence[Given], settings: Settings) -> list[int]:
     """The numbers of texts that are explained by what the model predicts in them, where it predicts nothing.
 
-    Takes a pass per text of a model that may predict nothing, such as one that finds entities. Raises InputError if
-    there is nothing in any text.
+    Takes a pass per text of a model that may predict nothing, such as one that finds entities. Raises InputError for a
+    wrong number of targets.
     """
     target = settings.target
     if isinstance(target, list) and len(target) != len(texts):
         raise InputError(f"{len(target)} targets for {len(texts)} texts: a list needs one per text.")
-    if model.choosing is None or not model.choosing.sought:
+    choosing = model.choosing
+    if choosing is None or not choosing.sought:
         return []
     asked = [row for row in range(len(texts)) if target is None or (isinstance(target, list) and target[row] is None)]
     empty = []
@@ -93,15 +94,14 @@ def without_prediction(model: LanguageModel, texts: Sequence[Given], settings: S
         rows = asked[start : start + BATCH]
         with numbered_among(rows, len(texts)):
             encoding = model.tokenized([texts[row] for row in rows], settings.unit, settings.truncate)
-        found = model.choosing.each(encoding, 0.0)
+        found = choosing.each(encoding, 0.0)
         empty += [row for row, predictions in zip(rows, found, strict=True) if not predictions]
-    if len(empty) == len(texts):
-        where = "the text" if len(texts) == 1 else f"any of the {len(texts):,} texts"
-        raise InputError(
-            f"{model.name} finds no {model.choosing.sought} in {where}: give texts in which it finds some, or name a "
-            "span of each, target=[(start, end), ...]."
-        )
     return empty
+
+
+def sought_by(model: LanguageModel) -> str:
+    """What the model seeks in a text and may not find, such as "entity"; "" for one that predicts in any text."""
+    return "" if model.choosing is None else model.choosing.sought
 
 
 def predicted_labels(batch: Batch, threshold: float) -> list[list[int]]:

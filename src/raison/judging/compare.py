@@ -33,7 +33,7 @@ from raison.jobs.folder import COMPARISON, begun_in, refuse_others
 from raison.jobs.loadable import Loadable
 from raison.jobs.runner import perform
 from raison.judging.evaluate import check_metrics, default_metrics
-from raison.judging.plan import Plan, check_annotations, header_of, of_labels, plan_rows
+from raison.judging.plan import Plan, check_annotations, header_of, of_predictions, plan_rows
 from raison.judging.work import execute, listed
 from raison.methods import CATALOGUE
 from raison.models.adapters.writing.writer import Writer
@@ -102,7 +102,7 @@ def compare(
     rows = plan_rows(_created(reader, methods), choosers, seeds)
     chosen = _judging(reader, metrics)
     marks = given.gold if rationales is None else given_rationales(rationales, list(map(plain, given.texts)))
-    plan = of_labels(Plan(reader, given.texts, marks, rows, chosen, settings, data), threshold)
+    plan = of_predictions(Plan(reader, given.texts, marks, rows, chosen, settings, data), threshold)
     if out is not None:
         return _compared(plan, choosers, Path(out), _Team(sharing, given.loading(load)), progress)
     return _compared_in_memory(plan, choosers, sharing, progress)

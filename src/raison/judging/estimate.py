@@ -28,7 +28,7 @@ from raison.explaining.settings import Settings
 from raison.explaining.sources.rewordings import worded
 from raison.explaining.token_by_token import looks_inside
 from raison.judging.evaluate import default_metrics
-from raison.judging.plan import Parts, Plan, PlannedRow, distinct_parts, of_labels, plan_rows
+from raison.judging.plan import Parts, Plan, PlannedRow, distinct_parts, of_predictions, plan_rows
 from raison.methods import CATALOGUE
 from raison.models.adapters.checks.relevance_cost import relevance_cost
 from raison.models.adapters.checks.throughput import Speed, measure_speed
@@ -101,7 +101,7 @@ def estimate(
     rows = plan_rows([CATALOGUE.create(method) for method in read_names(methods)], (), (settings.seed,))
     chosen = create_metrics(default_metrics(given.model) if metrics is None else metrics)
     plan = Plan(given.model, given.texts, given.gold, rows, tuple(chosen), settings, "")
-    return estimate_plan(of_labels(plan, threshold))
+    return estimate_plan(of_predictions(plan, threshold))
 
 
 def estimate_plan(plan: Plan, speed: Speed | None = None) -> Estimate:

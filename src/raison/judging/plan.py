@@ -17,7 +17,7 @@ from raison.core.targets.choices import EACH
 from raison.explaining.attribution import check
 from raison.explaining.batch import BATCH
 from raison.explaining.bounds import TextSize, of_text
-from raison.explaining.each_prediction import each_target, threshold_of, without_prediction
+from raison.explaining.each_prediction import each_target, sought_by, threshold_of, without_prediction
 from raison.explaining.measuring import Annotations, AnyMetric
 from raison.explaining.selection import CONTROL, check_selection
 from raison.explaining.settings import Settings
@@ -105,7 +105,7 @@ def distinct_parts(rows: Sequence[PlannedRow]) -> Parts:
     return {(label_of(part), row.seeds): part for row in rows for part in row.method.parts}
 
 
-def of_labels(plan: Plan, given: float | None) -> Plan:
+def of_predictions(plan: Plan, given: float | None) -> Plan:
     """With target="each", the plan for every prediction in a text: repeated texts are evaluated once.
 
     Without it, texts in which the model finds no entity are left out. `given` is the caller's threshold. Takes a pass
@@ -113,12 +113,16 @@ def of_labels(plan: Plan, given: float | None) -> Plan:
     reaches it; UnsupportedError for a method that cannot run.
     """
     threshold = threshold_of(plan.model, plan.settings.target, given)
-    if plan.settings.target != EACH and not (plan.model.choosing is not None and plan.model.choosing.sought):
+    each = plan.settings.target == EACH
+    if not each and not sought_by(plan.model):
         return plan
     for method in dict.fromkeys(row.method for row in plan.rows):
         check(plan.model, method)
-    if plan.settings.target != EACH:
-        return _of_predicted(plan)
+    return _of_each(plan, threshold) if each else _of_predicted(plan)
+
+
+def _of_each(plan: Plan, threshold: float) -> Plan:
+    """The plan for every prediction that reaches the threshold. Raises InputError if none does."""
     settings, targets = plan.settings, []
     for start in range(0, len(plan.texts), BATCH):
         targets += each_target(plan.model, plan.texts[start : start + BATCH], settings, threshold)
@@ -142,8 +146,14 @@ def _of_predicted(plan: Plan) -> Plan:
     empty = set(without_prediction(plan.model, plan.texts, plan.settings))
     if not empty:
         return plan
-    texts, verb = len(plan.texts), "was" if len(empty) == 1 else "were"
-    told = f"{len(empty):,} of {texts:,} texts {verb} left out, because the model finds no entity there"
+    texts, verb, sought = len(plan.texts), "was" if len(empty) == 1 else "were", sought_by(plan.model)
+    if len(empty) == texts:
+        where = "the text" if texts == 1 else f"any of the {texts:,} texts"
+        raise InputError(
+            f"{plan.model.name} finds no {sought} in {where}: give texts in which it finds some, or name a span of "
+            "each, target=[(start, end), ...]."
+        )
+    told = f"{len(empty):,} of {texts:,} texts {verb} left out, because the model finds no {sought} there"
     return replace(plan.of_texts([number for number in range(texts) if number not in empty]), left_out=told)
 
 

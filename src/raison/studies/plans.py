@@ -15,7 +15,7 @@ from raison.data.named import shared
 from raison.explaining.answers import Judged, judged
 from raison.explaining.attribution import check
 from raison.explaining.batch import prepare
-from raison.explaining.each_prediction import without_prediction
+from raison.explaining.each_prediction import sought_by, without_prediction
 from raison.explaining.given_texts import InputOptions
 from raison.explaining.measuring import create_metrics
 from raison.explaining.settings import Settings
@@ -150,7 +150,7 @@ def checked_plan(
     if empty:
         # The rows of a study's data are known by their numbers.
         some = f"{len(empty):,} of {len(plan.texts):,} texts, the first of them {str(plan.texts[empty[0]])!r:.60}"
-        return None, (f"the model finds no entity in {some}: leave them out of the data.",)
+        return None, (f"the model finds no {sought_by(model)} in {some}: leave them out of the data.",)
     return plan, ()
 
 

@@ -10,6 +10,7 @@ from raison.core.method import Method
 from raison.core.model import LanguageModel
 from raison.explaining.batch import prepare
 from raison.explaining.settings import Settings
+from raison.models.stack.eval_mode import own_precision
 from raison.trust.attack_descent import slope
 from raison.trust.attack_settings import EmbeddingAttack
 from raison.trust.attack_start import AlikeAttacks, AttackedText, started, top_counts, unit_length
@@ -35,7 +36,7 @@ def attack_seconds(
         job = AlikeAttacks(batch, method, tuple(AttackedText(text, plan) for text in rows))
         begun = time.perf_counter()
         # As attacks themselves run.
-        with torch.inference_mode(False):
+        with torch.inference_mode(False), own_precision():
             _, start = started(job, counts, unit * plan.epsilon)
             explained = time.perf_counter()
             slope(start, torch.zeros_like(start.embeds))

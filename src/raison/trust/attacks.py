@@ -16,6 +16,7 @@ from raison.core.registry import label_of
 from raison.explaining.batch import Batch, prepare
 from raison.explaining.prediction_change import predicted
 from raison.explaining.settings import Settings
+from raison.models.stack.eval_mode import own_precision
 from raison.numerics.measures.attacks import (
     probability_change,
     rank_change,
@@ -94,8 +95,8 @@ def attacks(
 
 def _run(jobs: Sequence[AlikeAttacks], counts: dict[AttackedText, int]) -> Iterator[list[Attacked]]:
     for job in jobs:
-        # In a caller's inference mode there would be no graph to differentiate.
-        with torch.inference_mode(False):
+        # In a caller's inference mode there would be no graph to differentiate, and its autocast changes numbers.
+        with torch.inference_mode(False), own_precision():
             records = _attacked(job, counts)
         yield records
 

@@ -95,6 +95,14 @@ def test_a_file_that_is_not_python_is_named_with_its_line(tmp_path: Path, monkey
     try:
         with pytest.raises(InputError, match=said):
             listing.entry("methods", "half_done")
+        (folder / "half_done.py").write_bytes(b"size = '\xff'\n")
+        listing._tree.cache_clear()
+        with pytest.raises(InputError, match=r"methods/half_done\.py, line 1, is not valid Python: \(unicode error\)"):
+            listing.entry("methods", "half_done")
+        (folder / "half_done.py").write_bytes(b"size = 1\0\n")
+        for read in (lambda name: listing.entry("methods", name), Catalogue("halfway.methods", "method").get):
+            with pytest.raises(InputError, match=r"methods/half_done\.py is not valid Python: .* null bytes"):
+                read("half_done")
     finally:
         listing.names.cache_clear()
 

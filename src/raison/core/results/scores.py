@@ -3,7 +3,7 @@
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from raison.core.errors import UnknownNameError
@@ -15,6 +15,15 @@ if TYPE_CHECKING:
 
 
 R = TypeVar("R", bound="Tabulated")
+
+
+def _complete(cls: type[Any], record: Fields) -> Fields:
+    """A JSON object with the defaults of fields that it lacks because they are newer. Raises DataError for others."""
+    defaults = {
+        one.name: one.default if one.default_factory is MISSING else one.default_factory() for one in fields(cls)
+    }
+    record.need([name for name, default in defaults.items() if default is MISSING])
+    return Fields({**defaults, **record.data}, record.what)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +38,7 @@ class Summary:
     @classmethod
     def read(cls, record: Fields) -> "Summary":
         """What a JSON object holds, null as NaN. Raises DataError."""
-        record.need([one.name for one in fields(cls)])
+        record = _complete(cls, record)
         mean, low, high = map(record.optional_number, ("mean", "low", "high"))
         return cls(mean, low, high, record.whole("count"))
 
@@ -54,7 +63,7 @@ class MetricScores:
     @classmethod
     def read(cls, record: Fields) -> "MetricScores":
         """What a JSON object holds. Raises DataError."""
-        record.need([one.name for one in fields(cls)])
+        record = _complete(cls, record)
         if record.data["higher_is_better"] is not None:
             record.flag("higher_is_better")
         parts = Fields(
@@ -138,8 +147,7 @@ class Scores(Tabulated):
     @classmethod
     def read(cls, record: Fields) -> "Scores":
         """What a JSON object holds. Raises DataError."""
-        record.need([one.name for one in fields(cls)])
-        record.optional_string("selected_by")
+        record = _complete(cls, record)
         by_target = record.inner("by_target")
         return cls(
             method=record.string("method"),
@@ -147,7 +155,7 @@ class Scores(Tabulated):
             evaluations=Summary.read(record.inner("evaluations")),
             gradients=Summary.read(record.inner("gradients")),
             seconds=Summary.read(record.inner("seconds")),
-            selected_by=record.data["selected_by"],
+            selected_by=record.optional_string("selected_by"),
             cautions=record.strings("cautions"),
             by_target={target: cls.read(by_target.inner(target)) for target in by_target.data},
         )
@@ -197,7 +205,7 @@ class Comparison(Tabulated):
     @classmethod
     def read(cls, record: Fields) -> "Comparison":
         """What a JSON object holds. Raises DataError."""
-        record.need([one.name for one in fields(cls)])
+        record = _complete(cls, record)
         by_target = record.inner("by_target")
         return cls(
             rows=tuple(map(Scores.read, record.objects("rows"))),

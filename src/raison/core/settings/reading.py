@@ -49,10 +49,9 @@ class Fields:
             self.refuse(name, "a string" if most is None else f"a string of at most {most} characters")
         return value
 
-    def optional_string(self, name: str) -> None:
-        """A string, or null."""
-        if self.data.get(name) is not None:
-            self.string(name)
+    def optional_string(self, name: str) -> str | None:
+        """A string, or None for null."""
+        return None if self.data.get(name) is None else self.string(name)
 
     def inner(self, name: str) -> "Fields":
         """An object as Fields."""

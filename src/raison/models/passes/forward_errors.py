@@ -40,16 +40,21 @@ def _way_out(model: PreTrainedModel, message: str) -> str:
             "It was made inside torch.inference_mode(): make it outside, or explain its copy, copy.deepcopy(model), "
             "which has to be made outside, too."
         )
-    types = sorted({str(one.dtype).removeprefix("torch.") for one in model.parameters() if one.is_floating_point()})
+    types = sorted({one.dtype for one in model.parameters() if one.is_floating_point()}, key=_bits)
     if "dtype" in message and len(types) > 1:
+        named = " and ".join(str(one).removeprefix("torch.") for one in types)
         return (
-            f"Its parameters are of {' and '.join(types)}, and a caller's autocast does not apply here: convert them "
-            f"to one, such as model.to(torch.{types[-1]})."
+            f"Its parameters are of {named}, and a caller's autocast does not apply here: convert them to one, such as "
+            f"model.to({types[-1]})."
         )
     return (
         "It was given ids and an attention mask, as its tokenizer makes them: a model that needs more, such as "
         "tables, is explained as a function, raison.load(function, classes=[...])."
     )
+
+
+def _bits(kind: torch.dtype) -> int:
+    return torch.finfo(kind).bits
 
 
 def _is_own(error: BaseException, model: PreTrainedModel) -> bool:

@@ -74,6 +74,11 @@ def half_precision(device: str, enabled: bool) -> Iterator[None]:
         _HALVED.reset(token)
 
 
+def is_halved() -> bool:
+    """Whether a training of this thread computes with 16 bits."""
+    return _HALVED.get()
+
+
 @contextmanager
 def drawing(seed: int | None = None, devices: Iterable[int] = ()) -> Iterator[None]:
     """Torch's random numbers of the CPU, starting from `seed` or from the current state, which is restored afterwards.

@@ -64,20 +64,23 @@ def embedding_tables(model: PreTrainedModel) -> list[nn.Module]:
 
 def _table_of(stack: nn.Module, model: PreTrainedModel) -> nn.Module:
     """The word embeddings of a stack of the model."""
-    refusal = UnsupportedError(
-        f"cannot explain a {type(model).__name__}",
-        ["transformers names no table of word embeddings in it"],
-        "Explain it as a function: raison.load(function, classes=[...]).",
-    )
     try:
         # A stack that is a plain module, as in FSMT, does not name its table.
         table = stack.get_input_embeddings() if isinstance(stack, PreTrainedModel) else None
     except NotImplementedError:
         # So transformers says that a model has no table.
-        raise refusal from None
+        raise _no_table(model) from None
     if table is None:
-        raise refusal
+        raise _no_table(model)
     return table
+
+
+def _no_table(model: PreTrainedModel) -> UnsupportedError:
+    return UnsupportedError(
+        f"cannot explain a {type(model).__name__}",
+        ["transformers names no table of word embeddings in it"],
+        "Explain it as a function: raison.load(function, classes=[...]).",
+    )
 
 
 def is_a(model: PreTrainedModel, *endings: str) -> bool:

@@ -77,8 +77,9 @@ def _several(results: list[Any], kind: str) -> str:
     of = next((of for of in kinds if results and all(isinstance(one, of) for one in results)), None)
     if of is None:
         raise InputError(
-            "what is saved is a result of raison, or a list that has at least one and only one kind of them: "
-            "explanations of predictions, of outputs, or citations. Save the lists of target='each' one by one."
+            "what is saved is an explanation, citations or a comparison, or a list that has at least one and only one "
+            "kind of these: explanations of predictions, explanations of outputs, citations. Save comparisons, and the "
+            "lists of target='each', one by one."
         )
     if kind == ".html":
         return citations_page(results) if of is Citations else page(results)

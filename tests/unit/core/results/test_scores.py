@@ -61,7 +61,7 @@ def test_json_reads_back() -> None:
         ({"rows": {}}, "not a comparison: rows is {}; it must be a list."),
         ({"settings": []}, "not a comparison: settings is []; it must be an object."),
         ({"by_target": {"good": 1}}, "not a comparison: by_target: good is 1; it must be an object."),
-        ({"rows": [{}]}, "not a comparison: rows[0]: the fields by_target, cautions, evaluations, gradients, method, "),
+        ({"rows": [{}]}, "not a comparison: rows[0]: the fields evaluations, gradients, method, "),
     ],
 )
 def test_what_is_no_comparison_is_refused(change: dict[str, object], said: str) -> None:
@@ -69,12 +69,20 @@ def test_what_is_no_comparison_is_refused(change: dict[str, object], said: str) 
         Comparison.from_json(json.dumps({**TABLE.to_dict(), **change}))
 
 
+def test_fields_that_are_newer_than_a_file_have_their_defaults() -> None:
+    data = TABLE.to_dict()
+    for newer in ("settings", "cautions", "by_target"):
+        data.pop(newer)
+    read = Comparison.from_json(json.dumps(data))
+    assert (read.settings, read.cautions, read.by_target) == ({}, (), {})
+
+
 def test_a_number_that_is_none_is_named_by_its_place() -> None:
     data = TABLE.to_dict()
     data["rows"][0]["metrics"][0]["values"][1] = "high"
     with pytest.raises(DataError, match=r"rows\[0\]: metrics\[0\]: values: 1 is 'high'; it must be a finite number"):
         Comparison.from_json(json.dumps(data))
-    with pytest.raises(DataError, match="not a comparison: the fields by_target, cautions, data, model"):
+    with pytest.raises(DataError, match="not a comparison: the fields data, model"):
         Comparison.from_json("{}")
     with pytest.raises(DataError, match="not a comparison: expected a JSON object"):
         Comparison.from_json("[]")

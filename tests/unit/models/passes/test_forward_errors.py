@@ -22,6 +22,15 @@ def of_package(name: str) -> FunctionType:
     return FunctionType(look_up_nothing.__code__, {"__name__": name, "torch": torch})
 
 
+def model_fails(model: BertForSequenceClassification, error: Exception) -> None:
+    def fails() -> None:
+        raise error
+
+    of_bert = {"__name__": "transformers.models.bert.modeling_bert"}
+    with as_forward_error(model):
+        FunctionType(fails.__code__, of_bert, closure=fails.__closure__)()
+
+
 class Own(BertForSequenceClassification):
     """A model of another package: that of the tests."""
 
@@ -50,6 +59,13 @@ def test_layers_of_several_precisions_have_a_way_out() -> None:
     ):
         raison.explain(raison.load(model, tokenizer), "a quiet film", "occlusion")
     raison.explain(raison.load(model.to(torch.float32), tokenizer), "a quiet film", "occlusion")
+
+
+def test_the_way_out_is_the_largest_precision() -> None:
+    model = TINY["bert"]()[0]
+    model.bert.pooler.to(torch.float8_e4m3fn)
+    with pytest.raises(ForwardError, match=r"of float8_e4m3fn and float32, .* such as model\.to\(torch\.float32\)\.$"):
+        model_fails(model, RuntimeError("expected the same dtype"))
 
 
 def test_a_model_made_in_inference_mode_has_a_way_out() -> None:

@@ -61,8 +61,8 @@ def test_a_comparison_is_saved_as_it_is_exported(tmp_path: Path) -> None:
 def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="scores of one method have no page"):
         raison.save(ROW, tmp_path / "scores.html")
-    for wrong in (5, None, "text"):
-        with pytest.raises(InputError, match="what is saved is a result of raison, or a list"):
+    for wrong in (5, None, "text", [TABLE]):
+        with pytest.raises(InputError, match=r"what is saved is an explanation, citations or a comparison, or a list"):
             raison.save(wrong, tmp_path / "wrong.html")
     assert not list(tmp_path.iterdir())
 

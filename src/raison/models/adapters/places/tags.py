@@ -104,6 +104,15 @@ class Entity:
         return sum(word.share for word in self.words) / len(self.words)
 
 
+@dataclass(frozen=True, slots=True)
+class _Explained:
+    """Words of a text, the number of the tag that is explained there, and of the tag that it is compared with."""
+
+    words: tuple[Word, ...]
+    tag: int
+    other: int | None = None
+
+
 class Words:
     """Finds words and entities in the tags' probabilities, by transformers' rules (TokenClassificationPipeline)."""
 
@@ -203,18 +212,18 @@ class Tagging(Choosing):
         specs = spec if isinstance(spec, list) else [spec] * len(encoding)
         if len(specs) != len(encoding):
             raise InputError(f"{len(specs)} targets for {len(encoding)} texts: a list needs one for each text.")
-        chosen, index, against, places = [], [], [], []
+        chosen: list[tuple[Word, ...]] = []
+        index: list[int] = []
+        against: list[int | None] = []
+        places = []
         for (text, words), one in zip(self._words(encoding), specs, strict=True):
             whole = str(encoding.texts[text])
-            where, what = self._surest(encoding, text, words) if one is None else self._place(whole, words, one)
-            predicted = self._likeliest(where)
-            this, that = what if isinstance(what, tuple) else (what, None)
-            index.append(self._names.index(predicted) if this is None else self._number(this))
-            against.append(None if that is None else self._number(that))
-            if index[-1] == against[-1]:
-                raise InputError(f"both tags are {self._names[index[-1]]}: name two different ones.")
-            chosen.append(where)
-            start, end = _trimmed(whole, where)
+            where = self._surest(encoding, text, words) if one is None else self._asked(encoding, text, words, one)
+            chosen.append(where.words)
+            index.append(where.tag)
+            against.append(where.other)
+            predicted = self._likeliest(where.words)
+            start, end = _trimmed(whole, where.words)
             places.append(Place("entity", start, end, whole[start:end], predicted))
         contrasted = [number for number in against if number is not None]
         if contrasted and len(contrasted) < len(against):
@@ -225,8 +234,8 @@ class Tagging(Choosing):
         read = self._reading(encoding, chosen)
         return Settled(read, index, contrasted or None, tuple(places), (classes,) * len(encoding))
 
-    def _surest(self, encoding: Encoding, text: int, words: list[Word]) -> tuple[tuple[Word, ...], Any]:
-        """The words and the type of a text's entity with the highest probability."""
+    def _surest(self, encoding: Encoding, text: int, words: list[Word]) -> _Explained:
+        """A text's entity with the highest probability, as its type."""
         entities = self._finder.entities(words)
         if not entities:
             name, out = name_of(text, len(encoding)), "name a span, target=(start, end)"
@@ -234,7 +243,23 @@ class Tagging(Choosing):
                 out = "use target='each', which gives such a text an empty list, or leave the text out"
             raise InputError(f"the model finds no entity in {name}, {str(encoding.texts[text])!r:.60}: {out}.")
         surest = max(entities, key=lambda entity: entity.share)
-        return surest.words, surest.name
+        return _Explained(surest.words, self._number(surest.name))
+
+    def _asked(self, encoding: Encoding, text: int, words: list[Word], spec: Any) -> _Explained:
+        """What a target names. Errors have the text's number."""
+        try:
+            where, what = self._place(str(encoding.texts[text]), words, spec)
+            this, that = what if isinstance(what, tuple) else (what, None)
+            tag = self._number(self._likeliest(where) if this is None else this)
+            other = None if that is None else self._number(that)
+            if tag == other:
+                raise InputError(f"both tags are {self._names[tag]}: name two different ones.")
+        except InputError as error:
+            name = name_of(text, len(encoding))
+            if name == THE_TEXT:
+                raise
+            raise InputError(f"{name}: {error}") from None
+        return _Explained(where, tag, other)
 
     def _place(self, whole: str, words: list[Word], spec: Any) -> tuple[tuple[Word, ...], Any]:
         """The words that a target names, and what is explained there (None: what is predicted there)."""

@@ -13,6 +13,7 @@ from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer
 
 from raison.models.stack.caches import given_cache
+from raison.models.stack.eval_mode import is_halved
 from raison.models.stack.fingerprint import fingerprint
 from raison.models.stack.locks import OwnLock
 
@@ -112,7 +113,7 @@ class PrefixStore:
             if now != self._model:
                 self._found.clear()
                 self._model = now
-            key = tuple(ids.tolist())
+            key = (is_halved(), *ids.tolist())
             if key not in self._found:
                 # Free the old prompt first: the two need not be in memory together.
                 while len(self._found) >= STORED:

@@ -32,7 +32,7 @@ from raison.core.settings.fields import check
 from raison.core.settings.tables import FLAT, TableReading
 from raison.explaining.answers import Answers
 from raison.explaining.attribution import check as check_method
-from raison.explaining.each_prediction import without_prediction
+from raison.explaining.each_prediction import sought_by, without_prediction
 from raison.explaining.measuring import create_metrics
 from raison.explaining.settings import Settings
 from raison.judging.compare import allowed
@@ -207,7 +207,7 @@ def suite_of(subject: AuditSubject, spec: Audited, data: str) -> Suite:
     kept = [number for number in different if number not in empty]
     texts, settings = [given[number] for number in kept], settings.of_texts(kept)
     if len(texts) < 2:
-        where = " in which the model finds an entity" if empty else ""
+        where = f" in which the model finds some {sought_by(model)}" if empty else ""
         raise InputError(
             f"an audit needs a list of at least 2 different texts{where}, since an interval needs several."
         )

@@ -9,6 +9,7 @@ from transformers import DynamicCache, PreTrainedModel
 
 from raison.models.passes.prefixes.prefix import STORED, PrefixStore, compute_prefix
 from raison.models.stack.caches import given_cache
+from raison.models.stack.eval_mode import half_precision
 from tests.tiny import TINY
 
 IDS = torch.tensor([5, 9, 7, 3])
@@ -162,6 +163,17 @@ def test_switching_an_adapter_off_is_a_change() -> None:
         off = store.get(IDS)
     assert (on.states - off.states).abs().max() > 1e-4
     torch.testing.assert_close(store.get(IDS).states, on.states)
+
+
+def test_a_prompt_that_a_training_read_with_16_bits_serves_the_training_alone() -> None:
+    base = _base()
+    store = PrefixStore(base)
+    with half_precision("cpu", True):
+        halved = store.get(IDS)
+        assert store.get(IDS) is halved
+    full = store.get(IDS)
+    torch.testing.assert_close(full.states, compute_prefix(base, IDS).states)
+    assert not torch.equal(full.states, halved.states)
 
 
 def test_a_prompt_read_in_inference_mode_serves_gradients_later() -> None:
