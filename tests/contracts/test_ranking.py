@@ -244,7 +244,13 @@ def test_what_is_no_ranking_is_refused(text: object) -> None:
         raison.explain(scorer("bert"), text, "occlusion", progress=False)
 
 
-@pytest.mark.parametrize("target", [(0, 0), (0, 3), 1, "document 1", (0, 1, 2), (-1, 0)])
+def test_documents_may_be_numbered_by_numpy() -> None:
+    first, second = np.argsort([0.3, 0.1, 0.2])[:2]
+    found = raison.explain(scorer("bert"), (QUERY, DOCUMENTS), "random", target=(first, second), progress=False)
+    assert found.target == "document 2 before document 3"
+
+
+@pytest.mark.parametrize("target", [(0, 0), (0, 3), (True, False), 1, "document 1", (0, 1, 2), (-1, 0)])
 def test_another_target_is_refused(target: object) -> None:
     with pytest.raises(InputError, match="two different documents"):
         raison.explain(scorer("bert"), (QUERY, DOCUMENTS), "occlusion", target=target, progress=False)

@@ -315,3 +315,11 @@ def test_the_command_line_estimates_a_comparison_of_each_label(tmp_path: Path, m
     assert cost["backwards"]["saliency"] == table["texts"] * saliency["gradients"]["mean"]
     shown = CliRunner().invoke(app, ["estimate", *call], catch_exceptions=False)
     assert f"{table['texts']} predictions, " in " ".join(shown.stdout.split())
+
+
+@pytest.mark.parametrize("threshold", [0.07, 0.3, 0.55, 0.99])
+def test_a_probability_that_is_the_threshold_reaches_it(threshold: float) -> None:
+    """A function's probabilities have been logits in between, which rounds them."""
+    model = raison.load(lambda texts: [[threshold, 0.01] for _ in texts], classes=["a", "b"], multi_label=True)
+    [only] = raison.explain(model, "a quiet film", "random", target="each", threshold=threshold)
+    assert only.target == "a"

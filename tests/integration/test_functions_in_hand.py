@@ -37,8 +37,17 @@ TEXT = TEXTS[0]
 
 @pytest.mark.parametrize(
     "wrap",
-    [np.asarray, list, lambda rows: rows.tolist(), torch.from_numpy, pd.DataFrame, lambda rows: torch.tensor(rows)],
-    ids=["numpy", "rows", "lists", "tensor", "frame", "copied tensor"],
+    [
+        np.asarray,
+        list,
+        lambda rows: rows.tolist(),
+        torch.from_numpy,
+        pd.DataFrame,
+        lambda rows: torch.tensor(rows),
+        lambda rows: [torch.tensor(row, requires_grad=True) for row in rows],
+        lambda rows: [[torch.tensor(one, requires_grad=True) for one in row] for row in rows],
+    ],
+    ids=["numpy", "rows", "lists", "tensor", "frame", "copied tensor", "tensors", "lists of tensors"],
 )
 def test_any_array_will_do(wrap: object) -> None:
     assert scores(lambda texts: wrap(shares(texts))) == scores(shares)

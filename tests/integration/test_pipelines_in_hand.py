@@ -67,14 +67,30 @@ def test_other_numbers_make_it_a_function() -> None:
         raison.explain(loaded, TEXT, "saliency")
 
 
-def test_a_pipeline_with_settings_of_its_own_is_a_function() -> None:
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"truncation": True, "max_length": 4}, TEXT),
+        # Longer than the texts on which outputs are compared.
+        ({"truncation": True, "max_length": 12}, f"{TEXT} {TEXT} {TEXT}"),
+        ({"function_to_apply": "sigmoid"}, TEXT),
+    ],
+)
+def test_a_pipeline_with_settings_of_its_own_is_a_function(settings: dict[str, object], text: str) -> None:
     model, tokenizer = TINY["bert"]()
-    pipe = pipeline("text-classification", model=model, tokenizer=tokenizer, truncation=True, max_length=4)
+    pipe = pipeline("text-classification", model=model, tokenizer=tokenizer, **settings)
     loaded = raison.load(pipe)
     assert isinstance(loaded, BlackBox)
-    (row,) = [raison.explain(loaded, TEXT, "random").probabilities]
-    said = {one["label"]: one["score"] for one in pipe(TEXT, top_k=None)}
+    (row,) = [raison.explain(loaded, text, "random").probabilities]
+    said = {one["label"]: one["score"] for one in pipe(text, top_k=None)}
     np.testing.assert_allclose(row, [said[name] for name in loaded.classes], atol=1e-6)
+
+
+def test_a_pipeline_that_cuts_texts_where_its_model_ends_is_the_model() -> None:
+    model, tokenizer = TINY["bert"]()
+    most = raison.load(model, tokenizer).max_tokens
+    pipe = pipeline("text-classification", model=model, tokenizer=tokenizer, truncation=True, max_length=most)
+    assert isinstance(raison.load(pipe), Classifier)
 
 
 @pytest.mark.parametrize("multi_label", [False, True])

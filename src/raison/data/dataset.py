@@ -127,9 +127,10 @@ class Dataset:
         """Each row's label as an index of `classes`.
 
         A label that is text must be one of the classes (in any case). A number with a known name (`labels`) is the
-        class of that name if all names are classes, because models order their classes differently. Other numbers count
-        from 0, or, if no names are known, from 1 if the number of classes itself occurs. Raises InputError naming the
-        first row that does not fit.
+        class of that name if all names are classes, because models order their classes differently. If no names are
+        known and all numbers are names of classes ("-1", "1"), they mean these. Other numbers count from 0, or, if no
+        names are known, from 1 if the number of classes itself occurs. Raises InputError naming the first row that does
+        not fit.
         """
         lowered = {name.lower(): index for index, name in enumerate(classes)}
         numbers = self._numbered_classes(tuple(name.lower() for name in classes))
@@ -147,7 +148,10 @@ class Dataset:
         names = [name.lower() for name in self.labels]
         if names and all(name in classes for name in names):
             return {number: classes.index(name) for number, name in enumerate(names)}
-        first = 1 if not names and any(row.label == len(classes) for row in self.rows) else 0
+        numbers = {row.label for row in self.rows if not isinstance(row.label, str)}
+        if not names and all(str(number) in classes for number in numbers):
+            return {number: classes.index(str(number)) for number in numbers}
+        first = 1 if not names and len(classes) in numbers else 0
         return {first + index: index for index in range(len(classes))}
 
 

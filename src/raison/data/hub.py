@@ -32,7 +32,7 @@ def load_hub(
     data = _download(name, split)
     records = _records(data if limit is None or skip_bad else data.select(range(min(limit, len(data)))))
     read = rows_from(records, f"{name}, split {split}", wanted or Wanted(), limit, skip_bad)
-    return Dataset(name, read.rows, read.broken, labels=_label_names(data, wanted), taken=read.taken)
+    return Dataset(name, read.rows, read.broken, labels=_label_names(data, read.label), taken=read.taken)
 
 
 def hub_records(name: str, split: str) -> Iterator[LineRecord]:
@@ -74,8 +74,7 @@ def _named_like(name: str) -> str:
     return plain[close[0]] if close else ""
 
 
-def _label_names(data: "HubDataset", wanted: Wanted | None) -> tuple[str, ...]:
-    column: Column | None = wanted.label if wanted else None
-    feature = data.features.get(str(column) if column is not None else "label")
+def _label_names(data: "HubDataset", column: Column | None) -> tuple[str, ...]:
+    feature = data.features.get(data.column_names[column] if isinstance(column, int) else column)
     names = getattr(feature, "names", None)
     return tuple(names) if names else ()

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
+from threading import Lock
 from typing import Any, TextIO
 
 from raison.core.errors import DataError
@@ -20,6 +21,9 @@ SAMPLE = 50
 _NEVER_CLOSED = "unexpected end of data"
 """What the csv module says of a quote that is open at the end."""
 
+_LONGEST = 10_000_000
+"""Maximum number of characters of a csv file's cell. It bounds what a quote that is never closed can swallow."""
+_LIMIT = Lock()
 _BLOCK = 4096
 _MARKS = {
     codecs.BOM_UTF32_LE: "utf-32",
@@ -130,7 +134,7 @@ def _csv(file: Iterator[str], delimiter: str, number: int = 1) -> Iterator[LineR
         reader = csv.reader(_noted(start, file, lines), strict=True, delimiter=delimiter)
         start = ""
         try:
-            cells = next(reader, None)
+            cells = _next(reader)
         except csv.Error as error:
             yield LineRecord(number, [], _csv_fault(error, number, len(lines)))
             # In the last line, where the fault is, a cell of several lines may begin; none begins in those before it.
@@ -144,6 +148,16 @@ def _csv(file: Iterator[str], delimiter: str, number: int = 1) -> Iterator[LineR
             if cells:
                 yield LineRecord(number, cells)
         number += len(lines)
+
+
+def _next(reader: Iterator[list[str]]) -> list[str] | None:
+    """The next record, in which a cell may be as long as a book: the csv module's own limit is one of the process."""
+    with _LIMIT:
+        before = csv.field_size_limit(_LONGEST)
+        try:
+            return next(reader, None)
+        finally:
+            csv.field_size_limit(before)
 
 
 def _noted(start: str, file: Iterator[str], lines: list[str]) -> Iterator[str]:

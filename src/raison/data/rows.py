@@ -23,11 +23,12 @@ Collected = tuple[tuple[Row, ...], tuple[BrokenLine, ...]]
 
 @dataclass(frozen=True, slots=True)
 class ReadRows:
-    """A source's rows and broken lines, and which columns were used as text and label."""
+    """A source's rows and broken lines, which columns were used as text and label, and the label's column."""
 
     rows: tuple[Row, ...]
     broken: tuple[BrokenLine, ...]
     taken: str
+    label: Column | None
 
 
 _INTEGER = re.compile(r"[+-]?\d{1,9}")
@@ -48,7 +49,7 @@ def rows_from(
     """Records of unknown layout as rows. `source` names them in errors. Raises DataError as `load_file` does."""
     table = laid_out(records, source, wanted)
     rows, broken = collect(entries(table.records, table.layout), source, limit, skip_bad)
-    return ReadRows(typed_labels(rows), broken, table.layout.described(table.first))
+    return ReadRows(typed_labels(rows), broken, table.layout.described(table.first), table.layout.label)
 
 
 def laid_out(records: Iterator[LineRecord], source: str, wanted: Wanted) -> LaidOut:

@@ -60,16 +60,21 @@ def parse_span(value: Any, texts: Sequence[str]) -> Span:
 
 def looks_like_units(value: Any) -> bool:
     """Whether a cell has the form of spans, with names (an object of lists) or without (a list of lists)."""
-    spans = list(value.values()) if isinstance(value, dict) else value
+    spans = list(_without_nulls(value).values()) if isinstance(value, dict) else value
     return isinstance(spans, list) and all(isinstance(span, list) for span in spans)
 
 
 def parse_units(value: Any, text: Text) -> tuple[Unit, ...]:
     """[[start, end], ...] or {"name": [start, end], ...} as the parts of a text; ValueError with the reason otherwise.
 
-    In a pair a span has a third number, that of its text.
+    In a pair a span has a third number, that of its text. A name without a span (null) is none: where rows name
+    different parts, a .parquet file has all names in every row.
     """
-    return parted(text, value).parts
+    return parted(text, _without_nulls(value) if isinstance(value, dict) else value).parts
+
+
+def _without_nulls(value: dict[str, Any]) -> dict[str, Any]:
+    return {name: span for name, span in value.items() if span is not None}
 
 
 def _is_one_annotator(value: list[Any]) -> bool:

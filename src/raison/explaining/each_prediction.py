@@ -14,6 +14,9 @@ from raison.explaining.batch import BATCH, Batch, prepare, prepare_encoded
 from raison.explaining.settings import Settings
 from raison.models.tokens.token_rows import numbered_among
 
+_ROUNDING = 1e-12
+"""How far below the threshold a probability may be: one that a function returned has been a logit in between."""
+
 
 def without_threshold(given: float | None) -> None:
     """Raise InputError for a threshold, which only target="each" has."""
@@ -109,7 +112,7 @@ def predicted_labels(batch: Batch, threshold: float) -> list[list[int]]:
     shares = probabilities(batch.full.double(), batch.model.multi_label)
     order = shares.argsort(descending=True, stable=True).tolist()
     return [
-        [label for label in ranked if of_text[label] >= threshold]
+        [label for label in ranked if of_text[label] >= threshold - _ROUNDING]
         for ranked, of_text in zip(order, shares, strict=True)
     ]
 

@@ -308,6 +308,26 @@ def test_rationales_from_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     assert data.rationales == (((Span(0, 1),),), ((Span(1, 3),),))
 
 
+@pytest.mark.parametrize("wanted", [Wanted(), Wanted(label="labels"), Wanted(label=1)])
+def test_names_of_labels_from_the_hub(wanted: Wanted, monkeypatch: pytest.MonkeyPatch) -> None:
+    datasets = pytest.importorskip("datasets")
+    features = datasets.Features(
+        {"text": datasets.Value("string"), "labels": datasets.ClassLabel(names=["neg", "pos"])}
+    )
+    made = datasets.Dataset.from_dict({"text": ["one", "two"], "labels": [0, 1]}, features=features)
+    monkeypatch.setattr(datasets, "load_dataset", lambda path, name, split: made)
+    data = load("someone/some-data", wanted)
+    assert data.class_indices(("pos", "neg")) == (1, 0)
+
+
+def test_numbers_that_are_names_of_classes_go_by_name() -> None:
+    rows = (Row("a", 1, 1), Row("b", 2, 2))
+    assert Dataset("d", rows).class_indices(("1", "2", "3")) == (0, 1)
+    assert Dataset("d", (Row("a", -1, 1), Row("b", 4, 2))).class_indices(("4", "-1")) == (1, 0)
+    # As soon as one number is no name, all of them are places.
+    assert Dataset("d", (Row("a", 0, 1), Row("b", 1, 2))).class_indices(("1", "2")) == (0, 1)
+
+
 def test_numbers_with_known_names_go_by_name() -> None:
     named = Dataset("d", (Row("a", 0, 1), Row("b", 1, 2)), labels=("No", "yes"))
     assert named.class_indices(("yes", "no")) == (1, 0)

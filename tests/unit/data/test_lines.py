@@ -1,5 +1,6 @@
 """A line that cannot be read takes no other with it."""
 
+import csv
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,15 @@ def test_quotes_without_an_end_take_no_more_than_linear_time(tmp_path: Path) -> 
     records = list(read_records(path, "utf-8"))
     assert [record.number for record in records] == [*range(1, 30_002)]
     assert all(record.broken for record in records)
+
+
+def test_a_cell_may_be_as_long_as_a_book(tmp_path: Path) -> None:
+    """The csv module's limit of 131,072 characters, which is one of the process, is as before."""
+    before = csv.field_size_limit()
+    book, lines = "word " * 40_000, "a line\n" * 30_000
+    path = write(tmp_path, f'text,label\n{book.strip()},1\n"{lines.strip()}",0\n')
+    assert [row.text for row in load_file(path).rows] == [book.strip(), lines.strip()]
+    assert csv.field_size_limit() == before
 
 
 def test_a_row_is_rejected_for_a_quote_and_the_others_are_explained(tmp_path: Path) -> None:

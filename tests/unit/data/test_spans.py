@@ -37,6 +37,17 @@ def test_lists_of_spans_and_pairs(tmp_path: Path) -> None:
     assert [(unit.segment, unit.text) for unit in row.units] == [(0, "film"), (1, "good")]
 
 
+def test_rows_of_a_parquet_file_may_name_different_parts(tmp_path: Path) -> None:
+    """Such a file has the names of all rows in every row, with nulls."""
+    parquet, arrow = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+    rows = [{"text": "Almost good", "units": {"title": [0, 6]}}, {"text": "Good songs", "units": {"body": [0, 4]}}]
+    parquet.write_table(arrow.Table.from_pylist(rows), tmp_path / "texts.parquet")
+    found = [
+        [(unit.name, unit.text) for unit in row.units] for row in raison.data.load(tmp_path / "texts.parquet").rows
+    ]
+    assert found == [[("title", "Almost")], [("body", "Good")]]
+
+
 def test_rows_without_units_leave_the_texts_as_they_are(tmp_path: Path) -> None:
     data = raison.data.load(lines(tmp_path, {"text": "a film", "units": [[2, 6]]}, {"text": "fine", "units": None}))
     assert not data.has_units

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 
 from raison.core.errors import InputError
 from raison.core.inputs.unit import Text, segments
@@ -58,9 +59,14 @@ def settled(spec: object, scores: Sequence[float]) -> tuple[int, int]:
         first, second = sorted(range(count), key=lambda number: -scores[number])[:2]
         return first, second
     given = spec if isinstance(spec, tuple | list) and len(spec) == 2 else ()
-    if not given or not all(type(one) is int and 0 <= one < count for one in given) or given[0] == given[1]:
+    if not given or not all(_is_place(one, count) for one in given) or given[0] == given[1]:
         raise InputError(
             f"target is {spec!r:.60}: give two different documents of the {count}, counted from 0, such as "
             "target=(0, 1), or --target 0,1: why the first of them comes before the second."
         )
-    return given[0], given[1]
+    return int(given[0]), int(given[1])
+
+
+def _is_place(one: object, count: int) -> bool:
+    """Whether it is the number of one of so many documents; NumPy's integers, as of argsort, are numbers, too."""
+    return isinstance(one, Integral) and not isinstance(one, bool) and 0 <= int(one) < count

@@ -8,7 +8,7 @@ from typing import Any
 from transformers import PreTrainedTokenizerBase
 from transformers.pipelines.base import Pipeline
 from transformers.pipelines.fill_mask import FillMaskPipeline
-from transformers.pipelines.text_classification import TextClassificationPipeline
+from transformers.pipelines.text_classification import ClassificationFunction, TextClassificationPipeline
 from transformers.pipelines.text_generation import TextGenerationPipeline
 from transformers.pipelines.token_classification import AggregationStrategy, TokenClassificationPipeline
 from transformers.pipelines.zero_shot_classification import ZeroShotClassificationPipeline
@@ -58,9 +58,24 @@ def _classification(pipe: TextClassificationPipeline, agreed: Agreement, adapt: 
     function = partial(_scores, pipe, labels)
     model = checked(lambda: adapt(pipe.model, _tokenizer_of(pipe)), function, PROBES)
     if isinstance(model, LanguageModel):
-        return model
-    agreement = replace(agreed, multi_label=config.problem_type == "multi_label_classification" and len(labels) > 1)
+        most = _most_tokens(pipe)
+        if most is None or (model.max_tokens is not None and model.max_tokens <= most):
+            return model
+        model = f"the pipeline reads at most {most} tokens of a text, and the model more"
+    multi_label = config.problem_type == "multi_label_classification" or _applies_sigmoid(pipe)
+    agreement = replace(agreed, multi_label=multi_label and len(labels) > 1)
     return black_box_of(AskedFunction(function, agreed.name or _name_of(pipe), labels, model), agreement)
+
+
+def _most_tokens(pipe: TextClassificationPipeline) -> int | None:
+    """The length to which the pipeline was told to cut texts; its settings are not public."""
+    settings = pipe._preprocess_params
+    most: int | None = settings.get("max_length") if settings.get("truncation") else None
+    return most
+
+
+def _applies_sigmoid(pipe: TextClassificationPipeline) -> bool:
+    return pipe._postprocess_params.get("function_to_apply") == ClassificationFunction.SIGMOID
 
 
 def _scores(pipe: TextClassificationPipeline, labels: Sequence[str], texts: Sequence[Text]) -> list[list[float]]:

@@ -123,8 +123,7 @@ class Asking:
             raise AnswerError(f"{self.name} returned None: it may lack a return statement.")
         if isinstance(returned, list | tuple) and returned and all(isinstance(row, Mapping) for row in returned):
             returned = self._by_name(returned)
-        if isinstance(returned, torch.Tensor):
-            returned = returned.detach().cpu().double().numpy()
+        returned = _without_tensors(returned)
         order = self._order(returned)
         try:
             # A copy: a function may return a buffer that its next call overwrites.
@@ -184,3 +183,12 @@ class Asking:
 def _listed(row: Float[np.ndarray, " classes"]) -> str:
     shown = ", ".join(f"{number:.3g}" for number in row[:4])
     return f"{shown}, ..." if len(row) > 4 else shown
+
+
+def _without_tensors(returned: Any) -> Any:
+    """What a function returned, with NumPy's arrays for tensors, also in lists: they may have gradients or 16 bits."""
+    if isinstance(returned, torch.Tensor):
+        return returned.detach().cpu().double().numpy()
+    if isinstance(returned, list | tuple):
+        return [_without_tensors(one) if isinstance(one, torch.Tensor | list | tuple) else one for one in returned]
+    return returned
