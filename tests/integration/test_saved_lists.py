@@ -42,7 +42,7 @@ def test_citations_are_one_file(answers: list[Citations], tmp_path: Path) -> Non
 
 def test_a_file_has_one_kind(outputs: list[GenerationExplanation], answers: list[Citations], tmp_path: Path) -> None:
     for mixed in ([*outputs, *answers], [], [outputs]):
-        with pytest.raises(InputError, match="only one kind of them"):
+        with pytest.raises(InputError, match="only one kind of these"):
             raison.save(mixed, tmp_path / "mixed.html")
     with pytest.raises(InputError, match="cannot save 2 results as '.svg'"):
         raison.save(outputs, tmp_path / "outputs.svg")
