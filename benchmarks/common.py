@@ -28,7 +28,7 @@ def minilm() -> "Classifier":
     """all-MiniLM-L6-v2 (6 layers of 384) with a random head of two classes: the speed does not depend on training."""
     # Imported here: other versions of the library, which some benchmarks compare with, have them elsewhere.
     from raison.models.adapters.classifier import Classifier
-    from raison.models.loading import base_weights, zoo
+    from raison.models.loading.ready_made import base_weights, zoo
 
     model, tokenizer = zoo.fresh_classifier(base_weights.fetch("minilm"), ("negative", "positive"))
     loaded = raison.load(model, tokenizer)

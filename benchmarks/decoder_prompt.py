@@ -12,7 +12,7 @@ from common import WORDS, alternately, save
 from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache, PreTrainedModel
 
-from raison.models.loading import base_weights
+from raison.models.loading.ready_made import base_weights
 from raison.models.passes.batching import TokenBudget, default_budget
 from raison.models.passes.prefixes.packing import PackedReader
 from raison.models.stack.caches import given_cache

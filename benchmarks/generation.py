@@ -23,7 +23,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 import raison
 from raison.core.results.generation import GenerationExplanation
 from raison.models.adapters.writing.generator import Generator
-from raison.models.loading import base_weights
+from raison.models.loading.ready_made import base_weights
 
 PROMPT = "Anna lives in Paris and Tom lives in London. Anna's city is"
 OUTPUT = " the capital of France, and it is a beautiful city"

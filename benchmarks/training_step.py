@@ -8,7 +8,7 @@ from common import WORDS, alternately, save
 from torch import nn
 from transformers import PreTrainedModel
 
-from raison.models.loading import base_weights, zoo
+from raison.models.loading.ready_made import base_weights, zoo
 
 ROWS, TOKENS, ROUNDS = 32, 24, 9
 

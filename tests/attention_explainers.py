@@ -22,7 +22,7 @@ from raison.models.derived.attention_explainer import (
     read_map,
 )
 from raison.models.derived.trained_attention import AttentionCard, write
-from raison.models.loading.zoo import fresh_span_model
+from raison.models.loading.ready_made.zoo import fresh_span_model
 from tests.tiny import TINY
 
 Explainer = InterpretableAttention | HeadMixture

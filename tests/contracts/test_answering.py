@@ -19,8 +19,8 @@ from raison.core.targets.target import Target
 from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.places.spans import answer_tokens, inside_window, span_answers
-from raison.models.loading import zoo
 from raison.models.loading.pretrained import read_whole
+from raison.models.loading.ready_made import zoo
 from raison.models.passes.outputs.heads import LONGEST_ANSWER, answer_logits
 from tests.contracts import test_adapter as adapter_contract
 from tests.contracts import test_methods as method_contract

@@ -12,7 +12,7 @@ from raison.core.errors import DataError, LoadError, RaisonError
 from raison.core.settings.tables import read_written
 from raison.jobs.store import read_head
 from raison.models.derived import cards, trained_attention, trained_masks
-from raison.models.loading import shipped, zoo
+from raison.models.loading.ready_made import shipped, zoo
 from raison.report.pages.shown import shown_texts
 from raison.runs import record_validation
 from raison.runs.run import read_header

@@ -17,7 +17,7 @@ from raison.data.sourced import KnownSources
 from raison.models.derived import amortized
 from raison.models.derived.trained_heads import read_card as read_heads
 from raison.models.derived.trained_masks import read_card
-from raison.models.loading import zoo
+from raison.models.loading.ready_made import zoo
 from raison.text.answer_match import same_answer
 
 pytestmark = pytest.mark.demo

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from raison.cli import app
 from raison.core.errors import LoadError
-from raison.models.loading import base_weights
+from raison.models.loading.ready_made import base_weights
 from tests.fake_server import Fake, running
 
 ROOT = Path(__file__).parents[2]

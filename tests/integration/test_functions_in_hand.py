@@ -27,8 +27,8 @@ from raison.core.errors import (
 from raison.explaining.diagnosis import doctor
 from raison.models.adapters.blackbox.function import BlackBox
 from raison.models.derived.identity import identity_of
-from raison.models.loading.functions import Agreement
-from raison.models.loading.in_memory import from_object
+from raison.models.loading.objects.functions import Agreement
+from raison.models.loading.objects.in_memory import from_object
 from raison.studies.reports import write
 from tests.functions import CLASSES, TEXTS, Counted, overlap, rating, scores, shares
 

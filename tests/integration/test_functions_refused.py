@@ -5,8 +5,8 @@ import pytest
 
 import raison
 from raison.core.errors import AnswerError, InputError, NonFiniteError
-from raison.models.loading.functions import Agreement
-from raison.models.loading.in_memory import from_object
+from raison.models.loading.objects.functions import Agreement
+from raison.models.loading.objects.in_memory import from_object
 from tests.functions import CLASSES, Counted, rating, scores, shares
 
 

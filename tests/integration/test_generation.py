@@ -15,7 +15,7 @@ from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.results.generation import GenerationExplanation
 from raison.core.targets.target import Target
 from raison.models.adapters.writing.generator import Generator
-from raison.models.loading import base_weights
+from raison.models.loading.ready_made import base_weights
 from raison.models.tokens.continuation import ContinuationEncoder, plain_prompt, spell
 from raison.progress import hearing
 from tests.tiny import CHAT_TEMPLATE, LANGUAGE_MODELS, TINY, build_language_model

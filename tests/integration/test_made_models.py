@@ -18,8 +18,8 @@ from raison.cli.train.commands import app
 from raison.core.capabilities.passes import Passes
 from raison.core.errors import DataError, InputError, LoadError
 from raison.data.dataset import Dataset, Row
+from raison.models.loading.ready_made.zoo import fresh_classifier
 from raison.models.loading.t5_encoder import T5EncoderForSequenceClassification
-from raison.models.loading.zoo import fresh_classifier
 from raison.studies import made
 from raison.studies.file import StudyError, read
 from raison.studies.plans import load_named_model

@@ -23,7 +23,7 @@ import raison
 from raison.core.capabilities.passes import Passes
 from raison.core.errors import InputError, LoadError, TextTooLongError
 from raison.models.loading.load import load
-from raison.models.loading.zoo import fresh_classifier
+from raison.models.loading.ready_made.zoo import fresh_classifier
 from tests.tiny import LABELS, TINY, build_language_model
 from tests.tokenizers import TOKENIZERS
 

@@ -37,7 +37,7 @@ from raison.core.results.explanation import Explanation
 from raison.explaining.attribution import check
 from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier
-from raison.models.loading import base_weights, zoo
+from raison.models.loading.ready_made import base_weights, zoo
 from raison.models.stack.eval_mode import quiet
 
 pytestmark = pytest.mark.demo

@@ -14,7 +14,7 @@ import torch
 
 import raison
 from raison.models.adapters.writing.generator import Generator
-from raison.models.loading.base_weights import base_named
+from raison.models.loading.ready_made.base_weights import base_named
 from tests.integration.test_served_llama import serving
 
 pytestmark = [pytest.mark.server, pytest.mark.demo]

@@ -13,7 +13,7 @@ from raison.core.errors import DataError
 from raison.data.sourced.articles import articles
 from raison.data.sourced.passages import SourcedQuestions
 from raison.models.adapters.writing.generator import Generator
-from raison.models.loading import zoo
+from raison.models.loading.ready_made import zoo
 from raison.training.objectives.next_tokens import NextTokens
 from raison.training.preparation.passage_batches import ReadingBatches, tree_batch
 from raison.training.recipes.answers import AnswersSettings, adapted, exact, held_out_questions, train_answers

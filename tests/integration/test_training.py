@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from raison.cli.train.commands import app
 from raison.core.errors import InputError, LoadError, UnknownNameError
 from raison.data import Dataset, load_file
-from raison.models.loading import zoo
+from raison.models.loading.ready_made import zoo
 from raison.training.loop.objective import TrainingBatch
 from raison.training.objectives.cross_entropy import CrossEntropy
 from raison.training.recipes.classifier import ClassifierSettings, Splits, train_classifier

@@ -30,7 +30,7 @@ from raison.jobs.file_digest import sha256_of
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.writing.statements import Statements
 from raison.models.adapters.writing.writer import Writer
-from raison.models.loading import zoo
+from raison.models.loading.ready_made import zoo
 from raison.paths import cache_folder
 from raison.studies.data_loading import load_rows, numbered
 from raison.studies.entries import Made, StudyModel

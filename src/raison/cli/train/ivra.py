@@ -36,7 +36,7 @@ def ivra(
     trained model is saved as a copy; explain it with --method ivra.
     """
     # Imported here: the help page must not wait for torch.
-    from raison.models.loading import base_weights
+    from raison.models.loading.ready_made import base_weights
     from raison.studies.plans import load_named_model
     from raison.training.recipes.ivra import fine_tune, train_ivra
 

@@ -23,8 +23,8 @@ from raison.models.derived import cards
 from raison.models.derived.attributor import Attributor, encoder_copy
 from raison.models.derived.cards import FILE
 from raison.models.derived.per_model import made_once
-from raison.models.loading import base_weights, zoo
 from raison.models.loading.pretrained import read_tokenizer, read_with_new_head
+from raison.models.loading.ready_made import base_weights, zoo
 from raison.models.stack.eval_mode import drawing
 from raison.paths import cache_folder
 

@@ -27,9 +27,9 @@ from raison.models.adapters.blackbox.function import BlackBox
 from raison.models.adapters.classifier import Classifier, text_classifier
 from raison.models.adapters.writing.statements import Statements
 from raison.models.derived import explainers
-from raison.models.loading import base_weights
 from raison.models.loading.merged_adapters import origin_of
 from raison.models.loading.pretrained import read_config, read_tokenizer
+from raison.models.loading.ready_made import base_weights
 from raison.models.passes.outputs.readout import WordReadout
 from raison.models.passes.outputs.vectors import VectorHead
 from raison.models.stack.eval_mode import drawing

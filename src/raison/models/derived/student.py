@@ -30,8 +30,8 @@ from raison.core.inputs.unit import Text, Unit
 from raison.core.targets.answer import Answer
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.places.spans import answer_tokens, answering, inside_window
-from raison.models.loading import base_weights, zoo
 from raison.models.loading.pretrained import read_tokenizer
+from raison.models.loading.ready_made import base_weights, zoo
 from raison.models.passes.batching import TokenBudget, mean_over
 from raison.models.stack.eval_mode import drawing
 from raison.models.stack.tap import attention_modules, tap

@@ -16,7 +16,6 @@ from transformers import (
 from transformers import PreTrainedTokenizerBase as Tokenizer
 
 from raison.core.errors import LoadError, first_line
-from raison.models.loading import zoo
 from raison.models.loading.pretrained import (
     adapter_base,
     adapter_tensors,
@@ -28,6 +27,7 @@ from raison.models.loading.pretrained import (
     read_whole,
     read_with_new_head,
 )
+from raison.models.loading.ready_made import zoo
 from raison.models.loading.t5_encoder import ARCHITECTURE, T5EncoderForSequenceClassification
 
 HEAD_WEIGHTS = ("score.weight", "classifier.weight", "classifier.out_proj.weight")

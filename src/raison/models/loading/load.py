@@ -24,14 +24,14 @@ from raison.models.adapters.places.tags import is_tagging, tagging
 from raison.models.adapters.similarity import similarity as of_vectors
 from raison.models.adapters.writing.generator import Generator
 from raison.models.adapters.writing.writer import Writer
-from raison.models.loading import zoo
 from raison.models.loading.checkpoints import foreign_adapter, no_head, pretrained
 from raison.models.loading.convert import read_gguf
 from raison.models.loading.embedders import Compared, compared, is_embedder, read_embedder, read_headless
 from raison.models.loading.endpoints import Endpoint, from_endpoint, writer_behind
-from raison.models.loading.functions import Agreement, Predictor
-from raison.models.loading.in_memory import from_object, is_pipeline, is_plain_model
+from raison.models.loading.objects.functions import Agreement, Predictor
+from raison.models.loading.objects.in_memory import from_object, is_pipeline, is_plain_model
 from raison.models.loading.pretrained import moved, read_tokenizer
+from raison.models.loading.ready_made import zoo
 from raison.models.loading.vocabulary import check_vocabulary
 from raison.models.loading.weights import check_weights
 from raison.models.served.address import is_address

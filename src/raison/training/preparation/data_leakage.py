@@ -6,7 +6,7 @@ from pathlib import Path
 from raison.core.errors import InputError
 from raison.data.dataset import Dataset
 from raison.data.named import shared
-from raison.models.loading import zoo
+from raison.models.loading.ready_made import zoo
 
 
 def check_apart(learned: Iterable[str], judged: Iterable[Dataset | None]) -> None:

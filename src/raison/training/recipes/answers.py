@@ -21,8 +21,8 @@ from raison.jobs.folder import ANSWERS
 from raison.jobs.identity import DATA, SETTINGS, TOKENIZER, digest_of, training_in
 from raison.models.adapters.writing.generator import Generator
 from raison.models.derived.identity import base_identity
-from raison.models.loading import base_weights, zoo
 from raison.models.loading.pretrained import read_tokenizer
+from raison.models.loading.ready_made import base_weights, zoo
 from raison.models.stack.eval_mode import drawing, quiet
 from raison.text.answer_match import same_answer
 from raison.text.sourced import find

@@ -14,7 +14,7 @@ import torch
 
 from raison.data.dataset import Dataset
 from raison.jobs.disk import write_whole
-from raison.models.loading.zoo import CARD
+from raison.models.loading.ready_made.zoo import CARD
 from raison.numerics.measures.class_scores import ClassScores
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from raison.jobs import disk
 from raison.jobs.folder import CLASSIFIER, refuse_others
 from raison.jobs.identity import DATA, SETTINGS, digest_of, training_in
 from raison.models.derived.identity import base_identity
-from raison.models.loading import base_weights, zoo
+from raison.models.loading.ready_made import base_weights, zoo
 from raison.models.stack.eval_mode import drawing, half_precision, quiet
 from raison.numerics.measures.class_scores import ClassScores, class_scores
 from raison.training.loop.batches import TokenBatches, tokenize

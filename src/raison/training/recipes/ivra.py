@@ -30,9 +30,9 @@ from raison.models.derived.identity import base_identity, identity_of
 from raison.models.derived.low_rank import LowRank, add_low_rank, merge_low_rank
 from raison.models.derived.student import new_answering_student, new_student
 from raison.models.derived.trained_attention import AttentionCard, write
-from raison.models.loading import base_weights, zoo
 from raison.models.loading.load import load
 from raison.models.loading.pretrained import moved
+from raison.models.loading.ready_made import base_weights, zoo
 from raison.models.stack.eval_mode import drawing, quiet
 from raison.training.loop.trainer import Evaluation, History, StepDecay, TrainSettings, fit
 from raison.training.objectives.task_and_criteria import TaskAndCriteria

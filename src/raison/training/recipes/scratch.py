@@ -17,7 +17,7 @@ from raison.jobs import disk
 from raison.jobs.folder import SCRATCH, refuse_others
 from raison.jobs.identity import DATA, SETTINGS, digest_of, training_in
 from raison.models.derived.identity import base_identity
-from raison.models.loading import base_weights, zoo
+from raison.models.loading.ready_made import base_weights, zoo
 from raison.models.loading.scratch import ARCHITECTURES, Size, scratch_model, scratch_tokenizer
 from raison.models.loading.weight_transfer import ARCHITECTURES as LAID
 from raison.models.loading.weight_transfer import transferred

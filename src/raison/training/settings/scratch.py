@@ -12,7 +12,7 @@ class ScratchSettings:
     """How to make a classifier; schedule and early stop as in the thesis, section 3.6.3.
 
     Without `base` the model is a small one of `architecture` (models/loading/scratch.py). With one (a folder, a name
-    that models/loading/base_weights.py knows, or an id of the Hub) all of it is trained, or with `rank` low-rank
+    that models/loading/ready_made knows, or an id of the Hub) all of it is trained, or with `rank` low-rank
     adapters that are merged afterwards; `architecture` "t5_encoder" takes the encoder of a T5, and "roberta",
     "distilbert" and "electra" are classes that the weights of a BERT are laid into. `layers` of a base are its lowest
     ones, all by default; without a base 2. The learning rate rises over 6 % of the steps and falls linearly. The best

@@ -7,7 +7,7 @@ import pytest
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from raison.core.inputs.chat import Chat
-from raison.models.loading import base_weights
+from raison.models.loading.ready_made import base_weights
 from raison.models.tokens.chats import chat_prompt
 from raison.models.tokens.continuation import TokenizedPrompt, ids_with
 from tests.tokenizers import TOKENIZERS

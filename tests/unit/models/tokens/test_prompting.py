@@ -8,7 +8,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from raison.core.errors import InputError, TextTooLongError
 from raison.core.inputs.unit import SPLITS, Granularity
-from raison.models.loading import base_weights
+from raison.models.loading.ready_made import base_weights
 from raison.models.tokens.prompting import PromptEncoder
 from raison.text import prompts
 from raison.text.prompts import Prompt

@@ -17,8 +17,8 @@ from raison.jobs.origins import Origins
 from raison.judging.evaluate import info_of
 from raison.methods import CATALOGUE
 from raison.models.derived.identity import base_identity, files_identity
-from raison.models.loading import base_weights, zoo
 from raison.models.loading.load import as_classifier, load
+from raison.models.loading.ready_made import base_weights, zoo
 from raison.report.tables.records import Cell, Table
 from raison.studies import kind
 from raison.studies.data_loading import load_rows, numbered

@@ -8,7 +8,7 @@ import torch
 from transformers import AutoModel, LlamaConfig
 
 from raison.core.errors import InputError
-from raison.models.loading import base_weights
+from raison.models.loading.ready_made import base_weights
 from raison.models.passes.batching import TokenBudget
 from raison.models.passes.prefixes import packing
 from raison.models.passes.prefixes.packing import PackedReader

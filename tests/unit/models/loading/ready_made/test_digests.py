@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from raison.jobs import disk
-from raison.models.loading import digests
+from raison.models.loading.ready_made import digests
 
 
 @pytest.fixture(name="folder")

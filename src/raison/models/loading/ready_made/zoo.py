@@ -19,7 +19,6 @@ from transformers import (
 
 from raison.core.errors import DataError, LoadError, UnknownNameError
 from raison.core.settings.reading import Fields, parse
-from raison.models.loading import base_weights, shipped
 from raison.models.loading.embedders import Embedder, compared, read_headless
 from raison.models.loading.pretrained import ADAPTER as ADAPTER
 from raison.models.loading.pretrained import (
@@ -30,6 +29,7 @@ from raison.models.loading.pretrained import (
     read_whole,
     read_with_new_head,
 )
+from raison.models.loading.ready_made import base_weights, shipped
 from raison.models.loading.t5_encoder import T5EncoderForSequenceClassification
 from raison.models.stack.eval_mode import drawing
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from raison.core.errors import LoadError, UnknownNameError
-from raison.models.loading import shipped, zoo
+from raison.models.loading.ready_made import shipped, zoo
 
 
 @pytest.fixture

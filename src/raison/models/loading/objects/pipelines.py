@@ -19,8 +19,8 @@ from raison.core.model import LanguageModel
 from raison.models.adapters.places.masks import filling
 from raison.models.adapters.places.tags import tagging
 from raison.models.adapters.writing.generator import Generator
-from raison.models.loading.functions import PROBES, Agreement, AskedFunction, black_box_of
-from raison.models.loading.output_check import Adapt, checked
+from raison.models.loading.objects.functions import PROBES, Agreement, AskedFunction, black_box_of
+from raison.models.loading.objects.output_check import Adapt, checked
 
 _ZERO_SHOT = "a zero-shot pipeline runs its model once per label, and is used as a function"
 

@@ -3,7 +3,7 @@
 Those that the README shows first are included in the package; those that only studies need are stored with the studies,
 in a clone of the repository.
 
-`python -m raison.models.loading.shipped` records sizes and digests; run it after one of them was retrained.
+`python -m raison.models.loading.ready_made.shipped` records sizes and digests; run it after one of them was retrained.
 """
 
 import json
@@ -13,9 +13,9 @@ from pathlib import Path
 from raison.core.errors import LoadError
 from raison.jobs.file_digest import sha256_of
 
-FOLDER = Path(__file__).parents[1] / "demo"
+FOLDER = Path(__file__).parents[2] / "demo"
 LIST = FOLDER / "shipped.json"
-STUDIES = Path(__file__).parents[4] / "studies" / "models"
+STUDIES = Path(__file__).parents[5] / "studies" / "models"
 _KEPT = (".json", ".safetensors")
 _WAY_OUT = "install raison again (pip install --force-reinstall --no-deps raison)"
 

