@@ -25,8 +25,6 @@ from tests.contracts.test_methods import SHORTER
 from tests.tiny import FILLERS, TAGGERS, TAGS, TEXTS, build_at_places
 
 CASES = [("tags", family) for family in TAGGERS] + [("masks", family) for family in FILLERS]
-SPACED = "\N{LATIN CAPITAL LETTER G WITH DOT ABOVE}"
-"""Before the entry of a word that follows a space."""
 STRATEGIES = ("none", "simple", "first", "average", "max")
 
 
@@ -277,52 +275,6 @@ def test_targets_of_tags() -> None:
         raison.explain(model, TEXTS[0], "occlusion", removal="delete")
     with pytest.raises(InputError, match="aggregation= applies to token classification models"):
         load("masks", "bert", "first")
-
-
-def test_targets_of_masks() -> None:
-    model = load("masks", "bert")
-    text = "I [MASK] this so [MASK] ."
-    first, second = raison.explain(model, text, "occlusion", target="each")
-    assert (first.place.start, second.place.start) == (2, 17)
-    names = [token for token in model.tokenizer.get_vocab() if token.isalpha() and token.islower()]
-    this, that = names[:2]
-    chosen = raison.explain(model, text, "occlusion", target=(1, this))
-    assert (chosen.place.start, chosen.target, chosen.classes[0]) == (17, this, this)
-    assert chosen.prediction == second.target
-    pair = raison.explain(model, text, "occlusion", target=(1, (this, that)))
-    other = raison.explain(model, text, "occlusion", target=(1, that))
-    assert pair.scores == pytest.approx([a - b for a, b in zip(chosen.scores, other.scores, strict=True)], abs=1e-6)
-    raison.evaluate(model, [chosen, other], "sufficiency(removal='mask')", progress=False)
-    for wrong, said in (((2, this), "is not a mask"), ("unbelievable nonsense", "not one token"), (3.5, "not a word")):
-        with pytest.raises(InputError, match=said):
-            raison.explain(model, text, "occlusion", target=wrong)
-    for wrong, said in (("no mask", r"has no \[MASK\]"), ("[MASK]", "nothing but"), (("a", "[MASK]"), "is a pair")):
-        with pytest.raises(InputError, match=said):
-            raison.explain(model, wrong, "occlusion")
-
-
-def test_a_word_with_and_without_a_space_before_it_are_two() -> None:
-    """Each is measured as what it is, although both are written alike."""
-    model = load("masks", "roberta")
-    text, words = f"I{model.tokenizer.mask_token} this, did they?", model.tokenizer.get_vocab()
-    glued = next(word for word in sorted(words) if word.isalpha() and SPACED + word in words)
-    ids = words[glued], words[SPACED + glued]
-    both = [raison.explain(model, text, "occlusion", target=(0, token)) for token in ids]
-    assert [e.target for e in both] == [glued, glued]
-    assert [e.place and e.place.tokens for e in both] == [ids[:1], ids[1:]]
-    effects = [e.value_full - e.value_empty for e in both]
-    assert abs(effects[0] - effects[1]) > 1e-6, "a model that does not tell them apart would pass"
-    for e, effect in zip(both, effects, strict=True):
-        read = Explanation.from_json(e.to_json())
-        assert read == e
-        [judged] = raison.evaluate(model, read, "comprehensiveness(share=1.0, removal='mask')", progress=False).metrics
-        assert judged.values == pytest.approx([effect], abs=1e-6)
-    pair = raison.explain(model, text, "occlusion", target=(0, ids))
-    assert pair.place is not None
-    assert pair.place.tokens == ids
-    assert pair.value_full == pytest.approx(both[0].value_full - both[1].value_full, abs=1e-6)
-    with pytest.raises(InputError, match="or its token id"):
-        raison.explain(model, text, "occlusion", target=(0, len(words)))
 
 
 def test_what_cannot_be_measured_of_places_is_refused_before_anything_runs() -> None:

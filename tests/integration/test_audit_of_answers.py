@@ -5,6 +5,7 @@ from html import unescape
 from pathlib import Path
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
 import raison
@@ -42,8 +43,10 @@ def rows(writer: Generator) -> list[dict[str, object]]:
 def writer() -> Generator:
     """A random model that writes three words only, so that what it writes is read again as the same tokens."""
     model, tokenizer = build_language_model("llama")
-    words = {tokenizer.encode(word, add_special_tokens=False)[0] for word in WORDS}
-    model.generation_config.suppress_tokens = [one for one in range(model.config.vocab_size) if one not in words]
+    words = [tokenizer.encode(word, add_special_tokens=False)[0] for word in WORDS]
+    rows = model.lm_head.weight.detach()[words]
+    # The other words have the logit 0, and one of two opposite rows is above it.
+    model.lm_head.weight.data.zero_()[words] = torch.stack([rows[0], -rows[0], rows[1]])
     return Generator(model, tokenizer, "llama")
 
 

@@ -187,9 +187,11 @@ def test_contrast(name):
 def test_own_output_is_greedy(name):
     """Also where the model's settings ask for other words."""
     generator = build(name)
-    generator.model.generation_config.update(
-        num_beams=3, no_repeat_ngram_size=1, repetition_penalty=3.0, do_sample=True
-    )
+    settings = generator.model.generation_config
+    settings.update(num_beams=3, no_repeat_ngram_size=1, repetition_penalty=3.0, do_sample=True, num_return_sequences=3)
+    settings.update(return_dict_in_generate=True, output_scores=True, stop_strings=["a"], guidance_scale=2.0)
+    settings.update(min_new_tokens=6, cache_implementation="static", output_attentions=True)
+    before = settings.to_dict()
     source, written = generator.tokenizer(PROMPT)["input_ids"], start_of(generator)
     first = len(written)
     for _ in range(6):
@@ -199,5 +201,8 @@ def test_own_output_is_greedy(name):
     ends = generator.tokenizer.eos_token_id
     own = written[first:]
     own = own[: own.index(ends)] if ends in own else own
+    settings.update(bad_words_ids=[[one] for one in own[:2]], suppress_tokens=own[2:3], begin_suppress_tokens=own[:1])
+    before |= {name: getattr(settings, name) for name in ("bad_words_ids", "suppress_tokens", "begin_suppress_tokens")}
     found = raison.explain(generator, PROMPT, "random", max_new_tokens=6)
     assert [token.id for token in found.tokens] == own
+    assert settings.to_dict() == before

@@ -73,7 +73,8 @@ class ColumnLayout:
 
     `texts` holds one group of columns per text of a pair or a ranking; a group's cells are joined with a space.
     `contrast` is the column of what a row's explanation is contrasted with. `header` says whether the first record is a
-    header; `names` are its columns'. `width` is the number of cells of a row, None for mappings.
+    header; `names` are its columns', or those of the first mappings. `width` is the number of cells of a row, None for
+    mappings.
     """
 
     texts: tuple[tuple[Column, ...], ...]
@@ -116,7 +117,7 @@ def layout_of(head: Sequence[LineRecord], wanted: Wanted, comma_separated: bool)
         names = list(dict.fromkeys(name for record in head for name in record.cells))
         layout = replace(_named(names, wanted), rationale=_rationale_column(head, names, wanted))
         contrast = None if wanted.contrast is None else _existing(wanted.contrast, names)[0]
-        layout = replace(layout, units=_unit_column(head, names), contrast=contrast)
+        layout = replace(layout, units=_unit_column(head, names), contrast=contrast, names=tuple(names))
         return replace(layout, answers=_answer_column(head, names) if len(layout.texts) == 2 else None)
     if wanted.rationale is not None:
         raise DataError("rationales are lists of spans: they can be read from .jsonl and .parquet only.")
@@ -160,7 +161,7 @@ def column_of(layout: ColumnLayout, first: LineRecord, column: Column) -> Column
 
 
 def _names_in(layout: ColumnLayout, first: LineRecord) -> list[str]:
-    return list(layout.names) if layout.header else [str(cell).strip() for cell in first.cells]
+    return list(layout.names) or [str(cell).strip() for cell in first.cells]
 
 
 def _column_names(cells: list[str]) -> list[str]:
@@ -189,22 +190,22 @@ def _rationale_column(head: Sequence[LineRecord], names: list[str], wanted: Want
     column = _first_of(RATIONALE_NAMES, names)
     # Some files keep a free-text explanation under this name: only lists can be spans.
     values = [record.cells.get(column) for record in head if isinstance(record.cells, Mapping)] if column else []
-    spans = any(isinstance(value, list) for value in values)
-    return column if spans and all(value is None or isinstance(value, list) for value in values) else None
+    return column if all(value is None or isinstance(value, list) for value in values) else None
 
 
 def _answer_column(head: Sequence[LineRecord], names: list[str]) -> Column | None:
     column = _first_of(ANSWER_NAMES, names)
     # Other data sets keep a list of plain texts under this name.
     values = [record.cells.get(column) for record in head if isinstance(record.cells, Mapping)] if column else []
-    return column if any(looks_like_answers(value) for value in values) else None
+    known = any(map(looks_like_answers, values)) or all(value is None for value in values)
+    return column if known else None
 
 
 def _unit_column(head: Sequence[LineRecord], names: list[str]) -> Column | None:
     column = _first_of(UNIT_NAMES, names)
     # Other files keep numbers or words under this name: only objects and lists of lists can be spans.
     values = [record.cells.get(column) for record in head if isinstance(record.cells, Mapping)] if column else []
-    return column if values and all(value is None or looks_like_units(value) for value in values) else None
+    return column if all(value is None or looks_like_units(value) for value in values) else None
 
 
 def is_header(cells: list[str], wanted: Wanted) -> bool:

@@ -151,13 +151,22 @@ def prepare_encoded(model: LanguageModel, texts: Sequence[Given], encoding: Enco
         evaluations.logits[KeepKey.of(text, removal, whole[text][0].numpy().tobytes())] = row[0]
     full = torch.cat(logits)
     target = resolve_target(spec, of, full, model.classes, model.multi_label)
-    if settled is not None and settled.against is not None:
-        target = replace(target, against=torch.tensor(settled.against))
+    if settled is not None:
+        target = _settled_target(target, settled)
     wider = tuple(_extended(text, units) for text, units in zip(texts, encoding.units, strict=True))
     return Batch(
         model, settings, encoding, removal, target, full, evaluations, answers=answers, unsteady=doubt, extended=wider,
         places=() if settled is None else settled.places, classes=() if settled is None else settled.classes,
     )  # fmt: skip
+
+
+def _settled_target(target: Target, settled: Settled) -> Target:
+    """The target with the class that it is settled against, if there is one."""
+    if settled.against is not None:
+        return replace(target, against=torch.tensor(settled.against))
+    if target.of == "margin" and settled.runner_up is not None:
+        return replace(target, against=torch.full_like(target.index, settled.runner_up))
+    return target
 
 
 def _extended(text: Given, units: Sequence[Unit]) -> tuple[int, ...]:

@@ -23,7 +23,7 @@ from raison.explaining.provenance import method_of, said
 from raison.explaining.settings import DRAWS, Settings
 from raison.explaining.sources.answer_statements import AnswerRequest, StatedAnswer, StatementSpans, stated_answer
 from raison.explaining.sources.citation_settings import CitationSettings, Within
-from raison.explaining.sources.entailment import Judge, supported
+from raison.explaining.sources.entailment import Judge, check_judge, supported
 from raison.explaining.sources.source_necessity import Lit, RandomRemovals, lit
 from raison.explaining.sources.sourced_prompt import Question, SourcedPrompt, Sources, sourced_prompt
 from raison.explaining.token_by_token import looks_inside
@@ -92,6 +92,8 @@ def cited(
 ) -> Citations:
     """`cite` with its settings as one."""
     check_generative(writer)
+    if judge is not None:
+        check_judge(judge)
     started = time.perf_counter()
     prompt = sourced_prompt(writer, question, sources, settings.template)
     result = _cited(writer, prompt, stated_answer(writer, prompt, wanted), settings)

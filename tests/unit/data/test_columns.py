@@ -102,3 +102,28 @@ def test_a_file_without_a_header_shows_its_first_row(tmp_path: Path) -> None:
     # So do the numbers below it.
     numbers = write(tmp_path, "Bewertung;Sterne\nfine;5\ndull;1\n", "b.csv")
     assert load_file(numbers, text=0, label=1).taken.startswith("text: 'Bewertung'; label: 'Sterne'; columns")
+
+
+def test_columns_of_rows_that_lack_them_are_those_of_the_others(tmp_path: Path) -> None:
+    lines = ['{"text": "a fine film"}', '{"text": "a dull film", "id": "b", "output": "bad", "note": "x"}']
+    path = write(tmp_path, "\n".join(lines), "a.jsonl")
+    found = list(stream([str(path)], Reading(output_column="note")))
+    assert [one.id for one in found] == ["a.jsonl:1", "b"]
+
+
+def test_marks_that_begin_late_are_not_left_out(tmp_path: Path) -> None:
+    none = ['{"text": "a fine film", "label": "good", "rationale": null}'] * 80
+    path = write(tmp_path, "\n".join([*none, none[0].replace("null", "[[2, 6]]")]), "a.jsonl")
+    assert [len(row.rationales) for row in load_file(path).rows[-2:]] == [0, 1]
+    with pytest.raises(DataError, match="is not a list of spans"):
+        load_file(write(tmp_path, "\n".join([*none, none[0].replace("null", '"because"')]), "a.jsonl"))
+    free = [none[0].replace("null", '"because"')] * 2
+    assert load_file(write(tmp_path, "\n".join(free), "a.jsonl")).rows[0].rationales == ()
+
+
+def test_answers_that_begin_late_are_not_left_out(tmp_path: Path) -> None:
+    pair = '{"question": "who?", "context": "Ann came.", "answers": %s}'
+    none = [pair % "null"] * 80
+    late = pair % '{"text": ["Ann"], "answer_start": [0]}'
+    data = load_file(write(tmp_path, "\n".join([*none, late]), "a.jsonl"))
+    assert [len(row.answers) for row in data.rows[-2:]] == [0, 1]

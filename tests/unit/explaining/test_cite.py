@@ -4,6 +4,7 @@ import copy
 import json
 import re
 
+import jaxtyping
 import numpy as np
 import pytest
 import torch
@@ -307,6 +308,13 @@ def test_bad_json_is_refused(name):
         ({"max_new_tokens": 4}, "max_new_tokens"),
         ({"draws": -1}, "draws"),
         ({"judge": lambda _s, _t: 7}, "judge"),
+        ({"judge": lambda _s, _t: "0.5"}, "judge"),
+        ({"judge": lambda _s, _t: float("nan")}, "judge"),
+        ({"judge": "a name"}, "the judge of support is a str"),
+        ({"judge": WRITER}, "the judge of support is a Generator"),
+        ({"judge": WRITER.model}, "raison.load"),
+        ({"seed": -1}, "seed cannot be -1"),
+        ({"seed": 0.5}, "seed cannot be 0.5"),
     ],
 )
 def test_mistakes_are_named(changes, message):
@@ -331,3 +339,43 @@ def test_a_label_comes_and_goes_with_its_source():
     assert c.scores[0][0] > 3
     # One sentence alone does not take it away.
     assert max(score for _, score in c.passages(0)) < 1
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.bool_, torch.tensor, bool, int, np.float64])
+def test_a_judge_answers_with_numbers_of_any_library(kind):
+    assert cite(judge=lambda _s, _t: kind(1), draws=0).supported == ((1.0, 1.0, 1.0),) * 2
+
+
+def test_a_judge_that_cannot_judge_costs_nothing(monkeypatch):
+    monkeypatch.setattr(raison.explaining.cite, "sourced_prompt", lambda *_: pytest.fail("began"))
+    with pytest.raises(InputError, match="the judge of support"):
+        cite(judge=3)
+
+
+@pytest.mark.parametrize("around", [(" ", ""), ("", "\n"), ("\n ", " \n")])
+def test_statements_of_an_answer_in_white_space_are_spans_of_it_as_given(around):
+    before, after = around
+    given = f"{before}{ANSWER}{after}"
+    lead = len(before)
+    exact = [(start + lead, end + lead) for start, end in SPANS]
+    wide = [(0, 25 + lead), (25 + lead, len(given))]
+    for spans in (exact, wide, [tuple(map(np.int64, span)) for span in exact]):
+        c = cite(answer=given, statements=spans, draws=0)
+        assert [(s.start, s.end, s.text) for s in c.statements] == [(*span, ANSWER[slice(*span)]) for span in SPANS]
+        assert Citations.from_json(c.to_json()) == c
+    for outside in ((-1, 5), (3, len(given) + 1)):
+        with pytest.raises(InputError, match="is outside the answer"):
+            cite(answer=given, statements=[outside])
+
+
+def test_numbers_of_numpy_are_settings():
+    c = cite(seed=np.int64(3), draws=np.int64(4))
+    assert c.checks == cite(seed=3, draws=4).checks
+    assert Citations.from_json(c.to_json()) == c
+
+
+def test_a_template_of_another_type_is_one_line():
+    # Elsewhere than in tests nothing checks the types of what callers give.
+    jaxtyping.config.update("jaxtyping_disable", True)
+    with pytest.raises(InputError, match="the template is 5"):
+        cite(template=5)

@@ -24,6 +24,8 @@ class Settled:
     places: tuple[Place, ...]
     classes: tuple[tuple[str, ...], ...]
     """The classes' names."""
+    runner_up: int | None = None
+    """The class that a margin is taken against if `against` is None; None: the strongest other class."""
 
 
 class Choosing(ABC):

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import index
 from typing import Any, SupportsIndex
 
 from raison.core.errors import InputError
@@ -9,7 +10,7 @@ from raison.explaining.sources.sourced_prompt import SourcedPrompt
 from raison.models.adapters.writing.writer import Writer
 from raison.models.tokens.spelling import respelled, spelled_spans
 from raison.models.tokens.written_answer import WrittenAnswer
-from raison.text.segment import CharacterSpan, sentence_spans
+from raison.text.segment import CharacterSpan, sentence_spans, trim
 
 StatementSpans = Sequence[CharacterSpan]
 
@@ -83,7 +84,21 @@ def stated_answer(writer: Writer, sourced: SourcedPrompt, wanted: AnswerRequest)
     if spans is None:
         statements = sentence_spans(text)
     else:
-        shift = 0 if answer is None else len(answer) - len(answer.lstrip())
-        moved = [(start - shift, end - shift) for start, end in spans]
-        statements = spelled_spans(text if answer is None else answer.strip(), text, moved)
+        given = text if answer is None else answer
+        statements = spelled_spans(given.strip(), text, _stripped(given, spans))
     return StatedAnswer(WrittenAnswer(sourced.source, output, tuple(statements)), notes)
+
+
+def _stripped(answer: str, spans: StatementSpans) -> list[CharacterSpan]:
+    """Spans of an answer in the answer without the white space around it, which belongs to no statement.
+
+    Spans outside of the answer stay outside.
+    """
+    lead = len(answer) - len(answer.lstrip())
+    moved = []
+    for first, last in spans:
+        start, end = index(first), index(last)
+        if 0 <= start < end <= len(answer):
+            start, end = trim(answer, start, end)
+        moved.append((start - lead, end - lead))
+    return moved

@@ -6,7 +6,7 @@ from typing import Any, Literal, TypedDict, Unpack, get_args
 
 from raison.core.errors import InputError, UnknownNameError
 from raison.core.method import Method, Property
-from raison.core.targets.choices import Of
+from raison.core.targets.choices import Of, plain_number
 from raison.explaining.settings import DRAWS
 from raison.methods import CATALOGUE
 from raison.text.sourced import SourceTemplate, find
@@ -43,6 +43,10 @@ class CitationSettings:
     draws: int = DRAWS
 
     def __post_init__(self) -> None:
+        for name in ("draws", "seed"):
+            object.__setattr__(self, name, plain_number(getattr(self, name)))
+        if type(self.seed) is not int or self.seed < 0:
+            raise InputError(f"seed cannot be {self.seed!r:.40}: give a whole number from 0.")
         if type(self.draws) is not int or self.draws < 0:
             raise InputError(
                 f"draws cannot be {self.draws!r}: it is the number of random texts. Give a whole number, or 0 for no "

@@ -156,18 +156,26 @@ def _places(text: str, slots: Sequence[_Slot], marked: str) -> dict[int, tuple[i
                 f"the tokenizer's chat template leaves out {slots[number].path[-1]!r:.40} of the documents: put "
                 "them into a message."
             )
-    places, cursor, rest = {}, 0, marked
-    for number in sorted(where, key=lambda number: where[number]):
+    ordered = sorted(where, key=lambda number: where[number])
+    rest, own = marked, []
+    for number in ordered:
         before, mark, rest = rest.partition(_mark(number))
+        if not mark:
+            raise InputError(_REWRITTEN)
+        own.append(before)
+    cursor = len(own[0])
+    if not text.startswith(own[0]):
+        raise InputError(_REWRITTEN)
+    places = {}
+    for number, after in zip(ordered, [*own[1:], rest], strict=True):
         content = slots[number].content
         # Most templates strip the white space around a message.
-        sent = content if text.startswith(before + content, cursor) else content.strip()
-        if not mark or not text.startswith(before + sent, cursor):
+        sent = next((one for one in (content, content.strip()) if text.startswith(one + after, cursor)), None)
+        if sent is None:
             raise InputError(_REWRITTEN)
-        start = cursor + len(before)
-        cursor = start + len(sent)
-        places[number] = (start, cursor)
-    if text[cursor:] != rest:
+        places[number] = (cursor, cursor + len(sent))
+        cursor += len(sent) + len(after)
+    if cursor != len(text):
         raise InputError(_REWRITTEN)
     return places
 

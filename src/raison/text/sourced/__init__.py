@@ -1,8 +1,9 @@
 """Prompts with sources as data: the included ones are TOML files in this folder, found by their names."""
 
+from os import PathLike
 from pathlib import Path
 
-from raison.core.errors import UnknownNameError
+from raison.core.errors import InputError, UnknownNameError
 from raison.text.sourced.template import Filled, SourcePlace, SourceTemplate
 
 __all__ = ["Filled", "SourcePlace", "SourceTemplate", "find", "names"]
@@ -22,6 +23,8 @@ def find(spec: SourceTemplate | str | Path) -> SourceTemplate:
     """
     if isinstance(spec, SourceTemplate):
         return spec
+    if not isinstance(spec, str | PathLike):
+        raise InputError(f"the template is {spec!r:.60}: give its name, a TOML file, or a string with its two slots.")
     if isinstance(spec, str) and "{" in spec:
         return SourceTemplate("own", spec)
     if isinstance(spec, str) and not spec.endswith(".toml"):

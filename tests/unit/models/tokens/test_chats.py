@@ -105,3 +105,14 @@ def test_tools_that_the_template_leaves_out_are_refused() -> None:
     )
     assert found.text.startswith("<look>")
     assert parts(found) == [("user", "Is the sea wet?")]
+
+
+@pytest.mark.parametrize("end", [" ", "\n", "\n\n", " \n"])
+def test_white_space_that_a_template_strips_before_its_own(end: str) -> None:
+    strips = "{% for message in messages %}{{ message['content'] | trim }}{{ '\n' }}{% endfor %}{{ '[assistant]' }}"
+    messages = [{"role": "system", "content": f"One word.{end}"}, USER | {"content": f"Is the sea wet?{end}"}]
+    for template, kept in ((strips, ""), (strips.replace(" | trim", ""), end)):
+        found = prompt(Chat(messages), template)
+        assert parts(found) == [("system", "One word."), ("user", "Is the sea wet?")]
+        assert found.text == f"One word.{kept}\nIs the sea wet?{kept}\n[assistant]"
+        assert found.regions == ((0, 9 + len(kept)), (10 + len(kept), 25 + 2 * len(kept)))

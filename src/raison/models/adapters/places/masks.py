@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -156,19 +157,18 @@ class Filling(Choosing):
         reading = PlaceReading(torch.ones(len(spans), 1, dtype=torch.float64), torch.tensor(choices))
         read = replace(encoding, spans=torch.tensor(spans), reading=reading)
         against = [1] * len(spans) if pairs[0] else None
-        return Settled(read, [0] * len(spans), against, tuple(places), tuple(classes))
+        # The last class is many words together, which no word can be compared with.
+        return Settled(read, [0] * len(spans), against, tuple(places), tuple(classes), runner_up=1)
 
     def _mask_of(self, masks: list[_FilledMask], spec: Any, whole: str) -> tuple[_FilledMask, Any]:
         """The mask that a target names, and the word there (None: the likeliest). Without a number, the first mask."""
-        if isinstance(spec, int):
-            spec = (spec, None)
-        if not isinstance(spec, tuple) or all(isinstance(part, str) for part in spec):
-            return masks[0], spec
-        *where, what = spec
+        where, what = _parted(spec)
+        if not where:
+            return masks[0], what
         if len(where) == 2:
             matching = [mask for mask in masks if mask.start < where[1] and mask.end > where[0]]
         else:
-            matching = masks[where[0] :][:1] if isinstance(where[0], int) and where[0] >= 0 else []
+            matching = masks[where[0] :][:1] if where[0] >= 0 else []
         if not matching:
             raise InputError(
                 f"target {spec!r:.60} is not a mask: {whole!r:.60} has {len(masks)}, counted from 0. Give a word, or "
@@ -176,14 +176,15 @@ class Filling(Choosing):
             )
         return matching[0], what
 
-    def _word(self, word: object, string: str, mask: _FilledMask) -> int:
+    def _word(self, word: Any, string: str, mask: _FilledMask) -> int:
         """The token of a word: as it is written there, or an entry of the vocabulary; a number is the token itself."""
-        if type(word) is int and 0 <= word < len(self._tokenizer):
-            return word
+        if _is_whole(word) and 0 <= int(word) < len(self._tokenizer):
+            return int(word)
         if not isinstance(word, str) or not word.strip():
             raise InputError(f"target {word!r:.60} is not a word: give a word of the vocabulary, or its token id.")
         bare, spaced = word.strip(), f" {word.strip()}"
-        glued = mask.start > 0 and not string[mask.start - 1].isspace() and not string[mask.start].isspace()
+        before = string[mask.start - 1 : mask.start]
+        glued = not before.isspace() and not string[mask.start].isspace()
         unknown = self._tokenizer.unk_token_id
         pieces: list[int] = []
         for written in (bare, spaced) if glued else (spaced, bare):
@@ -228,6 +229,31 @@ class Filling(Choosing):
             likeliest, second = words.tolist()
             masks[text].append(_FilledMask(token, start, end, (likeliest, second), float(share[0])))
         return masks
+
+
+def _parted(spec: Any) -> tuple[tuple[int, ...], Any]:
+    """Which mask a target names, by its number or its characters (empty: the first), and what is explained there.
+
+    Raises InputError for anything else than a word, a pair of words, and these after a mask's place.
+    """
+    if spec is None or isinstance(spec, str):
+        return (), spec
+    if _is_whole(spec):
+        return (int(spec),), None
+    if isinstance(spec, tuple) and len(spec) in (2, 3):
+        *where, what = spec
+        if len(spec) == 2 and isinstance(what, str) and (where[0] is None or isinstance(where[0], str)):
+            return (), spec
+        if all(map(_is_whole, where)) and not (isinstance(what, tuple) and len(what) != 2):
+            return tuple(map(int, where)), what
+    raise InputError(
+        f"target {spec!r:.60} is not a word at a mask: give a word, (this, not that), a mask's number, or (mask "
+        "number, word)."
+    )
+
+
+def _is_whole(number: object) -> bool:
+    return isinstance(number, Integral) and not isinstance(number, bool)
 
 
 def _anything(rows: int) -> PlaceReading:

@@ -1,11 +1,18 @@
 """A language model whose generated text is explained."""
 
 from collections.abc import Sequence
+from copy import copy
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from transformers import PreTrainedTokenizerBase, StoppingCriteria, StoppingCriteriaList
+from transformers import (
+    GenerationConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    StoppingCriteria,
+    StoppingCriteriaList,
+)
 
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.errors import InputError, TextTooLongError
@@ -37,17 +44,6 @@ from raison.progress import Advance, steps_of
 from raison.text.segment import CharacterSpan
 from raison.text.surrogates import without_surrogates
 
-GREEDY = {
-    "do_sample": False,
-    "num_beams": 1,
-    "repetition_penalty": 1.0,
-    "no_repeat_ngram_size": 0,
-    "min_length": 0,
-    "forced_bos_token_id": None,
-    "forced_eos_token_id": None,
-}
-"""The most likely token at each step, whatever the model's own settings say: only that is a prediction."""
-
 
 class _ProgressCriteria(StoppingCriteria):
     """Stops nothing by itself: it reports each token, and the receiver may end the generation there by an exception."""
@@ -58,6 +54,17 @@ class _ProgressCriteria(StoppingCriteria):
     def __call__(self, input_ids: Tensor, scores: object, **_: object) -> Tensor:
         self._told(1)
         return torch.zeros(len(input_ids), dtype=torch.bool, device=input_ids.device)
+
+
+def _with_settings(core: PreTrainedModel, settings: GenerationConfig) -> PreTrainedModel:
+    """The same model, weights and hooks, which generates by these settings alone.
+
+    A model fills in from its own settings what a call leaves out: words that it must not write, a shortest length.
+    With them, an output would not be the most likely token at each step, which alone is a prediction.
+    """
+    alone = copy(core)
+    alone.generation_config = settings
+    return alone
 
 
 class Generator(Writer):
@@ -106,13 +113,20 @@ class Generator(Writer):
         ends = settings.eos_token_id if settings.eos_token_id is not None else self.tokenizer.eos_token_id
         stops = {ends} if isinstance(ends, int) else set(ends or ())
         start = self._next.start(prompt)
+        greedy = GenerationConfig(
+            do_sample=False,
+            num_beams=1,
+            max_new_tokens=new_tokens,
+            bos_token_id=settings.bos_token_id,
+            eos_token_id=ends,
+            pad_token_id=settings.pad_token_id if settings.pad_token_id is not None else min(stops, default=0),
+            decoder_start_token_id=settings.decoder_start_token_id,
+        )
         with torch.no_grad(), evaluating(self.model), quiet(), steps_of("writing", new_tokens) as advance:
-            written = self.core.generate(  # type: ignore[operator]
+            written = _with_settings(self.core, greedy).generate(  # type: ignore[operator]
                 **start,
-                **GREEDY,
-                max_new_tokens=new_tokens,
+                generation_config=greedy,
                 stopping_criteria=StoppingCriteriaList([_ProgressCriteria(advance)]),
-                pad_token_id=settings.pad_token_id if settings.pad_token_id is not None else min(stops, default=0),
             )
         ids = written[0, start[[*start][-1]].shape[1] :].tolist()
         length = next((place for place, token in enumerate(ids) if token in stops), len(ids))
