@@ -118,10 +118,10 @@ def explain(
         show_files(_explained_files((*data, *_files(text or ())), entry, how, _contrast(contrast), files), json)
         return
     files.refuse_without_data()
+    given: Any = _input(_single(text), pair, document, how.writing.chat)
     from raison.studies.plans import load_entry
 
     model = load_entry(entry)
-    given: Any = _input(_single(text), pair, how.writing.chat) if not document else (_single(text), document)
     _tell(_explained(model, given, how, _contrast(contrast)), html, json)
 
 
@@ -210,14 +210,19 @@ def _single(text: list[str] | None) -> str:
     return text[0]
 
 
-def _input(text: str, pair: str | None, chat: bool) -> str | tuple[str, str] | list[dict[str, str]]:
-    """The input to explain: a text, a pair, or a chat of one message."""
+def _input(text: str, pair: str | None, documents: Sequence[str] | None, chat: bool) -> Any:
+    """The input to explain: a text, a pair, a query with documents, or a chat of one message. Raises InputError."""
     if chat and pair is not None:
         raise InputError("--chat and --pair exclude each other: a chat is one prompt.")
+    for name, is_given in (("--pair", pair is not None), ("--chat", chat)):
+        if documents and is_given:
+            raise InputError(f"--document and {name} exclude each other: documents are ranked for a query.")
     if text == "-":
         text = _standard_input()
     if chat:
         return [{"role": "user", "content": text}]
+    if documents:
+        return text, list(documents)
     return text if pair is None else (text, pair)
 
 

@@ -13,7 +13,7 @@ import typer
 
 from raison.jobs.folder import WorkInterrupted
 
-Keeping = Literal["nothing", "pages", "folder", "out", "data"]
+Keeping = Literal["nothing", "pages", "folder", "out", "data", "data and out"]
 CODE = 130
 """The exit code of an interrupted process."""
 ENDED = 128 + signal.SIGTERM
@@ -72,9 +72,9 @@ def _told(stop: KeyboardInterrupt, keeping: Keeping, resume: str, options: dict[
         return f"what is finished is kept in {stop.folder}. To resume: {_command(sys.argv[1:], resume)}"
     if keeping == "pages":
         return f"the pages written so far are complete. To write all of them: {again}"
-    if keeping == "nothing" or (keeping == "data" and not options["data"]):
+    if keeping == "nothing" or ("data" in keeping and not options["data"]):
         return f"nothing is kept. To start again: {again}"
-    if keeping == "out" and options["out"] is None:
+    if "out" in keeping and options["out"] is None:
         return f"nothing is kept, because --out was not given. To start again: {again}"
     return f"what an earlier run has written is kept. To resume: {_command(sys.argv[1:], resume)}"
 

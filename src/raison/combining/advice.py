@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from raison.core.errors import DataError
-from raison.core.method import Method, Property
+from raison.core.method import Method
 from raison.core.model import LanguageModel
 from raison.core.registry import name_of
 from raison.core.settings.reading import NAME, Fields, parse
@@ -71,7 +71,7 @@ def harmless(method: Method) -> bool:
     if name_of(method) == "auto":
         return False
     changed = [one.name for one in fields(method) if getattr(method, one.name) != one.default]
-    if changed and Property.TRAINED in method.properties:
+    if changed and method.trained:
         return False
     return all(_plain(getattr(method, name)) for name in changed)
 

@@ -127,6 +127,14 @@ class Method(Settled, ABC):
         return ()
 
     @property
+    def trained(self) -> bool:
+        """Whether its scores come from something that was trained for the model.
+
+        Overridden by methods that consist of others.
+        """
+        return Property.TRAINED in self.properties
+
+    @property
     def most_units(self) -> int | None:
         """The largest number of units of a text, if bounded; longer texts are refused before anything runs."""
         return None

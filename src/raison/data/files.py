@@ -75,6 +75,8 @@ def records_of(path: Path, encoding: str, wanted: Wanted) -> tuple[Iterator[Line
 
 def _check_path(path: Path) -> None:
     if not path.is_file():
+        if path.is_dir():
+            raise DataError(f"{path} is a folder: name a file in it, or a pattern of files in quotes.")
         siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
         close = difflib.get_close_matches(path.name, siblings, n=1)
         hint = f" Did you mean '{path.with_name(close[0])}'?" if close else ""

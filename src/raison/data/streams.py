@@ -110,11 +110,23 @@ def columns_taken(source: str, reading: Reading) -> str:
 
     Raises DataError.
     """
-    if source.partition(":")[0] in named():
+    name = source.partition(":")[0]
+    if name in named():
+        _refuse_columns(name, reading)
         return ""
     with _explained(source):
         laid = laid_out(_records(source, reading), source, reading.wanted)
         return laid.layout.described(laid.first)
+
+
+def _refuse_columns(name: str, reading: Reading) -> None:
+    """Raise DataError if a named data set is to be read as a file of the caller's."""
+    others = reading.output_column, reading.id_column
+    if reading.wanted != Wanted() or any(one is not None for one in others) or reading.encoding != Reading().encoding:
+        raise DataError(
+            f"'{name}' is a named data set with known columns: leave out the column names, the delimiter and the "
+            "encoding."
+        )
 
 
 @contextmanager
@@ -132,8 +144,7 @@ def _entries(source: str, reading: Reading) -> Iterator[tuple[str, str, Entry]]:
     """Each row with its own id and label, "" without one."""
     name, _, split = source.partition(":")
     if name in named():
-        if reading.contrast_column is not None or reading.output_column is not None:
-            raise DataError(f"'{name}' is a named data set with known columns: leave out the column names.")
+        _refuse_columns(name, reading)
         data = load_named(name, split or reading.split, None, None, skip_bad=True)
         entries: list[Entry] = [*data.rows, *data.broken]
         for entry in sorted(entries, key=lambda entry: entry.number):

@@ -1,5 +1,6 @@
 """Methods side by side on the same texts, resumable."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -131,6 +132,9 @@ def _judging(model: LanguageModel, metrics: Metrics | None) -> tuple[AnyMetric, 
     created = tuple(create_metrics(default_metrics(model) if metrics is None else metrics))
     if not created:
         raise InputError("no metric given: name at least one, or leave metrics out for the usual ones.")
+    for label, count in Counter(map(label_of, created)).items():
+        if count > 1:
+            raise InputError(f"the metric {label} is named twice: remove one.")
     return created
 
 
@@ -199,7 +203,8 @@ def check_plan(plan: Plan, choosers: Sequence[AnyMetric] = ()) -> tuple[str, ...
     for method in dict.fromkeys(row.method for row in plan.rows):
         check(plan.model, method)
     has_rationales = bool(plan.rationales)
-    check_metrics(plan.model, [*plan.metrics, *choosers], has_rationales=has_rationales, texts=len(plan.texts))
+    judges, repeated = [*plan.metrics, *choosers], plan.threshold is not None
+    check_metrics(plan.model, judges, has_rationales=has_rationales, texts=len(plan.texts), repeated=repeated)
     if isinstance(plan.settings.target, list) and len(plan.settings.target) != len(plan.texts):
         raise InputError(f"{len(plan.settings.target)} targets for {len(plan.texts)} texts: give one class per text.")
     prepare(plan.model, plan.texts[:1], plan.settings_of(range(1)))

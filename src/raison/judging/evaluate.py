@@ -96,6 +96,7 @@ def evaluate(
         has_rationales=rationales is not None,
         texts=len(given),
         unmet=frozenset(need for note, need in _UNMET.items() if any(note in e.notes for e in given)),
+        repeated=len({repr(e.text) for e in given}) < len({repr((e.text, e.target, e.place)) for e in given}),
     )
     marks = ((),) * len(given) if rationales is None else given_rationales(rationales, [e.text for e in given])
     of_texts = [metric for metric in chosen if isinstance(metric, Metric)]
@@ -185,10 +186,12 @@ def check_metrics(
     has_rationales: bool,
     texts: int,
     unmet: frozenset[Need] = frozenset(),
+    repeated: bool = False,
 ) -> None:
     """Raise UnsupportedError, with every reason, unless the model and the data have what the metrics need.
 
-    `unmet` is what the explanations themselves do not have.
+    `unmet` is what the explanations themselves do not have. `repeated` says that some texts are explained for several
+    of their predictions.
     """
     given = {
         Need.RATIONALES: has_rationales,
@@ -208,6 +211,11 @@ def check_metrics(
     for metric in metrics:
         if isinstance(metric, GroupMetric) and 1 < texts < metric.fewest:
             reasons.append(f"{label_of(metric)} needs at least {metric.fewest} texts; got {texts}")
+        if isinstance(metric, GroupMetric) and repeated:
+            reasons.append(
+                f"{label_of(metric)} is about different texts, and some are explained for several predictions "
+                "(target='each'): explain one of them in each text"
+            )
         removal = asdict(metric).get("removal")
         in_place = [name for name in model.removals if name != "delete"]
         if removal == IN_PLACE and not in_place:
@@ -257,12 +265,16 @@ def _one_method(explanations: Sequence[Explanation]) -> str:
     if not explanations:
         raise InputError("no explanation to evaluate: pass at least one.")
     chosen = all(AUTO in e.notes for e in explanations)
-    kinds = {("auto", "", e.unit) if chosen else (e.method, repr(e.config), e.unit) for e in explanations}
+    # Which removal counts, auto's methods decide.
+    kinds = {
+        ("auto", "", e.unit, e.of, None) if chosen else (e.method, repr(e.config), e.unit, e.of, e.removal)
+        for e in explanations
+    }
     if len(kinds) > 1:
-        names = ", ".join(sorted({f"{method} ({unit})" for method, _, unit in kinds}))
+        names = ", ".join(sorted({f"{kind[0]} ({', '.join(filter(None, kind[2:]))})" for kind in kinds}))
         raise InputError(
-            f"these explanations differ in method, settings or unit ({names}): evaluate each kind separately, or use "
-            "raison.compare."
+            f"these explanations differ in method, settings, unit, quantity (of) or removal ({names}): evaluate each "
+            "kind separately, or use raison.compare."
         )
     return "auto" if chosen else explanations[0].method
 

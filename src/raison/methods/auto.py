@@ -13,7 +13,7 @@ from raison.combining.advice import advised, harmless, kept
 from raison.combining.evidence import evidence
 from raison.combining.members import give_back, in_units, run_alone, some_texts
 from raison.combining.rule import Option, options
-from raison.core.errors import RaisonError, UnsupportedError
+from raison.core.errors import InputError, RaisonError, UnsupportedError
 from raison.core.inputs.encoding import Encoding
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import LanguageModel
@@ -67,21 +67,33 @@ class Auto(Method):
     passes: ClassVar[str] = "at most budget forward, a backward pass counting as two"
 
     def files(self, model: LanguageModel) -> tuple[Path, ...]:
-        place = kept(model)
-        return () if place is None else (place,)
+        place, advice = kept(model), advised(model)
+        if place is None:
+            return ()
+        try:
+            # One that is damaged or harmful is not followed.
+            followed = [] if advice is None else [CATALOGUE.create(advice)]
+        except RaisonError:
+            followed = []
+        return (place, *(path for method in followed if harmless(method) for path in method.files(model)))
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
         """The methods draw from the problem's own generators, as they do when they run alone, not from `rngs`."""
         encoding, advice = problem.encoding, advised(problem.model)
         scores = torch.zeros(len(encoding), max(encoding.unit_counts), dtype=torch.float64)
         tried = [self.able(problem.model, encoding, text, advice) for text in range(len(encoding))]
-        waiting = list(range(len(encoding)))
-        while waiting:
-            taken = {text: next(tried[text]) for text in waiting}
-            waiting = []
+        taken = {text: next(able) for text, able in enumerate(tried)}
+        while taken:
+            refused: dict[int, RaisonError | None] = {}
             for call in dict.fromkeys(option.method for option in taken.values()):
-                texts = [text for text, option in taken.items() if option.method == call]
-                waiting += _run(problem, {text: taken[text] for text in texts}, scores)
+                refused |= _run(problem, {text: one for text, one in taken.items() if one.method == call}, scores)
+            taken = {}
+            for text, error in refused.items():
+                following = next(tried[text], None)
+                if following is None:
+                    assert error is not None, "the last option is taken, or refused with an error"
+                    raise error
+                taken[text] = following
         return scores
 
     def cost(self, units: int) -> Cost:
@@ -126,22 +138,29 @@ class Auto(Method):
         return None
 
 
-def _run(problem: Problem, taken: dict[int, Option], scores: Tensor) -> list[int]:
-    """Fill in the scores of texts that take the same method; returns those for which it turned out not to work."""
+def _run(problem: Problem, taken: dict[int, Option], scores: Tensor) -> dict[int, RaisonError | None]:
+    """Fill in the scores of texts that take the same method; returns those for which it turned out not to work, with
+    its error if it has one."""
     texts = list(taken)
     member, part = CATALOGUE.create(taken[texts[0]].method), some_texts(problem, texts)
     try:
         attributed = run_alone(part, member)
-    except UnsupportedError:
-        return texts
+    except UnsupportedError as error:
+        return dict.fromkeys(texts, error)
+    except InputError as error:
+        # It may be about one of the texts.
+        if len(texts) == 1:
+            return {texts[0]: error}
+        alone = [_run(problem, {text: taken[text]}, scores) for text in texts]
+        return {text: why for one in alone for text, why in one.items()}
     give_back(problem, texts, part, attributed)
     rows = in_units(part, member, attributed.scores)
-    refused = []
+    refused: dict[int, RaisonError | None] = {}
     for row, text in enumerate(texts):
         notes, size = attributed.ledger.notes[row], float(rows[row].abs().sum())
         gap = notes.get(COMPLETENESS_GAP)
         if taken[text].proven and isinstance(gap, float) and abs(gap) > ROUNDING * size:
-            refused.append(text)
+            refused[text] = None
             continue
         scores[text, : rows.shape[1]] = rows[row]
         problem.ledger.notes[text] |= notes | {AUTO: f"{name_of(member)}: {taken[text].why}"}

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 import torch
@@ -85,6 +86,19 @@ class Ensemble(Method):
     def signed(self) -> bool:
         """One signed member is enough for scores below zero."""
         return any(member.signed for member in _members(self.methods))
+
+    @property
+    def trained(self) -> bool:
+        return any(member.trained for member in _members(self.methods))
+
+    @property
+    def most_units(self) -> int | None:
+        """As many as every member takes."""
+        bounds = [member.most_units for member in _members(self.methods)]
+        return min((bound for bound in bounds if bound is not None), default=None)
+
+    def files(self, model: LanguageModel) -> tuple[Path, ...]:
+        return tuple(dict.fromkeys(path for member in _members(self.methods) for path in member.files(model)))
 
     def check(self, model: LanguageModel) -> None:
         members = _members(self.methods)

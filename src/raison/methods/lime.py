@@ -72,4 +72,6 @@ class Lime(Method):
     def _weights(self, keeps: Bool[np.ndarray, "masks units"]) -> Float[np.ndarray, " masks"]:
         # The cosine of a 0/1 row with all ones is the root of its mean; for the empty row, 0 by convention.
         distance = 100 * (1 - np.sqrt(keeps.mean(axis=1)))
-        return np.sqrt(np.exp(-(distance**2) / self.kernel_width**2))
+        # Under a very small width the quotient is infinite, and the weight 0.
+        with np.errstate(over="ignore"):
+            return np.exp(-((distance / self.kernel_width) ** 2) / 2)

@@ -9,6 +9,7 @@ import numpy as np
 from raison.core.metric import Evidence, Metric
 from raison.core.results.explanation import Explanation
 from raison.core.settings.fields import Setting
+from raison.numerics.measures.agreement import relative
 
 THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
@@ -38,8 +39,8 @@ class ImportantTokenShare(Metric):
     def measure(self, explanation: Explanation, evidence: Evidence) -> float:
         scores = np.array(explanation.scores, dtype=float)
         scores = np.abs(scores) if self.absolute else scores
-        height = np.ptp(scores)
-        if height == 0:
+        # Differences that are rounding would be stretched to the whole range.
+        if np.ptp(relative(scores)) == 0:
             return math.nan
-        normalised = (scores - scores.min()) / height
+        normalised = (scores - scores.min()) / np.ptp(scores)
         return float((normalised[:, None] > np.array(self.thresholds)).mean())

@@ -30,8 +30,8 @@ class IouF1(Metric):
     come first in the text. `annotators` says how several annotators count (see
     raison.numerics.measures.plausibility.Annotators); "each" averages P and R, or the counts. In 0..1, higher is
     better. As in ERASER's code, hits are predicted spans in R too, so a threshold below 0.5 can give values above 1.
-    Marked spans that touch are one. A text without marks has no R and is excluded from macro; in ERASER it lowers the
-    mean P.
+    Marked spans that touch are one. A text without marks has no R and is excluded from macro; in ERASER's code it lowers
+    the mean P.
 
     Cost: no evaluation.
     """
@@ -60,4 +60,6 @@ class IouF1(Metric):
         hits = matches(predicted, true, self.threshold)
         if self.average == "micro":
             return 2.0 * hits, float(len(predicted) + len(true))
-        return hits / len(predicted) if predicted else math.nan, hits / len(true) if true else math.nan
+        if not true:
+            return math.nan, math.nan
+        return hits / len(predicted) if predicted else math.nan, hits / len(true)

@@ -10,9 +10,6 @@ from raison.core.metric import IN_PLACE, Evidence, KeepRows, Metric
 from raison.core.results.explanation import Explanation
 from raison.numerics.measures.agreement import relative
 
-DECIMALS = 6
-"""Values that agree to this many decimals of the largest one tie; smaller differences are rounding errors."""
-
 
 @dataclass(frozen=True)
 class LeaveOneOutCorrelation(Metric):
@@ -37,8 +34,8 @@ class LeaveOneOutCorrelation(Metric):
 
     def measure(self, explanation: Explanation, evidence: Evidence) -> float:
         full, *without = evidence.probabilities(self.keeps(explanation)[self.removal], self.removal)
-        scores = relative(np.array(explanation.scores, dtype=float), DECIMALS)
-        falls = relative(full - np.array(without), DECIMALS)
+        scores = relative(np.array(explanation.scores, dtype=float))
+        falls = relative(full - np.array(without))
         # Tau-b is 0/0 where one side has a single value.
         if np.ptp(scores) == 0 or np.ptp(falls) == 0:
             return 0.0

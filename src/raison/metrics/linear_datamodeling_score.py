@@ -12,9 +12,6 @@ from raison.core.results.explanation import Explanation
 from raison.core.settings.fields import Setting
 from raison.numerics.measures.agreement import relative, spearman
 
-DECIMALS = 6
-"""Values that agree to this many decimals of the largest one tie; smaller differences are rounding errors."""
-
 
 @dataclass(frozen=True)
 class LinearDatamodelingScore(Metric):
@@ -49,4 +46,4 @@ class LinearDatamodelingScore(Metric):
         if not np.isfinite(measured).all():
             return math.nan
         predicted = keeps @ np.array(explanation.scores, dtype=np.float64)
-        return spearman(relative(predicted, DECIMALS), relative(measured, DECIMALS))
+        return spearman(relative(predicted), relative(measured))

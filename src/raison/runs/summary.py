@@ -71,9 +71,7 @@ def metric_scores(
     else:
         value, low, high = pooled(parts[known], info.pool), math.nan, math.nan
     values = np.where(known, make(parts), np.nan)
-    means = [
-        float(make(of_seed[known].mean(axis=0, keepdims=True))[0]) if known.any() else math.nan for of_seed in table
-    ]
+    means = [pooled(of_seed[known], info.pool) for of_seed in table]
     return MetricScores(
         metric=info.label,
         higher_is_better=info.higher_is_better,

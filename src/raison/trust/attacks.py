@@ -213,7 +213,7 @@ def _portions(batch: Batch, method: Method, rows: Sequence[AttackedText], most: 
 
 # As in randomisation.without_parameters, the reasons are part of headers.
 def _reason(method: Method) -> str:
-    if Property.TRAINED in method.properties:
+    if method.trained:
         return "its scores come from an explainer that was trained"
     if Property.RANDOM in method.properties:
         return "its scores come from random draws"

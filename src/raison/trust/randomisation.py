@@ -12,7 +12,7 @@ import numpy as np
 
 from raison.core.errors import InputError, UnknownNameError
 from raison.core.inputs.parts import Given, plain
-from raison.core.method import Method, Property
+from raison.core.method import Method
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
 from raison.core.settings.fields import check as check_fields
@@ -135,7 +135,7 @@ def without_parameters(
     batch = prepare(model, [texts[shortest]], settings.of_texts([shortest]))
     reasons = {}
     for method in chosen:
-        if Property.TRAINED in method.properties:
+        if method.trained:
             reasons[label_of(method)] = (
                 "its explainer was trained for the original model and does not fit a changed one"
             )

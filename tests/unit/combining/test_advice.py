@@ -11,6 +11,7 @@ import torch
 import raison
 from raison.combining import advice
 from raison.combining.advice import advised, harmless, kept, remember
+from raison.core.errors import InputError
 from raison.core.model import LanguageModel
 from raison.methods import CATALOGUE
 from raison.models.derived import identity
@@ -212,3 +213,41 @@ def test_a_model_is_identified_once_however_many_batches_auto_explains(
     explained = raison.explain(model, [f"{TEXT} {number}" for number in range(70)], progress=False)
     assert {e.method for e in explained} == {"occlusion"}
     assert len(found) == 1
+
+
+def test_advice_that_refuses_one_text_is_left_out_for_that_text_alone(model: LanguageModel) -> None:
+    remember(model, "shapley_sampling(samples=20)")
+    short, long = "a truly bad and awful film", "the film is a truly bad and awful thing " * 5
+    alone = [raison.explain(model, [text], "auto(budget=60)")[0] for text in (short, long)]
+    together = raison.explain(model, [short, long], "auto(budget=60)")
+    assert [e.method for e in together] == [e.method for e in alone] == ["shapley_sampling", "deep_lift"]
+    for one, other in zip(together, alone, strict=True):
+        assert one.scores == pytest.approx(other.scores, abs=1e-6)
+    assert together[1].notes["auto"].endswith("which an audit recommended, was left out: it did not work")
+
+
+def test_what_no_option_can_do_is_refused_as_the_last_one_refuses_it(
+    model: LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remember(model, "shapley_sampling(samples=20)")
+
+    def refuse(*_: object) -> None:
+        raise InputError("nothing works")
+
+    monkeypatch.setattr("raison.methods.auto.run_alone", refuse)
+    with pytest.raises(InputError, match="nothing works"):
+        raison.explain(model, ["a truly bad and awful film", "so good a film that it is"], "auto(budget=60)")
+
+
+def test_the_files_of_advised_and_combined_methods_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Resumed work must find them unchanged."""
+    model = raison.load("demo/sst2")
+    trained = CATALOGUE.create("amortized_shap").files(model)
+    assert trained
+    combined = CATALOGUE.create("ensemble(methods=('amortized_shap', 'saliency'))")
+    assert combined.files(model) == trained
+    assert combined.trained
+    assert not CATALOGUE.create("ensemble(methods=('occlusion', 'saliency'))").trained
+    monkeypatch.setenv("RAISON_CACHE", str(tmp_path))
+    remember(model, "amortized_shap")
+    assert CATALOGUE.create("auto").files(model)[1:] == CATALOGUE.create("amortized_shap").files(model)

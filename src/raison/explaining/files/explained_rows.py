@@ -19,6 +19,7 @@ OF_A_ROW = (InputError, NonFiniteError, AnswerError, UnfitRequestError)
 """Errors that are about a row, not about the model or the method. A server may give one text a meaningless
 answer, such as other tokens at the seam; a server that is down, or a limit that is reached, concerns all rows."""
 
+NO_PREDICTION = "no prediction in the text reaches the threshold"
 M = TypeVar("M", bound=LanguageModel | Writer)
 
 
@@ -73,14 +74,22 @@ def explain_rows(model: M, items: Sequence[Item], how: RowExplainer[M]) -> RowRe
             readable.append(item)
     if how.together and len(readable) > 1:
         with suppress(*OF_A_ROW):
-            return RowResults(how.records(model, readable), rejected)
-    records = []
+            return _results(how.records(model, readable), rejected, readable)
+    records, explained = [], []
     for item in readable:
         try:
             records += how.records(model, [item])
+            explained.append(item)
         except OF_A_ROW as error:
             rejected.append(_rejected(item, str(error)))
-    return RowResults(records, sorted(rejected, key=lambda one: one.row))
+    return _results(records, rejected, explained)
+
+
+def _results(records: list[FlatRecord], rejected: list[Rejected], explained: Sequence[Item]) -> RowResults:
+    """The results, with every row in one of the lists: a row has no record if no prediction reaches the threshold."""
+    told = {record["row"] for record in records}
+    empty = [_rejected(item, NO_PREDICTION) for item in explained if item.row not in told]
+    return RowResults(records, sorted([*rejected, *empty], key=lambda one: one.row))
 
 
 def row_of(item: Item) -> Row:

@@ -14,8 +14,12 @@ from raison.numerics.measures.ranking import PROFILES, check_share
 Units = Float[np.ndarray, " units"]
 
 
-def relative(scores: Units, decimals: int) -> Units:
-    """Scores as shares of the largest magnitude, rounded, so that ties do not depend on the scale."""
+DECIMALS = 6
+"""Shares of the largest magnitude that agree in so many decimals are equal but for rounding."""
+
+
+def relative(scores: Units, decimals: int = DECIMALS) -> Units:
+    """Scores as shares of the largest magnitude, rounded, so that ties depend neither on the scale nor on rounding."""
     largest = np.abs(scores).max(initial=0.0)
     return np.round(scores / largest, decimals) if largest > 0 else scores
 

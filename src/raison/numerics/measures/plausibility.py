@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from raison.core.settings.fields import Setting
+from raison.numerics.measures.agreement import relative
 from raison.numerics.measures.ranking import top_keeps
 
 Marks = Bool[np.ndarray, " units"]
@@ -55,7 +56,7 @@ def against_rationales(
     measure: Callable[[UnitScores, Marks], float],
 ) -> float:
     """What `measure` gives for the scores and the combined rationales; averaged over annotators where it is defined."""
-    values = np.array(scores, dtype=float)
+    values = relative(np.array(scores, dtype=float))
     return mean_defined([measure(values, known) for known in combine(rationales, annotators)])
 
 

@@ -24,7 +24,8 @@ def _ratio(means: Float[np.ndarray, "samples parts"]) -> Float[np.ndarray, " sam
 
 def _f1(means: Float[np.ndarray, "samples parts"]) -> Float[np.ndarray, " samples"]:
     total = means.sum(axis=1)
-    return np.divide(2 * means[:, 0] * means[:, 1], total, out=np.zeros(len(means)), where=total > 0)
+    # NaN, unlike zero, is not above it either.
+    return np.divide(2 * means[:, 0] * means[:, 1], total, out=np.where(total == 0, 0.0, np.nan), where=total > 0)
 
 
 POOLS: dict[str, Pool] = {"mean": _first, "ratio": _ratio, "f1": _f1, "curve": _first}
@@ -32,7 +33,8 @@ POOLS: dict[str, Pool] = {"mean": _first, "ratio": _ratio, "f1": _f1, "curve": _
 
 mean   the only part
 ratio  the first over the second: micro averages, whose texts count by their size; NaN where the second is zero
-f1     the harmonic mean of the first two: F1 of a mean precision and a mean recall; 0 where both are zero
+f1     the harmonic mean of the first two: F1 of a mean precision and a mean recall; 0 where both are zero, NaN where
+       one is undefined
 curve  the first, an area; after it the values of the curve at SHARES (numerics/measures/curves.py)
 """
 

@@ -22,9 +22,11 @@ TOGETHER = {"outputs": "the outputs", "citations": "the statements"}
 """The common name of all targets of a generative model."""
 _COLUMNS = (
     "row",
+    "number",
     "id",
     "target",
     "prediction",
+    "place",
     "method",
     "units",
     "scores",
@@ -152,7 +154,9 @@ class _SummaryCounts:
     def _count_prediction(self, record: FlatRecord) -> None:
         """Count a predicted class, or the origin of a statement. Outputs are not counted."""
         if self.explains == "predictions":
-            self.predictions[record["prediction"]] += 1
+            # The labels of one text share its prediction; predictions at places are each their own.
+            if record["number"] == 0 or record["place"] is not None:
+                self.predictions[record["prediction"]] += 1
         elif self.explains == "citations":
             self.predictions[json.loads(record["notes"]).get("origin", "unknown (no lights)")] += 1
 

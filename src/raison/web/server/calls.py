@@ -20,7 +20,7 @@ from raison.metrics import CATALOGUE as METRICS
 from raison.models.adapters.writing.writer import Writer
 from raison.web.component.writing_request import continued
 from raison.web.server.bodies import CiteBody, ExplainBody, PredictBody, characters, given, tupled, tupled_spans
-from raison.web.server.pass_bounds import of_output, of_prediction
+from raison.web.server.pass_bounds import of_output, of_prediction, of_ranking
 from raison.web.server.settings import ANSWER, Limits
 
 OUTSIDE = ("checkpoint", "filler", "student")
@@ -156,8 +156,12 @@ class PredictionRequest(ModelRequest):
         return dump(self.body.model_dump(exclude={"text"}))
 
     def check(self, model: LanguageModel | Writer, limits: Limits) -> None:
+        if isinstance(model, Writer):
+            return
         text = given(self.body.text)
-        if isinstance(model, Writer) or read_ranked(text) is not None:
+        ranked = read_ranked(text)
+        if ranked is not None:
+            of_ranking(model, ranked[0][0], self.body.truncate).check("a prediction", limits)
             return
         texts, unit = InputOptions().several([text])
         fitting(model, texts).tokenized(texts, unit, self.body.truncate)

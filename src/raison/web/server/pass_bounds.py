@@ -11,6 +11,7 @@ from raison.core.method import Method
 from raison.core.metric import Metric
 from raison.core.model import LanguageModel
 from raison.core.targets.choices import EACH
+from raison.core.targets.ranking import Ranked
 from raison.explaining import bounds
 from raison.explaining.bounds import CitationSize, TextSize
 from raison.explaining.each_prediction import each_target, threshold_of
@@ -61,6 +62,14 @@ def of_prediction(model: LanguageModel, body: ExplainBody, method: Method) -> Bo
     With target="each" the model predicts the text, which decides how many predictions are explained.
     """
     return _prediction_bound(_Read.of(model, body), body, method)
+
+
+def of_ranking(model: LanguageModel, ranked: Ranked, truncate: bool) -> Bound:
+    """Passes to rank documents, and to read the two highest without their words. Raises RaisonErrors."""
+    count = len(ranked.documents)
+    model.ranker  # noqa: B018 - refuses a model that does not rank
+    model.encode([(ranked.query, document) for document in ranked.documents], "word", truncate)
+    return Bound(count + 2, f"a ranking of {phrases.count(count, 'document')}", "fewer documents")
 
 
 def of_check(model: LanguageModel, body: ExplainBody, method: Method) -> Bound:

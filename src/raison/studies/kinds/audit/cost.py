@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 
 from raison.core.capabilities.other_wordings import OtherWordings
-from raison.core.method import Cost, Method, Property
+from raison.core.method import Cost, Method
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
 from raison.explaining.attribution import explanations_of
@@ -111,7 +111,7 @@ def _randomising(job: _CostSubject, sizes: Sequence[_TextSize]) -> float:
     seconds = 0.0
     for made in job.methods:
         # Left out as in raison.trust.randomisation, by the count of passes instead of a run.
-        if Property.TRAINED not in made.properties and made.total_cost(1) != Cost():
+        if not made.trained and made.total_cost(1) != Cost():
             shared = (blocks + 1) / (2 * blocks) if _only_masks(made) else 1.0
             seconds += sum(job.seconds(made, size) for size in sizes) * (1 + states * shared)
     return seconds

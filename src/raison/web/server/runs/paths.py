@@ -1,6 +1,6 @@
 """The paths below /api/runs."""
 
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Annotated
 
 from fastapi import FastAPI, Query
@@ -11,6 +11,7 @@ from raison.core.errors import InputError
 from raison.core.results.citations import Citations
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
+from raison.core.settings.reading import plain_values
 from raison.runs.overview import Overview
 from raison.web.component.audits import Trusts
 from raison.web.rows.lines import RowKey, RunFacts
@@ -99,10 +100,11 @@ def runs_paths(app: FastAPI, runs: RunFolders, trusts: Trusts) -> None:
         """How often the model is right, by label, prediction, length and confidence."""
         return Strata(slices=strata(runs.lines(query.place)))
 
-    @app.get("/api/runs/words")
-    def words(query: Annotated[RowQuery, Query()]) -> Overview:
+    @app.get("/api/runs/words", responses={200: {"model": Overview}})
+    def words(query: Annotated[RowQuery, Query()]) -> Response:
         """The words that matter for each class, where the scores are, and the words that decide."""
-        return runs.overview(query.place)
+        # A word may hold half of a character, which only an escape can write.
+        return json_response(plain_values(asdict(runs.overview(query.place))))
 
     @app.get("/api/runs/explanation", responses={200: {"model": Explanation | GenerationExplanation | Citations}})
     def explanation(query: Annotated[OneText, Query()]) -> Response:

@@ -8,12 +8,14 @@ from itertools import islice
 from pathlib import Path
 
 from raison.core.errors import DataError
+from raison.core.note_names import EACH_FROM
 from raison.core.results.explanation import Explanation
 from raison.jobs.folder import EXPLANATIONS
 from raison.jobs.identity import IDENTITY, Identity
 from raison.report.explanations.listed import Listable, strongest_of
 from raison.runs.files import folder as files
 from raison.runs.files.flat_records import FlatRecord, explanation_of, result_of
+from raison.runs.headers import RunHead
 from raison.runs.record import Record
 from raison.runs.record import plain as plain_value
 from raison.runs.run import HEADER, Run, read_header, read_run
@@ -84,7 +86,6 @@ class ComparisonContents(RunContents):
     @cached_property
     def facts(self) -> RunFacts:
         head = read_header(self.folder / HEADER)
-        target = head.settings.raw.get("target")
         return RunFacts(
             run=self.name,
             model=head.model,
@@ -96,7 +97,7 @@ class ComparisonContents(RunContents):
             rows=tuple(RowFacts(row.label, row.method, row.seeds, row.selected_by) for row in head.rows),
             metrics=tuple(MetricFacts(metric.label, metric.higher_is_better) for metric in head.single),
             explained=any(self.folder.glob("explanations*.jsonl*")),
-            labelled=isinstance(target, list) and len(target) == head.texts,
+            labelled=_are_labels(head.settings.raw.get("target"), head),
         )
 
     @property
@@ -154,6 +155,13 @@ class ComparisonContents(RunContents):
         )
 
 
+def _are_labels(target: object, head: RunHead) -> bool:
+    """Whether a comparison's targets are its texts' own classes: neither pairs, nor what the model predicts."""
+    if not isinstance(target, list) or len(target) != head.texts or EACH_FROM in head.settings.raw:
+        return False
+    return all(isinstance(one, str | int) for one in target)
+
+
 class FileContents(RunContents):
     """The explanations of files: the complete shards, as one row that is named by its method."""
 
@@ -169,7 +177,7 @@ class FileContents(RunContents):
             model=manifest.model,
             data=", ".join(Path(source).name for source in manifest.sources[:3]),
             texts=self._count(written),
-            unit=str(settings.get("unit")),
+            unit="source" if manifest.explains == "citations" else str(settings.get("unit")),
             of="" if first is None else first["of"],
             gives=GIVES.get(manifest.explains, manifest.outputs),
             rows=(RowFacts(manifest.method, manifest.method, (0,), None),),
