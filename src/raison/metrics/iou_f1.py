@@ -30,8 +30,8 @@ class IouF1(Metric):
     come first in the text. `annotators` says how several annotators count (see
     raison.numerics.measures.plausibility.Annotators); "each" averages P and R, or the counts. In 0..1, higher is
     better. As in ERASER's code, hits are predicted spans in R too, so a threshold below 0.5 can give values above 1.
-    Marked spans that touch are one. A text without marks has no R and is excluded from macro; in ERASER's code it lowers
-    the mean P.
+    Marked spans that touch are one. A text without marks has no R and is excluded from macro; in ERASER's code it
+    lowers the mean P.
 
     Cost: no evaluation.
     """
