@@ -8,7 +8,7 @@ sys.path.insert(0, str(ROOT))
 
 import raison  # noqa: E402
 from raison.core.errors import UnsupportedError  # noqa: E402
-from raison.core.method import Method, Property  # noqa: E402
+from raison.core.method import Method  # noqa: E402
 from raison.core.model import LanguageModel  # noqa: E402
 from raison.methods import CATALOGUE  # noqa: E402
 from tests.tiny import TINY  # noqa: E402
@@ -58,7 +58,7 @@ def answer(method: Method, model: LanguageModel) -> str:
     lacking = method.lacking(model)
     if lacking:
         return "; ".join(lacking)
-    if Property.TRAINED in method.properties:
+    if method.trained:
         return "trained"
     try:
         method.check(model)
