@@ -213,8 +213,8 @@ def check_metrics(
             reasons.append(f"{label_of(metric)} needs at least {metric.fewest} texts; got {texts}")
         if isinstance(metric, GroupMetric) and repeated:
             reasons.append(
-                f"{label_of(metric)} is about different texts, and some are explained for several predictions "
-                "(target='each'): explain one of them in each text"
+                f"{label_of(metric)} is about different texts, and some are explained several times, for different "
+                "predictions or statements: explain one in each text"
             )
         removal = asdict(metric).get("removal")
         in_place = [name for name in model.removals if name != "delete"]

@@ -1,7 +1,7 @@
 """Types of the names that calls accept, without torch."""
 
 from numbers import Integral
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, TypeGuard, runtime_checkable
 
 Of = Literal["probability", "logit", "log_odds", "margin", "log_probability"]
 NamedTarget = str | int | tuple[str | int, str | int]
@@ -37,9 +37,14 @@ class _Array(Protocol):
     def tolist(self) -> list[Any]: ...
 
 
+def is_whole_number(value: object) -> TypeGuard[Integral]:
+    """Whether it is a whole number, Python's or another library's. True and False are none."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
 def plain_number(value: Any) -> Any:
     """A whole number of another library, such as numpy's, as Python's own; other values as they are."""
-    return int(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
+    return int(value) if is_whole_number(value) else value
 
 
 def listed(target: Any) -> TargetSpec:

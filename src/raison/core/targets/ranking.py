@@ -3,10 +3,10 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral
 
 from raison.core.errors import InputError
 from raison.core.inputs.unit import Text, segments
+from raison.core.targets.choices import is_whole_number
 
 _BEFORE = " before "
 
@@ -69,4 +69,4 @@ def settled(spec: object, scores: Sequence[float]) -> tuple[int, int]:
 
 def _is_place(one: object, count: int) -> bool:
     """Whether it is the number of one of so many documents; NumPy's integers, as of argsort, are numbers, too."""
-    return isinstance(one, Integral) and not isinstance(one, bool) and 0 <= int(one) < count
+    return is_whole_number(one) and 0 <= int(one) < count

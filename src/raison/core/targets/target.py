@@ -12,6 +12,7 @@ from torch import Tensor
 from raison.core.errors import InputError, UnknownNameError
 from raison.core.targets.choices import Of as Of
 from raison.core.targets.choices import TargetSpec as TargetSpec
+from raison.core.targets.choices import is_whole_number
 from raison.core.targets.outputs import outputs_of
 
 
@@ -185,7 +186,7 @@ def _class_index(item: object, classes: tuple[str, ...]) -> int:
         if lowered.count(item.lower()) == 1:
             return lowered.index(item.lower())
         raise UnknownNameError("label", item, classes)
-    if not isinstance(item, Integral) or isinstance(item, bool):
+    if not is_whole_number(item):
         raise InputError(f"target {item!r:.60} is not a class: give a label, its number, or a pair (this, not that).")
     number = int(item)
     if not 0 <= number < len(classes):

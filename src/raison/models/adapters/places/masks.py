@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from numbers import Integral
 from typing import Any
 
 import torch
@@ -13,7 +12,7 @@ from raison.core.errors import InputError, LoadError
 from raison.core.inputs.encoding import Encoding, PlaceReading
 from raison.core.inputs.parts import Given, plain
 from raison.core.inputs.unit import Granularity
-from raison.core.targets.choices import TargetSpec
+from raison.core.targets.choices import TargetSpec, is_whole_number
 from raison.core.targets.choosing import Choosing, PlaceTarget, Settled
 from raison.core.targets.place import Place
 from raison.models.adapters.classifier import Classifier
@@ -178,7 +177,7 @@ class Filling(Choosing):
 
     def _word(self, word: Any, string: str, mask: _FilledMask) -> int:
         """The token of a word: as it is written there, or an entry of the vocabulary; a number is the token itself."""
-        if _is_whole(word) and 0 <= int(word) < len(self._tokenizer):
+        if is_whole_number(word) and 0 <= int(word) < len(self._tokenizer):
             return int(word)
         if not isinstance(word, str) or not word.strip():
             raise InputError(f"target {word!r:.60} is not a word: give a word of the vocabulary, or its token id.")
@@ -238,22 +237,18 @@ def _parted(spec: Any) -> tuple[tuple[int, ...], Any]:
     """
     if spec is None or isinstance(spec, str):
         return (), spec
-    if _is_whole(spec):
+    if is_whole_number(spec):
         return (int(spec),), None
     if isinstance(spec, tuple) and len(spec) in (2, 3):
         *where, what = spec
         if len(spec) == 2 and isinstance(what, str) and (where[0] is None or isinstance(where[0], str)):
             return (), spec
-        if all(map(_is_whole, where)) and not (isinstance(what, tuple) and len(what) != 2):
+        if all(map(is_whole_number, where)) and not (isinstance(what, tuple) and len(what) != 2):
             return tuple(map(int, where)), what
     raise InputError(
         f"target {spec!r:.60} is not a word at a mask: give a word, (this, not that), a mask's number, or (mask "
         "number, word)."
     )
-
-
-def _is_whole(number: object) -> bool:
-    return isinstance(number, Integral) and not isinstance(number, bool)
 
 
 def _anything(rows: int) -> PlaceReading:

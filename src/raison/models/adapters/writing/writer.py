@@ -2,19 +2,19 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from numbers import Integral
 
 from raison.core.errors import InputError
 from raison.core.inputs.chat import Chat
 from raison.core.inputs.parts import PartedText
 from raison.core.model import LanguageModel
+from raison.core.targets.choices import is_whole_number
 from raison.models.tokens.continuation import ContinuationEncoder, Output, TokenizedPrompt
 from raison.text.segment import CharacterSpan
 
 
 def check_new_tokens(count: object) -> None:
     """Raise InputError unless this is a number of tokens to write."""
-    if isinstance(count, bool) or not isinstance(count, Integral) or count < 1:
+    if not is_whole_number(count) or int(count) < 1:
         raise InputError(f"max_new_tokens cannot be {count!r:.40}: give a whole number of at least 1.")
 
 
