@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import AutoModel, BloomConfig, PreTrainedModel, Qwen3Config
 
 from raison.models.passes.prefixes.packing import PackedReader
+from raison.models.stack.hooks import hooked
 from tests.tiny import LANGUAGE_MODELS, TINY
 
 
@@ -97,10 +98,10 @@ def check(base: PreTrainedModel, reader: PackedReader, prefix: int, seed: int) -
 def counted(base: PreTrainedModel) -> Iterator[list[int]]:
     """How many tokens each pass looks up."""
     sizes: list[int] = []
-    handle = base.get_input_embeddings().register_forward_hook(
-        lambda _module, args, _output: sizes.append(args[0].numel())
-    )
-    try:
+
+    def add(_module: nn.Module, args: tuple[Tensor, ...], _output: object) -> None:
+        sizes.append(args[0].numel())
+
+    # No hook of the caller's: with one, no prompt's states would be stored.
+    with hooked([base.get_input_embeddings()], after=add):
         yield sizes
-    finally:
-        handle.remove()

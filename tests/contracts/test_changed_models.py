@@ -1,10 +1,11 @@
 """A loaded model whose parts were replaced afterwards is explained as it is now, or refused with the way out."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 import raison
@@ -13,6 +14,7 @@ from raison.text.prompts import Prompt
 from tests.tiny import TINY, build_language_model, build_writer
 
 TEXT = "the film is not a quiet pleasure"
+LONGER = "the film is not a quiet pleasure and it is far longer than the other one , and longer still"
 OUTPUT = " and more"
 PROMPT = Prompt(name="film", shot="{text} is{label}", labels={"good": " good", "bad": " bad"}, scoring="first")
 METHODS = ("occlusion", "saliency", "integrated_gradients(steps=4)", "attention_rollout", "decompx")
@@ -120,3 +122,76 @@ def test_parts_that_no_longer_explain_a_layer_are_noticed(method: str) -> None:
         raison.explain(loaded, TEXT, method)
     hook.remove()
     raison.explain(loaded, TEXT, method)
+
+
+class _MeanPooler(nn.Module):
+    """Reads every token, padding included."""
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        return hidden.mean(1)
+
+
+@pytest.mark.parametrize("first", [TEXT, [TEXT, LONGER]])
+def test_a_pooler_that_reads_padding_is_noticed(first: str | list[str]) -> None:
+    model, tokenizer = TINY["bert"]()
+    loaded = raison.load(model, tokenizer)
+    raison.explain(loaded, first, "occlusion")
+    model.bert.pooler = _MeanPooler()
+    own = torch.softmax(model(**tokenizer(TEXT, return_tensors="pt")).logits, -1)[0].tolist()
+    for method in ("occlusion", "saliency"):
+        alone, beside = raison.explain(loaded, TEXT, method), raison.explain(loaded, [TEXT, LONGER], method)[0]
+        assert alone.probabilities == pytest.approx(own, abs=1e-6)
+        assert beside.scores == pytest.approx(alone.scores, abs=1e-6)
+
+
+@pytest.mark.parametrize("method", ["decompx", "globenc"])
+def test_a_part_that_its_family_has_and_the_model_lacks_is_named(method: str) -> None:
+    model, tokenizer = TINY["bert"]()
+    model.bert.pooler = _MeanPooler()
+    with pytest.raises(UnsupportedError, match=r"its family is missing|does not offer|cannot decompose"):
+        raison.explain(raison.load(model, tokenizer), TEXT, method)
+    told = raison.doctor(raison.load(model, tokenizer))
+    assert told.methods[method]
+
+
+def steered(model: PreTrainedModel) -> Callable[[], None]:
+    """A hook that shifts states by a strength which it reads anew in every pass; the change raises it."""
+    strength = [0.0]
+
+    def shift(_module: nn.Module, _args: object, output: Any) -> Any:
+        hidden = output[0] if isinstance(output, tuple) else output
+        moved = hidden + strength[0] * torch.linspace(-1, 1, hidden.shape[-1])
+        return (moved, *output[1:]) if isinstance(output, tuple) else moved
+
+    model.model.layers[0].register_forward_hook(shift)
+    return lambda: strength.__setitem__(0, 3.0)
+
+
+def slower_rotation(model: PreTrainedModel) -> Callable[[], None]:
+    def change() -> None:
+        model.model.rotary_emb.inv_freq.mul_(0.3)
+
+    return change
+
+
+def without_a_layer(model: PreTrainedModel) -> Callable[[], None]:
+    layer = model.model.layers[0].mlp
+    whole = layer.forward
+    return lambda: setattr(layer, "forward", lambda hidden: whole(hidden) * 0)
+
+
+@pytest.mark.parametrize("prepare", [steered, slower_rotation, without_a_layer])
+def test_a_stored_prompt_is_of_the_model_as_it_is_now(
+    prepare: Callable[[PreTrainedModel], Callable[[], None]],
+) -> None:
+    model, tokenizer = build_language_model("llama")
+    change = prepare(model)
+    loaded = raison.load(model, tokenizer, prompt=PROMPT)
+    before = raison.explain(loaded, TEXT, "occlusion")
+    change()
+    after, fresh = (
+        raison.explain(one, TEXT, "occlusion", target=before.target)
+        for one in (loaded, raison.load(model, tokenizer, prompt=PROMPT))
+    )
+    assert after.value_full == pytest.approx(fresh.value_full, abs=1e-6)
+    assert after.value_full != pytest.approx(before.value_full, abs=1e-4)

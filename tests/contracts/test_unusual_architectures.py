@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -15,14 +15,20 @@ from transformers import (
     ConvBertConfig,
     FNetConfig,
     IBertConfig,
+    LEDConfig,
+    LEDForConditionalGeneration,
+    LlamaConfig,
+    LlamaForSequenceClassification,
     NystromformerConfig,
+    PreTrainedModel,
     ReformerConfig,
     TapasConfig,
     XmodConfig,
 )
+from transformers.modeling_outputs import SequenceClassifierOutput
 
 import raison
-from raison.core.errors import RaisonError, UnsupportedError
+from raison.core.errors import RaisonError, TextTooLongError, UnsupportedError
 from raison.core.model import LanguageModel
 from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier
@@ -238,3 +244,82 @@ def test_a_model_that_writes_is_explained_as_it_writes() -> None:
     for method in ("occlusion", "deep_lift", "integrated_gradients(steps=60)"):
         e = raison.explain(writer, TEXT, method, of="log_probability", max_new_tokens=1, progress=False)
         assert e.log_probability == pytest.approx(float(best.max()), abs=1e-4)
+
+
+LONGER = "a dull plot told well , and told again , and then once more , because it is far longer than the other"
+
+
+class _MeanLlama(LlamaForSequenceClassification):
+    """Has a decoder's head by its name, and pools all tokens."""
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, **_: Any) -> SequenceClassifierOutput:
+        hidden = self.model(input_ids=input_ids, attention_mask=attention_mask)[0]
+        weight = torch.ones(hidden.shape[:2]) if attention_mask is None else attention_mask
+        pooled = (hidden * weight[..., None]).sum(1) / weight.sum(1, keepdim=True)
+        return SequenceClassifierOutput(logits=self.score(pooled))
+
+
+def llama(kind: type[LlamaForSequenceClassification], **further: Any) -> tuple[PreTrainedModel, Any]:
+    _, tokenizer = build("llama")
+    config = LlamaConfig(vocab_size=len(tokenizer), num_labels=2, **(SMALL | further))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = kind(config)
+        for parameter in model.parameters():
+            nn.init.normal_(parameter, 0, 0.2)
+    return model.eval(), tokenizer
+
+
+def test_a_forward_function_of_its_own_is_the_one_that_is_explained() -> None:
+    model, tokenizer = llama(_MeanLlama)
+    loaded = raison.load(model, tokenizer)
+    own = model(**tokenizer(TEXT, return_tensors="pt")).logits.softmax(-1)[0].tolist()
+    for method in ("occlusion", "integrated_gradients(steps=4)"):
+        for e in (raison.explain(loaded, TEXT, method), raison.explain(loaded, [TEXT, LONGER], method)[0]):
+            assert e.probabilities == pytest.approx(own, abs=1e-6)
+
+
+@pytest.mark.parametrize("method", ["saliency", "attention_rollout", "occlusion", "integrated_gradients(steps=4)"])
+def test_a_decoder_that_reads_later_tokens_is_given_no_padding_to_read(method: str) -> None:
+    model, tokenizer = llama(LlamaForSequenceClassification, is_causal=False)
+    loaded = raison.load(model, tokenizer)
+    alone, beside = raison.explain(loaded, TEXT, method), raison.explain(loaded, [TEXT, LONGER], method)[0]
+    assert beside.scores == pytest.approx(alone.scores, abs=1e-5)
+    own = model(**tokenizer(TEXT, return_tensors="pt")).logits.softmax(-1)[0].tolist()
+    assert beside.probabilities == pytest.approx(own, abs=1e-6)
+
+
+def test_each_stack_of_led_has_its_own_limit() -> None:
+    _, tokenizer = build("bart")
+    config = LEDConfig(
+        vocab_size=len(tokenizer),
+        d_model=32,
+        encoder_layers=1,
+        decoder_layers=1,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=32,
+        decoder_ffn_dim=32,
+        max_encoder_position_embeddings=32,
+        max_decoder_position_embeddings=16,
+        attention_window=8,
+        pad_token_id=tokenizer.pad_token_id,
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        decoder_start_token_id=tokenizer.eos_token_id,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        writer = raison.load(LEDForConditionalGeneration(config).eval(), tokenizer)
+    raison.explain(writer, TEXT, "occlusion", output=" and so on")
+    for prompt, output in ((LONGER * 3, " and so on"), (TEXT, " and so on" * 8)):
+        with pytest.raises(TextTooLongError, match="at most 32 of the one and 16 of the other"):
+            raison.explain(writer, prompt, "occlusion", output=output)
+
+
+def test_single_texts_and_pairs_in_one_list_are_read_apart_where_ends_must_be_as_many() -> None:
+    loaded = raison.load(*build("bart"))
+    pair = ("a dull plot", "told well")
+    together = raison.explain(loaded, [TEXT, pair, LONGER], "occlusion")
+    for e, text in zip(together, (TEXT, pair, LONGER), strict=True):
+        assert e.scores == pytest.approx(raison.explain(loaded, text, "occlusion").scores, abs=1e-6)

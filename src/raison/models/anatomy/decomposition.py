@@ -7,7 +7,6 @@ weights). The first text after any change of the model is used to compare layers
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
-from operator import attrgetter
 from typing import Any
 
 import torch
@@ -31,6 +30,7 @@ from raison.models.passes.outputs.vectors import VectorHead
 from raison.models.passes.rerun import Rows
 from raison.models.stack.eval_mode import evaluating
 from raison.models.stack.fingerprint import fingerprint
+from raison.models.stack.structure import has_unseen_state
 from raison.models.stack.hooks import hooked
 from raison.models.stack.layers import kept_calls, layer_stack
 from raison.models.stack.tap import Tap, tap
@@ -84,7 +84,7 @@ class ModelAnatomy(Anatomy):
         states = [*(calls[number].hidden for number in range(self.layers)), last[-1]]
         traces = [_trace(states, records, rows[text, :length], text) for text, length in enumerate(encoding.lengths)]
         # Weights and hooks may have changed since.
-        if self._compared != (now := fingerprint(self._core)):
+        if self._compared != (now := fingerprint(self._core)) or has_unseen_state(self._core):
             self._compare(traces[0], logits[0])
             self._compared = now
         return traces
@@ -102,9 +102,9 @@ class ModelAnatomy(Anatomy):
         parts, width = self._outlet.parts, self._core.config.hidden_size
 
         def part(piece: ProjectionName, inputs: int) -> Affine:
-            return _piece(attrgetter(piece.name)(layer), piece, inputs, self._outlet.like)
+            return _piece(_part_of(layer, piece.name), piece, inputs, self._outlet.like)
 
-        mlp_norm = _norm(attrgetter(parts.mlp_norm)(layer), self._outlet.like)
+        mlp_norm = _norm(_part_of(layer, parts.mlp_norm), self._outlet.like)
         assert mlp_norm is not None, "a feed-forward layer without a norm"
         inner = part(parts.inner, width)
         heads: int = self._core.config.num_attention_heads
@@ -112,14 +112,14 @@ class ModelAnatomy(Anatomy):
         features = _head_size(self._core, value, heads)
         return LayerWeights(
             parts.norm_first,
-            _norm(attrgetter(parts.attention_norm)(layer), self._outlet.like),
+            _norm(_part_of(layer, parts.attention_norm), self._outlet.like),
             _repeated(value, heads, features),
             part(parts.output, heads * features),
             mlp_norm,
             FeedForward(
                 inner,
                 part(parts.outer, len(inner.weight)),
-                attrgetter(parts.activation)(layer),
+                _part_of(layer, parts.activation),
                 None if parts.gate is None else part(parts.gate, width),
             ),
         )
@@ -162,7 +162,7 @@ class _Outlet:
         if self.reason is not None:
             raise UnsupportedError("cannot decompose the logits", [self.reason], _WAY_OUT)
         name = self.parts.final_norm
-        norm = None if name is None else _norm(attrgetter(name)(self._core.base_model), self.like)
+        norm = None if name is None else _norm(_part_of(self._core.base_model, name), self.like)
         stages = self._named() if self._readout is None else [_affine_of_readout(self._readout, self._width, self.like)]
         return HeadWeights(norm, tuple(stages))
 
@@ -178,7 +178,7 @@ class _Outlet:
             if name in ACT2FN:
                 stages.append(ACT2FN[name])
                 continue
-            module = attrgetter(name)(self._core)
+            module = _part_of(self._core, name)
             if _is_norm(module):
                 stages.extend(norm for norm in [_norm(module, self.like)] if norm is not None)
             elif any(True for _ in module.parameters()):
@@ -231,10 +231,21 @@ def _value(layer: nn.Module, piece: ProjectionName, whole: Affine, heads: int) -
     weight = whole.weight.unflatten(0, (groups, piece.of, -1))[:, piece.part].flatten(0, 1)
     bias = whole.bias
     if piece.bias is not None:
-        bias = attrgetter(piece.bias)(layer).detach().to(weight)
+        bias = _part_of(layer, piece.bias).detach().to(weight)
     elif bias is not None:
         bias = bias.unflatten(0, (groups, piece.of, -1))[:, piece.part].flatten()
     return Affine(weight, bias)
+
+
+def _part_of(module: nn.Module, name: str) -> Any:
+    """A module's part by its name. Raises UnsupportedError if it has none: what the family has there was replaced."""
+    part: Any = module
+    for step in name.split("."):
+        if not hasattr(part, step):
+            reason = f"{name} of its family is missing: a {type(part).__name__} has no {step}"
+            raise UnsupportedError(f"cannot decompose {type(module).__name__}", [reason], _WAY_OUT)
+        part = getattr(part, step)
+    return part
 
 
 def _piece(module: nn.Module, piece: ProjectionName, inputs: int, like: Tensor) -> Affine:

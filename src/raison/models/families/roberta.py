@@ -14,8 +14,11 @@ FAMILY = Family(
     model_types=(
         "camembert",
         "data2vec-text",
+        "esm",
         "ibert",
+        "lilt",
         "luke",
+        "markuplm",
         "roberta",
         "roberta-prelayernorm",
         "xlm-roberta",

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -18,7 +19,7 @@ from raison.models.passes.outputs.heads import Head
 from raison.models.passes.outputs.multi_input_outputs import Reads, RunRead
 from raison.models.passes.removal import Remover
 from raison.models.passes.token_batch import TokenBatch, placed
-from raison.models.passes.unpadded import BatchRead, by_length
+from raison.models.passes.unpadded import BatchRead, apart
 from raison.models.stack.nonfinite import nonfinite_logits
 
 
@@ -106,11 +107,14 @@ class ForwardPasses(Passes):
     def _unpadded(self, read: BatchRead, batch: TokenBatch, embeds: Embeddings | None) -> Tensor:
         """What `read` gives for a batch; rows of different lengths apart, if the model's output depends on padding."""
         with self.network.quiet():
+            ends = None if self.network.is_watched else self.network.ends(batch)
+            if ends is not None:
+                return apart(partial(self._unpadded, read), batch, embeds, ends)
             if not self.network.reads_padding(batch) or self.network.is_watched:
                 return read(batch, embeds)
             # From now on, rows of different lengths do not meet in a batch.
             self.budget.unpadded = True
-            return by_length(read, batch, embeds)
+            return apart(read, batch, embeds, batch.lengths)
 
     def _parts(self, batch: TokenBatch, embeds: Embeddings | None) -> Tensor:
         with self.head.reading(batch):

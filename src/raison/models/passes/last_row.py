@@ -9,7 +9,7 @@ The first batch is used to check that this gives the same result as a whole pass
 other tokens; otherwise passes stay whole.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,6 +26,7 @@ from raison.models.passes.shortcuts import tried
 from raison.models.passes.token_batch import TokenBatch
 from raison.models.stack.hooks import hooked
 from raison.models.stack.layers import LayerCall, ReachedError, layer_stack, replaced_output
+from raison.models.stack.structure import structure_of
 
 Predict = Callable[[TokenBatch, Embeddings | None], Logits]
 
@@ -38,12 +39,12 @@ _HALF_TOLERANCE = 0.05
 class LastRow:
     """Passes over an encoder whose head reads the first token, with gradients; whole passes elsewhere.
 
-    The result of the check, on the first batch of more than one token, is kept.
+    The result of the check, on the first batch of more than one token, is kept as long as the model's structure.
     """
 
     def __init__(self, core: PreTrainedModel) -> None:
         self._core = core
-        self._right: bool | None = None
+        self._right: dict[Hashable, bool] = {}
         try:
             self._layer: nn.Module | None = None if core.config.is_encoder_decoder else layer_stack(core)[-1]
         except UnsupportedError:
@@ -56,10 +57,13 @@ class LastRow:
         """
         if self._layer is None or batch.ids.shape[1] == 1:
             return run(batch, embeds)
-        if self._right is None:
+        structure = structure_of(self._core)
+        right = self._right.get(structure)
+        if right is None:
             with torch.no_grad():
-                self._right = self._agrees(self._layer, run, batch)
-        if not self._right:
+                right = self._agrees(self._layer, run, batch)
+            self._right = {structure: right}
+        if not right:
             return run(batch, embeds)
         with _narrowed(self._layer):
             return run(batch, embeds)

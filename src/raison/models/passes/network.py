@@ -2,8 +2,9 @@
 
 import contextlib
 import inspect
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from contextlib import AbstractContextManager
+from contextvars import Context
 from typing import Any
 
 import torch
@@ -24,6 +25,7 @@ from raison.models.passes.token_batch import TokenBatch, extended
 from raison.models.passes.unpadded import is_known, padding_matters, reads_last
 from raison.models.stack.caches import given_cache
 from raison.models.stack.eval_mode import evaluating
+from raison.models.stack.structure import structure_of
 from raison.models.stack.tap import tapped
 from raison.models.stack.transformer import embedding_tables, is_a
 
@@ -63,9 +65,8 @@ class Network:
         self.takes_types = typed and not is_a(core, "ForCausalLM", "LMHeadModel")
         # A readout reads states before the padding. Without a head, nothing of XLNet reads it.
         headed = self.core.base_model is not self.core and not is_a(core, *_AT_PLACES)
-        self._pads: bool | None = None
-        if readout is not None or is_known(self.core):
-            self._pads = readout is None and headed and reads_last(self.core.config)
+        self._reads_last = headed and reads_last(self.core.config)
+        self._pads: dict[Hashable, bool] = {}
         self._offset = family_of(self.core).position_offset if "position_ids" in accepted else 0
 
     @property
@@ -112,12 +113,26 @@ class Network:
         return tapped(self.core.config)
 
     def reads_padding(self, batch: TokenBatch) -> bool:
-        """Whether the rows of a batch must run without padding. An unknown architecture is tried once."""
-        if batch.mask is None:
+        """Whether the rows of a batch must run without padding. An unknown architecture is tried once, and again after
+        its structure has changed."""
+        if batch.mask is None or self.readout is not None:
             return False
-        if self._pads is None:
-            self._pads = padding_matters(lambda rows: _choices(self._outputs(rows)), batch)
-        return self._pads
+        if is_known(self.core):
+            return self._reads_last
+        structure = structure_of(self.core)
+        matters = self._pads.get(structure)
+        if matters is None:
+            matters = padding_matters(lambda rows: _choices(self._outputs(rows)), batch)
+            self._pads = {structure: matters}
+        return matters
+
+    def ends(self, batch: TokenBatch) -> Int[Tensor, " rows"] | None:
+        """How many end tokens each row has, where a head cannot read rows that differ in it (BART); else None."""
+        config = self.core.config
+        if not config.is_encoder_decoder or not is_a(self.core, "ForSequenceClassification"):
+            return None
+        counts = (batch.ids == config.eos_token_id).sum(1)
+        return counts if len(counts.unique()) > 1 else None
 
     def _outputs(self, batch: TokenBatch) -> NetworkOutput:
         with as_forward_error(self.core):
@@ -135,12 +150,22 @@ class Network:
             width = batch.ids.shape[1]
             positions = torch.arange(self._offset, self._offset + width, device=self.device)
             inputs["position_ids"] = positions.expand(batch.ids.shape)
-        if self.readout is not None:
-            # Padding is on the right, so a causal model needs no mask for it.
-            return inputs | {"use_cache": False}
         mask = batch.mask
+        if self.readout is not None:
+            inputs["use_cache"] = False
+            # Padding is on the right, so a model that is found to be causal needs no mask for it.
+            if mask is None or self.packed is None or self._is_causal:
+                return inputs
         # Numbers, as a tokenizer gives them: some models subtract the mask, which booleans do not allow.
         return inputs | {"attention_mask": None if mask is None else mask.long().to(self.device)}
+
+    @property
+    def _is_causal(self) -> bool:
+        """Whether no state depends on later tokens."""
+        assert self.packed is not None, "causality is asked of models with a readout of one stack"
+        packed = self.packed
+        # The first time, some passes are tried, in which nothing that this thread does in its passes is done.
+        return Context().run(lambda: packed.causal)
 
     def _states(
         self, batch: TokenBatch, branch: tuple[int, ...], embeds: Embeddings | None

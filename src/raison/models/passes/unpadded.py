@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextvars import Context
 
 import torch
+from jaxtyping import Int
 from torch import Tensor
 from torch.nn.functional import pad
 from transformers import PreTrainedConfig, PreTrainedModel
@@ -12,6 +13,7 @@ from raison.core.dims import Embeddings
 from raison.models.families import UNKNOWN, family_of
 from raison.models.passes.shortcuts import tried
 from raison.models.passes.token_batch import TokenBatch
+from raison.models.stack.structure import is_of_libraries
 
 BatchRead = Callable[[TokenBatch, Embeddings | None], Tensor]
 """(rows, their embeddings) -> a tensor for each read."""
@@ -29,8 +31,12 @@ def reads_last(config: PreTrainedConfig) -> bool:
 
 
 def is_known(model: PreTrainedModel) -> bool:
-    """Whether the model is of an architecture that is known to mask its padding; others are tried."""
-    return type(model).__module__.startswith("transformers.") and family_of(model) is not UNKNOWN
+    """Whether the model is of an architecture that is known to mask its padding; others are tried.
+
+    Nothing is known of a class, or of a part, that neither transformers nor its usual companions have made.
+    """
+    of_transformers = type(model).__module__.startswith("transformers.") and family_of(model) is not UNKNOWN
+    return of_transformers and all(map(is_of_libraries, {type(module) for module in model.modules()}))
 
 
 @torch.no_grad()
@@ -50,13 +56,14 @@ def padding_matters(run: Callable[[TokenBatch], Tensor], batch: TokenBatch) -> b
     return not bool(((alone[common] - beside[common]).abs() <= most).all())
 
 
-def by_length(read: BatchRead, batch: TokenBatch, embeds: Embeddings | None) -> Tensor:
-    """What `read` gives for all rows, where rows of equal length run together, one pass per length."""
+def apart(read: BatchRead, batch: TokenBatch, embeds: Embeddings | None, kinds: Int[Tensor, " rows"]) -> Tensor:
+    """What `read` gives for all rows, where rows of equal kinds run together, one pass per kind."""
     order: list[int] = []
     found: list[Tensor] = []
-    for length in batch.lengths.unique().tolist():
-        rows = (batch.lengths == length).nonzero()[:, 0].tolist()
-        found.append(read(batch.select(rows), None if embeds is None else embeds[rows, :length]))
+    for kind in kinds.unique().tolist():
+        rows = (kinds == kind).nonzero()[:, 0].tolist()
+        width = int(batch.lengths[rows].max())
+        found.append(read(batch.select(rows), None if embeds is None else embeds[rows, :width]))
         order += batch.reads_of(rows).tolist()
     return torch.cat(list(_as_wide(found)))[torch.tensor(order).argsort()]
 

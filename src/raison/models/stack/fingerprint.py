@@ -1,6 +1,7 @@
 """Whether a model is still what it was when something was computed from it."""
 
 from collections.abc import Hashable
+from itertools import chain
 
 import torch
 from torch import Tensor, nn
@@ -14,13 +15,14 @@ SAMPLES = 16
 def fingerprint(base: nn.Module) -> tuple[Hashable, ...]:
     """A fingerprint that changes when the model does; costs a few milliseconds.
 
-    It covers the identity of each parameter's tensor, how often it was written to, and a sample of its values, because
-    writes through `.data` are not counted; and each module's hooks and plain settings, such as which adapters are
-    active. A `.data` write to a few values of a parameter may go unnoticed.
+    It covers the identity of each parameter's and each buffer's tensor, how often it was written to, and a sample of
+    its values, because writes through `.data` are not counted; and each module's hooks, replaced forward function and
+    plain settings, such as which adapters are active. A `.data` write to a few values of a parameter may go unnoticed.
+    What a hook or a replaced function computes from outside of the model is not seen (`has_unseen_state`).
     """
     identity: list[Hashable] = []
     samples: dict[torch.device, list[Tensor]] = {}
-    for parameter in base.parameters():
+    for parameter in chain(base.parameters(), base.buffers()):
         version = 0 if parameter.is_inference() else parameter._version
         identity.append((id(parameter), parameter.data_ptr(), parameter.shape, parameter.dtype, version))
         plain = parameter.detach()
@@ -36,6 +38,8 @@ def fingerprint(base: nn.Module) -> tuple[Hashable, ...]:
 def _settings(module: nn.Module) -> tuple[Hashable, ...]:
     # Without this project's own hooks, which other threads set and remove around their passes.
     settings: list[Hashable] = [*without_own(module._forward_hooks), None, *without_own(module._forward_pre_hooks)]
+    if "forward" in vars(module):
+        settings.append(id(vars(module)["forward"]))
     for name, value in vars(module).items():
         if isinstance(value, (bool, int, float, str)):
             settings.append((name, value))

@@ -88,6 +88,12 @@ def without_own(hooks: Mapping[int, Callable[..., Any]]) -> list[int]:
     return [number for number, hook in list(hooks.items()) if hook not in _OWN]
 
 
+def foreign_hooks(module: nn.Module) -> list[Callable[..., Any]]:
+    """The hooks around a module's passes that others have set."""
+    tables = (module._forward_pre_hooks, module._forward_hooks)
+    return [hook for hooks in tables for hook in list(hooks.values()) if hook not in _OWN]
+
+
 def forget_own(module: nn.Module) -> None:
     """Remove this file's hooks from a copy of a module that was made while the module had them."""
     for hook in _OWN:

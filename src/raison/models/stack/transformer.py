@@ -9,6 +9,7 @@ from transformers import PreTrainedModel
 from raison.core.errors import UnsupportedError
 from raison.models.families import Pooling, family_of
 from raison.models.stack.blocks import twin
+from raison.models.stack.structure import is_of_libraries
 
 
 def inner_model(model: nn.Module) -> PreTrainedModel:
@@ -93,11 +94,19 @@ DECODER_HEAD = "score"
 
 
 def has_decoder_head(model: PreTrainedModel) -> bool:
-    """Whether a model is a decoder with a linear head, DECODER_HEAD, that classifies from its last token."""
-    return DECODER_HEAD in dict(model.named_children()) and model.base_model is not model
+    """Whether a model is a decoder with a linear head, DECODER_HEAD, that classifies from its last token.
+
+    A forward function that is not transformers' own may do anything else with a module of that name.
+    """
+    named = DECODER_HEAD in dict(model.named_children()) and model.base_model is not model
+    return named and model.forward.__module__.startswith("transformers.")
 
 
 def known_pooling(model: PreTrainedModel) -> Pooling | None:
-    """Which states transformers' own classifier of a known family reads; None for any other."""
+    """Which states transformers' own classifier of a known family reads; None for any other.
+
+    None, too, if a part outside of its layers, such as the pooler, was replaced by one that no usual library has made.
+    """
+    around = (module for name, module in model.named_modules() if not any(map(str.isdigit, name.split("."))))
     of_transformers = type(model).__module__.startswith("transformers.")
-    return family_of(model).pools if of_transformers else None
+    return family_of(model).pools if of_transformers and all(is_of_libraries(type(one)) for one in around) else None

@@ -11,7 +11,7 @@ import raison
 from raison.core.capabilities.passes import Passes
 from raison.models.adapters.classifier import Classifier
 from raison.models.passes.token_batch import TokenBatch
-from raison.models.passes.unpadded import by_length, is_known, padding_matters
+from raison.models.passes.unpadded import apart, is_known, padding_matters
 from raison.models.stack.tap import tap
 from tests.tiny import SMALL, TINY, build
 
@@ -62,8 +62,8 @@ def test_rows_of_one_length_run_together_and_come_back_in_order() -> None:
         seen.append(len(rows.ids))
         return rows.ids[:, :1].float() if embeds is None else embeds[:, 0, :1]
 
-    assert by_length(read, batch, None).flatten().tolist() == [0, 6, 12, 18]
-    assert by_length(read, batch, states(batch)).flatten().tolist() == [0, 6, 12, 18]
+    assert apart(read, batch, None, batch.lengths).flatten().tolist() == [0, 6, 12, 18]
+    assert apart(read, batch, states(batch), batch.lengths).flatten().tolist() == [0, 6, 12, 18]
     assert seen == [2, 1, 1] * 2
 
 
@@ -72,7 +72,7 @@ def test_choices_among_positions_and_places_behind_a_shorter_row() -> None:
         width = rows.ids.shape[1]
         return torch.ones(len(rows.ids), width, width)
 
-    found = by_length(read, BATCH, None)
+    found = apart(read, BATCH, None, BATCH.lengths)
     assert found.shape == (2, 6, 6)
     assert found[0, 0].tolist() == [1, 1, *[-torch.inf] * 4]
     assert found[0, 3, :2].tolist() == [0, 0]

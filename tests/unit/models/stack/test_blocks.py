@@ -3,7 +3,7 @@
 import copy
 import gc
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
@@ -22,6 +22,7 @@ from raison.core.inputs.encoding import Encoding
 from raison.models.adapters.classifier import Classifier
 from raison.models.derived.randomised import RandomisedModels, StateStore
 from raison.models.stack.blocks import drawn_values, find_blocks, put, twin
+from raison.models.stack.hooks import hooked
 from raison.numerics.measures.randomisation import area
 from tests.integration.test_lora import adapted
 from tests.prompted import DAY
@@ -54,24 +55,17 @@ def storages(module: nn.Module) -> dict[int, int]:
 @contextmanager
 def counted(model: Classifier) -> Iterator[list[int]]:
     """How often each block is computed, from the first on: a block that gives what is stored does not run."""
-    counts = [0] * len(find_blocks(model.core))
-    handles = []
+    blocks = find_blocks(model.core)
+    counts = [0] * len(blocks)
+    # Something that every block calls once, whatever the family.
+    inner = [next(m for m in block.modules() if any(True for _ in m.parameters(recurse=False))) for block in blocks]
 
-    def count(number: int) -> Callable[..., None]:
-        def add(*_: object) -> None:
-            counts[number] += 1
+    def add(module: nn.Module, *_: object) -> None:
+        counts[[id(one) for one in inner].index(id(module))] += 1
 
-        return add
-
-    for number, block in enumerate(find_blocks(model.core)):
-        # Something that every block calls once, whatever the family.
-        inner = next(m for m in block.modules() if any(True for _ in m.parameters(recurse=False)))
-        handles.append(inner.register_forward_pre_hook(count(number)))
-    try:
+    # No hook of the caller's: with one, no prompt's states would be stored.
+    with hooked(inner, before=add):
         yield counts
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def some_keeps(encoding: Encoding) -> list[torch.Tensor]:

@@ -104,7 +104,7 @@ def disproved(findings: list[SelfCheckFinding]) -> frozenset[type[Capability]]:
 def _finding(check: _SelfCheck, model: Classifier, encoding: Encoding) -> SelfCheckFinding:
     try:
         checked = check.run(model, encoding)
-    except (RaisonError, RuntimeError, ValueError, TypeError, LookupError, AssertionError) as error:
+    except (RaisonError, RuntimeError, ValueError, TypeError, LookupError, AttributeError, AssertionError) as error:
         # The check exists to find models that fail here; the model's own error gives the reason.
         checked = Checked(False, f"{type(error).__name__}: {first_line(error)}")
     return SelfCheckFinding(check.name, checked.passed, checked.detail, check.capability)

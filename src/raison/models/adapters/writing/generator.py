@@ -38,7 +38,7 @@ from raison.models.tokens.continuation import (
     ids_with,
     spell,
 )
-from raison.models.tokens.max_tokens import max_tokens
+from raison.models.tokens.max_tokens import DECODER, ENCODER, max_tokens
 from raison.models.tokens.own_tokenizer import own_tokenizer
 from raison.progress import Advance, steps_of
 from raison.text.segment import CharacterSpan
@@ -78,7 +78,9 @@ class Generator(Writer):
         self.tokenizer = tokenizer
         self.name = name
         self.core = inner_model(model)
-        self.max_tokens = max_tokens(self.core.config, tokenizer.model_max_length)
+        self.max_tokens = max_tokens(self.core.config, tokenizer.model_max_length, ENCODER)
+        self._most_written = max_tokens(self.core.config, tokenizer.model_max_length, DECODER)
+        """Maximum number of tokens of a decoder beside an encoder, with the token that it starts from."""
         self._tokenizer = own_tokenizer(tokenizer)
         self._next = next_tokens(self.core, model, tokenizer, name)
         self._found: FoundHead | None = None
@@ -240,13 +242,18 @@ class Generator(Writer):
 
     def _check_room(self, prompt: TokenizedPrompt, new_tokens: int) -> None:
         border = prompt.border
-        length = len(prompt.ids) + new_tokens if border is None else max(border, len(prompt.ids) - border + new_tokens)
-        if self.max_tokens is not None and length > self.max_tokens:
-            each = "" if border is None else " of each"
-            raise TextTooLongError(
-                f"the prompt has {border or len(prompt.ids)} tokens and the output {new_tokens}, and {self.name} reads "
-                f"at most {self.max_tokens}{each}: shorten one of them."
-            )
+        stacks = [(len(prompt.ids) + new_tokens, self.max_tokens)]
+        if border is not None:
+            stacks = [(border, self.max_tokens), (len(prompt.ids) - border + new_tokens, self._most_written)]
+        if all(most is None or length <= most for length, most in stacks):
+            return
+        reads = f"at most {self.max_tokens}" + ("" if border is None else " of each")
+        if border is not None and self.max_tokens != self._most_written:
+            reads = f"at most {self.max_tokens} of the one and {self._most_written} of the other"
+        raise TextTooLongError(
+            f"the prompt has {border or len(prompt.ids)} tokens and the output {new_tokens}, and {self.name} reads "
+            f"{reads}: shorten one of them."
+        )
 
     def _output_layer(self, prompt: TokenizedPrompt) -> FoundHead:
         """What gives the model's logits from hidden states, found and checked on the first prompt.

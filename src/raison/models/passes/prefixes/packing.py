@@ -33,6 +33,10 @@ TRIAL_TOKENS = 16
 """Length of the trial sequences, unless a sliding window is shorter."""
 
 
+ReadRows = Callable[[Tensor, list[Ids], list[list[int]]], list[Tensor]]
+"""(prompt, rows, positions) -> the states of prompt + row at each row's positions."""
+
+
 class PackedReader:
     """Reads a causal transformer's last hidden states, packed where the model allows it and in plain batches elsewhere.
 
@@ -46,6 +50,7 @@ class PackedReader:
         self._budget = budget
         self._store = PrefixStore(base)
         self._verdicts: dict[str | None, bool] = {}
+        self._causal: bool | None = None
         self._compared: set[tuple[str | None, int, bool]] = set()
 
     @property
@@ -60,6 +65,18 @@ class PackedReader:
         if name not in self._verdicts:
             self._verdicts[name] = self.trial()
         return self._verdicts[name]
+
+    @property
+    def causal(self) -> bool:
+        """Whether no state depends on later tokens: packed states would be wrong otherwise.
+
+        Where states are not packed for another reason, the first check costs one tiny pass.
+        """
+        if self.packs:
+            return True
+        if self._causal is None:
+            self._causal = self._ignores_later_tokens()
+        return self._causal
 
     def states(
         self, prefix: Int[Tensor, " prefix"], rows: Sequence[Int[Tensor, " _tokens"]], reads: Sequence[Sequence[int]]
@@ -142,7 +159,7 @@ class PackedReader:
         kind = (self._implementation, size.bit_length(), beyond)
         if kind in self._compared:
             return self._read_packed(prefix, rows, reads)
-        right, states = self._compare(prefix, rows, reads, {packs[-1][-1], longest})
+        right, states = self._compare(self._plain, prefix, rows, reads, {packs[-1][-1], longest})
         if right:
             self._compared.add(kind)
             return states
@@ -150,16 +167,16 @@ class PackedReader:
         return self._plain(prefix, rows, reads)
 
     def _compare(
-        self, prefix: Tensor, rows: list[Ids], reads: list[list[int]], probes: Collection[int]
+        self, read: ReadRows, prefix: Tensor, rows: list[Ids], reads: list[list[int]], probes: Collection[int]
     ) -> tuple[bool, list[Tensor]]:
-        """Packed states, and whether those of some of the rows equal plain re-runs, up to the dtype's rounding."""
+        """Packed states, and whether those of some of the rows equal `read`'s, up to the dtype's rounding."""
         every = {number: list(range(len(prefix) + len(rows[number]))) for number in probes}
         more = [[*wanted, *every.get(number, [])] for number, wanted in enumerate(reads)]
         packed_states = tried(lambda: self._read_packed(prefix, rows, more))
         if packed_states is None:
             return False, []
         packed = [packed_states[number][len(reads[number]) :] for number in every]
-        plain = self._plain(prefix, [rows[number] for number in every], list(every.values()))
+        plain = read(prefix, [rows[number] for number in every], list(every.values()))
         right = all(_close(*pair, max(0, len(prefix) - 1)) for pair in zip(packed, plain, strict=True))
         return right, [states[: len(wanted)] for states, wanted in zip(packed_states, reads, strict=True)]
 
@@ -176,7 +193,7 @@ class PackedReader:
 
     def _plain(self, prefix: Tensor, rows: list[Ids], reads: list[list[int]]) -> list[Tensor]:
         """States of whole sequences in padded batches."""
-        if _steady_tokens(self._config) is not None:
+        if _steady_tokens(self._config) is not None or not self.causal:
             return self._padded(prefix, rows, reads)
         return _at_leaves(partial(self._padded, prefix), rows, reads)
 
@@ -227,7 +244,16 @@ class PackedReader:
         ids = [(97 * step + 31) % self._config.vocab_size for step in range(12 + min([TRIAL_TOKENS, *widths]))]
         rows = sorted([(*ids[:2], *ids[5:7]), tuple(ids[:5]), tuple(ids[:2]), tuple(ids[3:6])])
         with torch.no_grad(), self._store.closed():
-            return self._compare(torch.tensor(ids[7:]), rows, [[] for _ in rows], range(len(rows)))[0]
+            return self._compare(self._padded, torch.tensor(ids[7:]), rows, [[] for _ in rows], range(len(rows)))[0]
+
+    def _ignores_later_tokens(self) -> bool:
+        """Whether the states of a made-up sequence are those of the beginning of a longer one."""
+        ids = tuple((97 * step + 31) % self._config.vocab_size for step in range(TRIAL_TOKENS))
+        rows = [ids, ids[: TRIAL_TOKENS // 2]]
+        reads = [[*range(TRIAL_TOKENS // 2)]] * len(rows)
+        with torch.no_grad():
+            states = tried(lambda: self._padded(torch.zeros(0, dtype=torch.long), rows, reads))
+        return states is not None and _close(states[0], states[1], 0)
 
 
 def _at_leaves(

@@ -15,6 +15,7 @@ from transformers.cache_utils import DynamicLayer
 from raison.models.stack.caches import given_cache
 from raison.models.stack.eval_mode import is_halved
 from raison.models.stack.fingerprint import fingerprint
+from raison.models.stack.structure import has_unseen_state
 from raison.models.stack.locks import OwnLock
 
 STORED = 4
@@ -105,8 +106,8 @@ class PrefixStore:
         self._lock = OwnLock()
 
     def get(self, ids: Int[Tensor, " prefix"]) -> Prefix:
-        """The prompt's states, from the store if present and the model is unchanged."""
-        if not self._doors.isdisjoint(_CLOSED.get()):
+        """The prompt's states, from the store if present and the model is unchanged, as far as that can be seen."""
+        if not self._doors.isdisjoint(_CLOSED.get()) or has_unseen_state(self._base):
             return compute_prefix(self._base, ids)
         with self._lock:
             now = fingerprint(self._base)

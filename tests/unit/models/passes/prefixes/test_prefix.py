@@ -10,6 +10,7 @@ from transformers import DynamicCache, PreTrainedModel
 from raison.models.passes.prefixes.prefix import STORED, PrefixStore, compute_prefix
 from raison.models.stack.caches import given_cache
 from raison.models.stack.eval_mode import half_precision
+from raison.models.stack.hooks import hooked
 from tests.tiny import TINY
 
 IDS = torch.tensor([5, 9, 7, 3])
@@ -20,14 +21,25 @@ def _base() -> PreTrainedModel:
 
 
 class _Passes:
-    """Counts the passes of a model."""
+    """Counts the passes of a model, with no hook of the caller's: with one, no prompt's states would be stored."""
 
     def __init__(self, base: nn.Module) -> None:
         self.count = 0
-        base.register_forward_pre_hook(self._add)
+        self._counting = hooked([base], before=self._add)
+        self._counting.__enter__()
 
-    def _add(self, _module: nn.Module, _args: object) -> None:
+    def _add(self, *_: object) -> None:
         self.count += 1
+
+
+def test_a_store_of_a_model_with_hooks_of_others_keeps_nothing() -> None:
+    base = _base()
+    store = PrefixStore(base)
+    kept = store.get(IDS)
+    handle = base.register_forward_hook(lambda _module, _args, _output: None)
+    assert store.get(IDS) is not store.get(IDS)
+    handle.remove()
+    assert store.get(IDS) is kept
 
 
 def test_states_keys_and_values_of_a_prompt() -> None:
