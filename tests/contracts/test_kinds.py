@@ -248,6 +248,18 @@ def test_a_page_says_what_is_missing_and_what_is_broken(whole: dict[str, Path], 
     assert "broken line" in told
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_broken_line_of_finished_work_is_no_warning(whole: dict[str, Path], name: str, tmp_path: Path) -> None:
+    results = kind_of(whole[name]).results
+    shutil.copytree(whole[name], tmp_path / "repaired")
+    for path in (tmp_path / "repaired").rglob("*.jsonl"):
+        if path.name not in UNCOUNTED:
+            path.write_bytes(path.read_bytes() + b'{"row": "random", "se\n')
+    found = results.read(tmp_path / "repaired")
+    assert found.dropped
+    assert not [told for told in document_of(found).warnings if "broken" in told]
+
+
 UNCOUNTED = ("explanations.jsonl", "substitutions.jsonl")
 """Files of texts, which only pages of single texts read. The folder of a training is not read either."""
 

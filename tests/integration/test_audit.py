@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import raison
 from raison.cli import app
 from raison.combining import advice
-from raison.core.errors import DataError, InputError, UnsupportedError
+from raison.core.errors import DataError, InputError, UnknownNameError, UnsupportedError
 from raison.explaining.settings import Settings
 from raison.jobs.engine import Sharing
 from raison.methods.occlusion import Occlusion
@@ -80,6 +80,14 @@ def test_every_method_gets_four_answers_with_their_numbers(audited: Audit) -> No
     assert audited.trust.header.attacks is not None
     reasons = audited.trust.header.attacks.left_out["embedding"]
     assert dict(audited.left_out) == {"occlusion, attacked by shifted embeddings": reasons["occlusion"]}
+
+
+def test_a_question_or_a_method_that_is_not_there_is_named(audited: Audit) -> None:
+    method = audited.methods[0].method
+    with pytest.raises(UnknownNameError, match="Did you mean 'faithful'"):
+        audited[method]["faithfull"]  # type: ignore[index]
+    with pytest.raises(UnknownNameError, match="audited method"):
+        audited["nothing"]
 
 
 def test_the_light_of_a_method_follows_from_its_answers(audited: Audit) -> None:

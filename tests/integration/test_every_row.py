@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import raison
-from raison.core.errors import DataError
+from raison.core.errors import DataError, InputError
 from raison.data.streams import Reading
 from raison.runs.files.summary import of as summary_of
 from tests.serving import words
@@ -36,6 +36,47 @@ def test_every_row_of_a_file_is_explained_or_rejected(tmp_path: Path) -> None:
         assert summary.predictions == {"joy": 2, "art": 1}
         assert summary.targets == {"art": 2, "joy": 2}
         assert summary.rejected == 1
+
+
+@pytest.mark.parametrize(
+    ("labels", "wrong"),
+    [
+        (["long", "short", "long", ""], [1]),
+        (["LONG", "Short", "Long", "long"], [1]),
+        (["0", "1", "0", "0"], [1]),
+        (["1", "2", "1", ""], [1]),
+    ],
+)
+def test_the_errors_of_explained_files_are_those_of_the_classes(
+    labels: list[str], wrong: list[int], tmp_path: Path
+) -> None:
+    def by_length(texts: list[str]) -> list[list[float]]:
+        return [[0.9, 0.1] if len(text) > 3 else [0.1, 0.9] for text in texts]
+
+    rows = tmp_path / "rows.csv"
+    rows.write_text("text,label\n" + "".join(f"a film {n},{label}\n" for n, label in enumerate(labels)))
+    model = raison.load(by_length, classes=["long", "short"])
+    written = raison.explain_file(model, rows, tmp_path / "out", "random", format="jsonl", progress=False)
+    assert [row["row"] for row in written.errors()] == wrong
+    rows.write_text("text,label\n" + "".join(f"a film {n},wide\n" for n in range(3)))
+    other = raison.explain_file(model, rows, tmp_path / "other", "random", format="jsonl", progress=False)
+    with pytest.raises(InputError, match="the label 'wide' is none of long, short"):
+        list(other.errors())
+
+
+def test_a_file_in_which_no_row_can_be_read_says_why(tmp_path: Path) -> None:
+    (tmp_path / "rows.tsv").write_bytes("text\tlabel\ncaf\u00e9\tgood\n\u00e9t\u00e9\tbad\n".encode("latin-1"))
+    with pytest.raises(DataError, match=r"no row has an explainable text\. Line 2: the byte 0xe9 is not utf-8"):
+        raison.explain_file(words(), tmp_path / "rows.tsv", tmp_path / "out", "random", progress=False)
+
+
+def test_an_output_folder_below_a_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "rows.txt").write_text("a good film\n")
+    told = r"rows.txt is a file. Choose another folder for --out"
+    with pytest.raises(DataError, match=told):
+        raison.explain_file(words(), tmp_path / "rows.txt", tmp_path / "rows.txt" / "out", "random", progress=False)
+    with pytest.raises(DataError, match=told):
+        raison.compare(words(), ["a good film"] * 2, ["random"], ["gini"], out=tmp_path / "rows.txt" / "out")
 
 
 @pytest.mark.parametrize(

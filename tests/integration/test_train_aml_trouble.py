@@ -84,7 +84,7 @@ def test_a_kill_in_a_second_training_or_while_saving(
     both = replace(quick, metrics=("comprehensiveness", "sufficiency"))
     train_aml(Planted(), DATA, tmp_path / "whole", both)
     killed_at(10, tmp_path / "cut", both)
-    assert names_in(tmp_path / "cut") == ["training-0.checkpoint", "training-1.checkpoint"]
+    assert len(list((tmp_path / "cut").glob("training-*.checkpoint"))) == 2
     with monkeypatch.context() as patched:
         patched.setattr(cards, "save_file", dies)
         with pytest.raises(Killed):
@@ -95,6 +95,18 @@ def test_a_kill_in_a_second_training_or_while_saving(
     assert content(tmp_path / "cut") == content(tmp_path / "whole")
     expected = ["comprehensiveness.safetensors", "explainer.json", "sufficiency.safetensors"]
     assert names_in(tmp_path / "cut") == expected
+
+
+def test_a_search_can_be_made_longer_after_the_final_training_began(quick: AmlSettings, tmp_path: Path) -> None:
+    """The longer search may choose other weights, whose training begins anew."""
+    # A trial of two steps comes before the final training.
+    killed_at(4, tmp_path / "cut", replace(quick, trials=1))
+    assert list((tmp_path / "cut").glob("training-*.checkpoint"))
+    longer = replace(quick, trials=6)
+    train_aml(Planted(), DATA, tmp_path / "cut", longer)
+    train_aml(Planted(), DATA, tmp_path / "whole", longer)
+    assert content(tmp_path / "cut") == content(tmp_path / "whole")
+    assert not list((tmp_path / "cut").glob("*.checkpoint"))
 
 
 # Bad input
@@ -211,8 +223,9 @@ def test_what_another_run_left(quick: AmlSettings, tmp_path: Path, monkeypatch: 
     killed_at(4, second, given)
     with pytest.raises(DataError, match=r"another training \(it differs in settings\)"):
         train_aml(Planted(), DATA, second, replace(given, weights=LossWeights()))
-    (second / "training-0.checkpoint").write_bytes(b"nonsense")
-    with pytest.raises(InputError, match="cannot read the checkpoint"):
+    [checkpoint] = second.glob("training-*.checkpoint")
+    checkpoint.write_bytes(b"nonsense")
+    with pytest.raises(InputError, match="is not a checkpoint of this trainer"):
         train_aml(Planted(), DATA, second, given)
     (out / "search.jsonl").write_text("nonsense\n")
     with pytest.raises(InputError, match="not the journal of a search"):

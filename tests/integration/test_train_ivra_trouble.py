@@ -47,6 +47,16 @@ QUICK = IvraSettings(criteria=("comp",), epochs=1, batch_size=4, texts=4, valida
         ({"weights": (float("nan"),)}, InputError, "each entry a number"),
         ({"criteria": ("cons",), "batch_size": 1}, InputError, "no pair of texts .* --batch-size 2"),
         ({"criteria": ("comp", "clust"), "batch_size": 1}, InputError, "no pair of texts"),
+        ({"criteria": ("comp(shares=())",)}, InputError, "shares of the criterion comprehensiveness cannot be"),
+        ({"criteria": ("suff(shares=(20.0, 50.0))",)}, InputError, "give shares above 0, 1 at most, such as 0.1"),
+        ({"criteria": ("suff_mae(shares=0.1)",)}, InputError, "shares of the criterion .* cannot be 0.1"),
+        ({"criteria": ("cons(smoothing=0)",)}, InputError, "smoothing of the criterion consistency cannot be 0"),
+        ({"criteria": ("sim(smoothing=1.5)",)}, InputError, "smoothing of .* cannot be 1.5"),
+        ({"criteria": ("comp(margin='x')",)}, InputError, "margin of .* cannot be 'x'"),
+        ({"criteria": ("suff(margin=-1)",)}, InputError, "margin of .* cannot be -1"),
+        ({"criteria": ("suff_kl(detached='no')",)}, InputError, "detached of .* cannot be 'no'"),
+        ({"seed": -1}, InputError, "seed cannot be -1"),
+        ({"seed": 2**62}, InputError, "seed cannot be 46116"),
         ({"student_share": 0.0}, InputError, "student_share cannot be 0.0"),
         ({"epochs": 0}, InputError, "epochs cannot be 0"),
         ({"learning_rate": float("inf")}, InputError, "learning_rate cannot be inf"),
@@ -126,7 +136,9 @@ def test_data_that_does_not_fit(tmp_path: Path) -> None:
     without = replace(near[0], answers=())
     assert "no answer, and every row needs one" in refused(answering, Dataset("some", (*near, without)), out)
     assert "needs pairs (question, context)" in refused(answering, DATA, out)
-    assert "is none of negative, neutral, positive" in refused(classifier, Dataset("answers", tuple(near * 2)), out)
+    assert "no label, and every row needs one" in refused(classifier, Dataset("answers", tuple(near * 2)), out)
+    few = refused(classifier, DATA, out, criteria=("comp", "cons"), batch_size=2)
+    assert "consistency has no score on 4 held-out texts in batches of 2: it compares at least 3" in few
     assert "8 are needed" in refused(classifier, replace(DATA, rows=DATA.rows[:5]), out)
     assert "clustering needs classes" in refused(answering, Dataset("near", tuple(near * 2)), out, criteria=("clust",))
 

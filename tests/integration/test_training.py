@@ -8,17 +8,18 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file as tensors_of
 from torch import Tensor, nn
 from transformers import BertConfig, BertModel
 from typer.testing import CliRunner
 
 from raison.cli.train.commands import app
 from raison.core.errors import InputError, LoadError, UnknownNameError
-from raison.data import Dataset, load_file
+from raison.data import Dataset, Row, load_file
 from raison.models.loading.ready_made import zoo
 from raison.training.loop.objective import TrainingBatch
 from raison.training.objectives.cross_entropy import CrossEntropy
-from raison.training.recipes.classifier import ClassifierSettings, Splits, train_classifier
+from raison.training.recipes.classifier import ClassifierSettings, Splits, labels_of, train_classifier
 from tests.tokenizers import TOKENIZERS
 
 LABELS = ("bad", "good")
@@ -146,7 +147,7 @@ def test_half_precision_learns_too(base: Path, data: Splits, tmp_path: Path) -> 
 def test_labels_that_do_not_fit(base: Path, data: Splits, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--labels"):
         train_classifier(str(base), data, tmp_path / "out", QUICK)
-    with pytest.raises(InputError, match="none of only"):
+    with pytest.raises(InputError, match="needs at least two classes, and only only is named"):
         train_classifier(str(base), data, tmp_path / "out", replace(QUICK, labels=("only",)))
     unlabelled = Dataset("d", tuple(replace(row, label=None) for row in data.train.rows))
     with pytest.raises(InputError, match="needs a label"):
@@ -182,3 +183,44 @@ def test_ready_made_models_load(name: str) -> None:
         logits = model(**tokenizer("a wonderful film", return_tensors="pt")).logits
     assert logits.shape == (1, len(zoo.resolve(name).card["labels"]))
     assert logits.isfinite().all()
+
+
+def stars(labels: list[int], first: int) -> Dataset:
+    words = {1: "dreadful", 2: "middling", 3: "splendid"}
+    rows = (Row(f"a {words[label]} film", label - 1 + first, n) for n, label in enumerate(labels))
+    return Dataset(f"stars {len(labels)}", tuple(rows))
+
+
+@pytest.mark.parametrize("limit", [None, 12])
+def test_numbers_from_one_are_the_same_classes_in_every_part(base: Path, tmp_path: Path, limit: int | None) -> None:
+    """Also where a part has no row of the highest class: then they teach what numbers from zero teach."""
+    settings = replace(QUICK, labels=("bad", "fine", "good"), limit=limit)
+    cards = []
+    for first in (0, 1):
+        splits = Splits(stars([1, 2] * 12 + [3], first), stars([1, 2, 1, 1], first))
+        cards.append(train_classifier(str(base), splits, tmp_path / str(first), settings))
+    assert cards[0]["f1"] == cards[1]["f1"]
+    assert cards[0]["accuracy"] == cards[1]["accuracy"]
+    zero, one = (tensors_of(tmp_path / str(first) / zoo.ADAPTER) for first in (0, 1))
+    assert all(torch.equal(zero[name], one[name]) for name in zero)
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [(("a", "b", "a"), "must differ in more than case; got a, a"), (("A", "a"), "got A, a"), (("a",), "at least two")],
+)
+def test_names_of_classes_differ(base: Path, data: Splits, tmp_path: Path, labels: tuple[str, ...], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        train_classifier(str(base), data, tmp_path / "out", replace(QUICK, labels=labels))
+
+
+def test_labels_that_differ_in_case_are_one_class() -> None:
+    rows = [Row("a", label, n) for n, label in enumerate(["Good", "good", "good", "bad"])]
+    assert labels_of(Dataset("d", tuple(rows))) == ("bad", "good")
+
+
+def test_texts_are_cut_where_the_base_ends(base: Path, tmp_path: Path) -> None:
+    long = Dataset("long", tuple(Row("sea rain " * 100 + str(n), n % 2, n) for n in range(8)))
+    short = Dataset("short", tuple(Row(f"sea {n}", n % 2, n) for n in range(4)))
+    settings = replace(QUICK, labels=LABELS, epochs=1, max_tokens=400)
+    assert train_classifier(str(base), Splits(long, short), tmp_path / "out", settings)["accuracy"]["test"] >= 0

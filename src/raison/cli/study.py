@@ -86,12 +86,13 @@ def report(folder: Path, json: bool) -> None:
     """A summary of a folder's results: tables and claims."""
     from raison.report.pages.writing import show
     from raison.studies.claims import verdicts
+    from raison.studies.folder import left_out
     from raison.studies.kind import kind_of
     from raison.studies.reports import document_of
 
     results = kind_of(folder).results.read(folder)
-    if results.dropped:
-        typer.echo(f"raison: {results.dropped} broken lines were left out and their work was repeated.", err=True)
+    if results.dropped and any(True for _ in results.unfinished()):
+        typer.echo(f"raison: {left_out(results.dropped)}", err=True)
     stated = verdicts(results)
     if json:
         whole = {"folder": str(folder), **results.to_dict(), "verdicts": [verdict.to_dict() for verdict in stated]}

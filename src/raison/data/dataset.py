@@ -1,6 +1,7 @@
 """Labelled texts from any source."""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 from raison.core.errors import DataError, InputError
 from raison.core.inputs.parts import Given, PartedText
@@ -54,8 +55,10 @@ class Dataset:
     """Rows in the order of their source.
 
     `name` is a Hub id, or the file's name with its folder's. `sha256` is that of the file's bytes ("" for the Hub).
-    `labels` are the names of numeric labels, if the source has them. `taken` says which columns were taken as text and
-    as label ("text: 'review'; label: 'stars'; columns separated by ';'"), "" for a named data set.
+    `labels` are the names of numeric labels, if the source has them. `numbers` are the least and the greatest numeric
+    label of the whole source, of which the rows may be a part; None without numeric labels. `taken` says which columns
+    were taken as text and as label ("text: 'review'; label: 'stars'; columns separated by ';'"), "" for a named data
+    set.
     """
 
     name: str
@@ -64,6 +67,13 @@ class Dataset:
     sha256: str = ""
     labels: tuple[str, ...] = ()
     taken: str = field(default="", compare=False)
+    numbers: tuple[int, int] | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        # A part of a data set is made with `replace`, which passes on what is known of the whole.
+        own = [row.label for row in self.rows if isinstance(row.label, int)]
+        known = [*own, *(self.numbers or ())]
+        object.__setattr__(self, "numbers", (min(known), max(known)) if known else None)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -129,13 +139,18 @@ class Dataset:
         A label that is text must be one of the classes (in any case). A number with a known name (`labels`) is the
         class of that name if all names are classes, because models order their classes differently. If no names are
         known and all numbers are names of classes ("-1", "1"), they mean these. Other numbers count from 0, or, if no
-        names are known, from 1 if the number of classes itself occurs. Raises InputError naming the first row that does
-        not fit.
+        names are known, from 1 if the source has no label 0 but the number of classes itself. Raises InputError for a
+        source with neither of the two, and naming the first row that does not fit.
         """
         lowered = {name.lower(): index for index, name in enumerate(classes)}
         numbers = self._numbered_classes(tuple(name.lower() for name in classes))
         indices = []
         for row in self.rows:
+            if row.label is None:
+                raise InputError(
+                    f"{self.name}, row {row.number}: no label, and every row needs one here. --skip-bad "
+                    "(skip_bad=True) leaves out rows without one."
+                )
             index = lowered.get(row.label.lower(), -1) if isinstance(row.label, str) else numbers.get(row.label, -1)
             if index < 0:
                 raise InputError(
@@ -148,11 +163,39 @@ class Dataset:
         names = [name.lower() for name in self.labels]
         if names and all(name in classes for name in names):
             return {number: classes.index(name) for number, name in enumerate(names)}
-        numbers = {row.label for row in self.rows if not isinstance(row.label, str)}
+        numbers = {*(row.label for row in self.rows if isinstance(row.label, int)), *(self.numbers or ())}
         if not names and all(str(number) in classes for number in numbers):
             return {number: classes.index(str(number)) for number in numbers}
-        first = 1 if not names and len(classes) in numbers else 0
+        first = 0 if names else self._first_number(classes)
         return {first + index: index for index in range(len(classes))}
+
+    def _first_number(self, classes: tuple[str, ...]) -> int:
+        """The number of the first class: 0 or 1."""
+        least, greatest = self.numbers or (0, 0)
+        if least < 1 or greatest > len(classes):
+            return 0
+        if greatest < len(classes):
+            raise InputError(
+                f"{self.name} has neither the label 0 nor {len(classes)}, so its numbers may count the classes "
+                f"{', '.join(classes)} from 0 or from 1: write names instead of numbers, or add rows of other classes."
+            )
+        return 1
+
+
+def counted_alike(datasets: Sequence[Dataset]) -> tuple[Dataset, ...]:
+    """Data sets of one task, in each of which a number is the same class: they know the numbers of all."""
+    known = [number for data in datasets for number in data.numbers or ()]
+    both = (min(known), max(known)) if known else None
+    return tuple(replace(data, numbers=both) for data in datasets)
+
+
+def numbered(data: Dataset, names: tuple[str, ...]) -> Dataset:
+    """The data with its labels as numbers in the order of the classes' names, if there are any. Raises InputError."""
+    if not names:
+        return data
+    numbers = data.class_indices(names)
+    rows = tuple(replace(row, label=number) for row, number in zip(data.rows, numbers, strict=True))
+    return replace(data, rows=rows, labels=names)
 
 
 def unnamed_classes(count: int) -> tuple[str, ...]:

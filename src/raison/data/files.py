@@ -54,7 +54,8 @@ def load_file(
         raise DataError(f"cannot read {path}: {error}.") from None
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}.") from None
-    return Dataset("/".join(path.resolve().parts[-2:]), read.rows, read.broken, digest, taken=read.taken + separated)
+    name = "/".join(path.resolve().parts[-2:])
+    return Dataset(name, read.rows, read.broken, digest, taken=read.taken + separated, numbers=read.numbers)
 
 
 def records_of(path: Path, encoding: str, wanted: Wanted) -> tuple[Iterator[LineRecord], str]:

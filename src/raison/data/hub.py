@@ -30,9 +30,9 @@ def load_hub(
     library, the data set, the split or a column is missing; blank texts are broken rows, as in a file.
     """
     data = _download(name, split)
-    records = _records(data if limit is None or skip_bad else data.select(range(min(limit, len(data)))))
-    read = rows_from(records, f"{name}, split {split}", wanted or Wanted(), limit, skip_bad)
-    return Dataset(name, read.rows, read.broken, labels=_label_names(data, read.label), taken=read.taken)
+    read = rows_from(_records(data), f"{name}, split {split}", wanted or Wanted(), limit, skip_bad)
+    labels = _label_names(data, read.label)
+    return Dataset(name, read.rows, read.broken, labels=labels, taken=read.taken, numbers=read.numbers)
 
 
 def hub_records(name: str, split: str) -> Iterator[LineRecord]:

@@ -23,12 +23,14 @@ Collected = tuple[tuple[Row, ...], tuple[BrokenLine, ...]]
 
 @dataclass(frozen=True, slots=True)
 class ReadRows:
-    """A source's rows and broken lines, which columns were used as text and label, and the label's column."""
+    """A source's rows and broken lines, which columns were used as text and label, the label's column, and the least
+    and greatest numeric label of the whole source."""
 
     rows: tuple[Row, ...]
     broken: tuple[BrokenLine, ...]
     taken: str
     label: Column | None
+    numbers: tuple[int, int] | None
 
 
 _INTEGER = re.compile(r"[+-]?\d{1,9}")
@@ -48,8 +50,32 @@ def rows_from(
 ) -> ReadRows:
     """Records of unknown layout as rows. `source` names them in errors. Raises DataError as `load_file` does."""
     table = laid_out(records, source, wanted)
-    rows, broken = collect(entries(table.records, table.layout), source, limit, skip_bad)
-    return ReadRows(typed_labels(rows), broken, table.layout.described(table.first), table.layout.label)
+    stream = entries(table.records, table.layout, labelled=skip_bad)
+    rows, broken = collect(stream, source, limit, skip_bad)
+    rows = typed_labels(rows)
+    numbers = _numbers_of(rows, stream)
+    return ReadRows(rows, broken, table.layout.described(table.first), table.layout.label, numbers)
+
+
+def _numbers_of(rows: tuple[Row, ...], rest: Iterator[Entry]) -> tuple[int, int] | None:
+    """The least and the greatest numeric label. What is left of the source is read only up to a label 0, without which
+    the rows alone do not tell whether labels count from 0 or from 1."""
+    numbers = [row.label for row in rows if isinstance(row.label, int)]
+    if not numbers:
+        return None
+    least, greatest = min(numbers), max(numbers)
+    while least > 0:
+        try:
+            entry = next(rest, None)
+        except DataError:
+            # Rows that were not asked for need not be readable.
+            break
+        if entry is None:
+            break
+        label = entry.label if isinstance(entry, Row) else None
+        if label is not None and _INTEGER.fullmatch(str(label)):
+            least, greatest = min(least, int(label)), max(greatest, int(label))
+    return least, greatest
 
 
 def laid_out(records: Iterator[LineRecord], source: str, wanted: Wanted) -> LaidOut:
@@ -66,14 +92,14 @@ def laid_out(records: Iterator[LineRecord], source: str, wanted: Wanted) -> Laid
     return LaidOut(data, layout, good[0])
 
 
-def entries(records: Iterable[LineRecord], layout: ColumnLayout) -> Iterator[Entry]:
-    """Each record as a row or as a broken line; labels are not converted."""
-    return (entry_of(record, layout) for record in records)
+def entries(records: Iterable[LineRecord], layout: ColumnLayout, labelled: bool = False) -> Iterator[Entry]:
+    """Each record as a row or as a broken line; labels are not converted. If `labelled`, every row has one."""
+    return (entry_of(record, layout, labelled) for record in records)
 
 
-def entry_of(record: LineRecord, layout: ColumnLayout) -> Entry:
-    """A record as a row or as a broken line."""
-    reason = record.broken or _fault(record, layout)
+def entry_of(record: LineRecord, layout: ColumnLayout, labelled: bool = False) -> Entry:
+    """A record as a row or as a broken line, which a record without a label is if `labelled`."""
+    reason = record.broken or _fault(record, layout, labelled)
     try:
         return BrokenLine(record.number, reason) if reason else _row(record, layout)
     except ValueError as error:
@@ -100,12 +126,12 @@ def collect(stream: Iterator[Entry], source: str, limit: int | None, skip_bad: b
         else:
             raise DataError(f"{source}, line {entry.number}: {entry.reason}. --skip-bad (skip_bad=True) skips it.")
     if not rows:
-        left_out = f" ({len(broken)} broken lines)" if broken else ""
+        left_out = f" ({len(broken)} left out; line {broken[0].number}: {broken[0].reason})" if broken else ""
         raise DataError(f"{source} has no usable rows{left_out}.")
     return tuple(rows), tuple(broken)
 
 
-def _fault(record: LineRecord, layout: ColumnLayout) -> str:
+def _fault(record: LineRecord, layout: ColumnLayout, labelled: bool) -> str:
     cells = record.cells
     if layout.width is not None and len(cells) != layout.width:
         return f"{len(cells)} cells instead of {layout.width}"
@@ -120,9 +146,14 @@ def _fault(record: LineRecord, layout: ColumnLayout) -> str:
     if layout.label is None:
         return ""
     value = _cell(cells, layout.label)
-    if value is None or isinstance(value, list | dict) or not str(value).strip():
+    if isinstance(value, list | dict) or (labelled and _is_missing(value)):
         return f"no label in {layout.called(layout.label)}"
     return ""
+
+
+def _is_missing(label: object) -> bool:
+    """Whether a label's cell is empty, or not a number (as tables write what is missing)."""
+    return label is None or not str(label).strip() or label != label
 
 
 def _cell(cells: list[Any] | Mapping[str, Any], column: Column) -> Any:
@@ -142,7 +173,7 @@ def _row(record: LineRecord, layout: ColumnLayout) -> Row:
     if layout.label is not None:
         value = _cell(record.cells, layout.label)
         whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-        label = int(value) if whole else str(value).strip()
+        label = None if _is_missing(value) else int(value) if whole else str(value).strip()
     answers = () if layout.answers is None else parse_answers(_cell(record.cells, layout.answers), texts[1])
     rationales, units = _rationales(record, layout, texts), _units(record, layout, text)
     return Row(text, label, record.number, rationales, answers, units, _contrast(record, layout))
@@ -171,7 +202,8 @@ def _rationales(record: LineRecord, layout: ColumnLayout, texts: tuple[str, ...]
 
 
 def typed_labels(rows: tuple[Row, ...]) -> tuple[Row, ...]:
+    """The rows with labels that are all numbers, or all strings; None stays None."""
     # A single label that is no number makes all of them names: next to "one", "1" is not the number 1.
-    if all(isinstance(row.label, int) or (row.label is not None and _INTEGER.fullmatch(row.label)) for row in rows):
-        return tuple(replace(row, label=int(row.label or 0)) for row in rows)
-    return tuple(replace(row, label=None if row.label is None else str(row.label)) for row in rows)
+    numeric = all(isinstance(row.label, int | None) or _INTEGER.fullmatch(row.label) for row in rows)
+    kind = int if numeric else str
+    return tuple(replace(row, label=None if row.label is None else kind(row.label)) for row in rows)

@@ -87,6 +87,9 @@ def write_marker(folder: Path, kind: WorkKind, content: Mapping[str, Any]) -> No
 
 def refuse_others(folder: Path, kind: WorkKind) -> None:
     """DataError unless the folder is missing, empty or holds this kind of work. Touches nothing."""
+    above = next((path for path in (folder, *folder.parents) if path.exists()), folder)
+    if above.exists() and not above.is_dir():
+        raise DataError(f"{folder} cannot be the output folder: {above} is a file. Choose another folder for --out.")
     try:
         names = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
     except OSError as error:
@@ -115,8 +118,11 @@ def working_in(folder: Path, kind: WorkKind, shard: int | None = None) -> Iterat
     """
     refuse_others(folder, kind)
     new = not folder.exists()
-    with disk.explained(folder):
+    try:
         folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or error
+        raise DataError(f"{folder} cannot be made: {reason}. Choose another folder for --out.") from error
     with ExitStack() as held:
         if new:
             held.callback(_remove_empty, folder)

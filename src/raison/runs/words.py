@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raison.core.errors import InputError
+from raison.core.errors import InputError, UnknownNameError
 from raison.core.results.explanation import Explanation
 from raison.numerics.statistics.bootstrap import mean_interval
 from raison.numerics.statistics.multiple import holm
@@ -69,14 +69,19 @@ def words_of(
     """The words with the largest mean scores, by their size, for one explained class.
 
     With a `length` above 1 these are sequences of `length` neighbours, whose scores are summed. The scores of several
-    occurrences in a text are added. Words are compared ignoring case.
+    occurrences in a text are added. Words are compared ignoring case. Raises UnknownNameError for a target that is none
+    of the explanations' classes.
     """
     _check(least, length)
     scores: dict[str, dict[int, float]] = defaultdict(dict)
+    known: set[str] = set()
     for number, e in enumerate(explanations):
+        known |= {e.target, *e.classes}
         if e.target == target and e.against is None and all(map(math.isfinite, e.scores)):
             for word, score in _sums(e, length).items():
                 scores[word][number] = score
+    if known and target not in known:
+        raise UnknownNameError("class", target, sorted(known))
     means = {word: sum(by_text.values()) / len(by_text) for word, by_text in scores.items() if len(by_text) >= least}
     largest = sorted(means, key=lambda word: (-abs(means[word]), word))[:most]
     return tuple(_scored(word, target, scores[word]) for word in largest)

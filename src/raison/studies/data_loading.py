@@ -70,16 +70,6 @@ def with_features(data: Dataset, words: KnownFeatures) -> Dataset:
     return known_features(data, words.words, position=words.position, correlation=words.correlation, seed=words.seed)
 
 
-def numbered(data: Dataset, labels: tuple[str, ...]) -> Dataset:
-    """The data with its labels as numbers in the order of `labels`, the study's names of the classes, if there are
-    any."""
-    if not labels:
-        return data
-    numbers = data.class_indices(labels)
-    rows = tuple(replace(row, label=number) for row, number in zip(data.rows, numbers, strict=True))
-    return replace(data, rows=rows, labels=labels)
-
-
 def load_all(
     entries: Mapping[str, StudyData], keys: Sequence[str], limit: int | None
 ) -> tuple[dict[str, Dataset], list[str]]:

@@ -58,8 +58,8 @@ class Study:
 
     @property
     def digest(self) -> str:
-        """The hash of the file's content, without the key that only allows resuming."""
-        return text_digest(_GOES_ON.sub("", self.text))
+        """The hash of the file's content, without the key that only allows resuming; "" without a file."""
+        return text_digest(_GOES_ON.sub("", self.text)) if self.text else ""
 
     @property
     def name(self) -> str:

@@ -136,14 +136,20 @@ class WrittenStudy(ABC):
         done, wanted = self.progress
         if done < wanted:
             yield f"Unfinished: {done:,} of {wanted:,} records. The tables cover these; resume the work for the rest."
-        if self.dropped:
-            broken = phrases.count(self.dropped, "broken line")
-            yield f"{broken} in the records were left out; resuming repeats their work."
+            if self.dropped:
+                yield left_out(self.dropped)
 
     def to_dict(self) -> dict[str, Any]:
         """The results except the claims as plain JSON values."""
         done, wanted = self.progress
         return {"records": done, "wanted": wanted}
+
+
+def left_out(broken: int) -> str:
+    """What an unfinished work says of the broken lines in its records; a finished one lacks nothing."""
+    was = "was" if broken == 1 else "were"
+    lines = phrases.count(broken, "broken line")
+    return f"{lines} in the records, as a kill leaves them, {was} left out; resuming repeats the work."
 
 
 def text_digest(text: str) -> str:

@@ -26,13 +26,14 @@ from rich.console import Console
 from raison.core.errors import DataError
 from raison.core.model import LanguageModel
 from raison.data import Dataset
+from raison.data.dataset import counted_alike, numbered
 from raison.jobs.file_digest import sha256_of
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.writing.statements import Statements
 from raison.models.adapters.writing.writer import Writer
 from raison.models.loading.ready_made import zoo
 from raison.paths import cache_folder
-from raison.studies.data_loading import load_rows, numbered
+from raison.studies.data_loading import load_rows
 from raison.studies.entries import Made, StudyModel
 from raison.training.preparation.samples import split
 from raison.training.recipes.scratch import train_scratch
@@ -102,9 +103,11 @@ def _make(name: str, made: Made, labels: tuple[str, ...], folder: Path) -> None:
 
 def _data(made: Made, labels: tuple[str, ...]) -> tuple[Dataset, Dataset]:
     """The training texts, and those that choose the epoch."""
-    train = numbered(load_rows(made.train, None), labels)
-    if made.held_out is not None:
-        return train, numbered(load_rows(made.held_out, None), labels)
+    entries = [made.train, *([] if made.held_out is None else [made.held_out])]
+    parts = counted_alike([load_rows(entry, None) for entry in entries])
+    train, *held_out = (numbered(part, labels) for part in parts)
+    if held_out:
+        return train, held_out[0]
     if len(train) < _FEWEST:
         raise DataError(f"{train.name} has {len(train)} rows, too few to hold some out: give more rows, or held_out.")
     few = max(1, round(_HELD_OUT * len(train)))

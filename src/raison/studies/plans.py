@@ -244,8 +244,10 @@ def _unfit_labels(request: RunRequest, model: LanguageModel, data: Dataset) -> l
             f"labels of [models.{key}] names {len(names)} classes, and {model.name} has {len(model.classes)}: "
             f"{', '.join(model.classes)}."
         ]
-    if all(row.label is None for row in data.rows):
-        unlabelled = f'{data.name} has no labels, and target = "label" needs them.'
+    lacking = [row.number for row in data.rows if row.label is None]
+    if lacking:
+        lacks = "has no labels" if len(lacking) == len(data) else f"has no label in row {lacking[0]}"
+        unlabelled = f'{data.name} {lacks}, and target = "label" needs one in every row.'
         return [unlabelled] if request.settings.target == "label" else []
     classes = names or model.classes
     if not _same_names(data.labels, classes):

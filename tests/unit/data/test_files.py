@@ -127,7 +127,6 @@ def test_labels_that_are_not_all_numbers_stay_text(tmp_path: Path) -> None:
 BROKEN = [
     ("a.tsv", "text\tlabel\nfine\t1\nno label\nalso fine\t0\n", 3, "1 cells instead of 2"),
     ("a.tsv", "text\tlabel\nfine\t1\n  \t1\nalso fine\t0\n", 3, "blank"),
-    ("a.tsv", "text\tlabel\nfine\t1\nnone\t\nalso fine\t0\n", 3, "no label"),
     ("a.tsv", b"text\tlabel\nfine\t1\ncaf\xe9\t1\nalso fine\t0\n", 3, "0xe9 is not utf-8"),
     ("a.csv", 'text,label\nfine,1\n"cut" off,1\nalso fine,0\n', 3, "not valid CSV"),
     ("a.jsonl", '{"text": "fine", "label": 1}\n{"text": "cut\n{"text": "also fine", "label": 0}\n', 2, "not JSON"),
@@ -320,35 +319,6 @@ def test_names_of_labels_from_the_hub(wanted: Wanted, monkeypatch: pytest.Monkey
     assert data.class_indices(("pos", "neg")) == (1, 0)
 
 
-def test_numbers_that_are_names_of_classes_go_by_name() -> None:
-    rows = (Row("a", 1, 1), Row("b", 2, 2))
-    assert Dataset("d", rows).class_indices(("1", "2", "3")) == (0, 1)
-    assert Dataset("d", (Row("a", -1, 1), Row("b", 4, 2))).class_indices(("4", "-1")) == (1, 0)
-    # As soon as one number is no name, all of them are places.
-    assert Dataset("d", (Row("a", 0, 1), Row("b", 1, 2))).class_indices(("1", "2")) == (0, 1)
-
-
-def test_numbers_with_known_names_go_by_name() -> None:
-    named = Dataset("d", (Row("a", 0, 1), Row("b", 1, 2)), labels=("No", "yes"))
-    assert named.class_indices(("yes", "no")) == (1, 0)
-    # Names that the model does not have say nothing: then the number is the class.
-    assert named.class_indices(("LABEL_0", "LABEL_1")) == (0, 1)
-    with pytest.raises(InputError, match="row 3"):
-        Dataset("d", (Row("a", 2, 3),), labels=("x", "y")).class_indices(("LABEL_0", "LABEL_1"))
-
-
-def test_labels_become_class_numbers() -> None:
-    named = Dataset("d", (Row("a", "Yes", 1), Row("b", "no", 2)))
-    assert named.class_indices(("no", "yes")) == (1, 0)
-    from_one = Dataset("d", (Row("a", 1, 1), Row("b", 3, 2)))
-    assert from_one.class_indices(("x", "y", "z")) == (0, 2)
-    from_zero = Dataset("d", (Row("a", 1, 1), Row("b", 2, 2)))
-    assert from_zero.class_indices(("x", "y", "z")) == (1, 2)
-    for row in (Row("a", 7, 4), Row("a", "maybe", 4), Row("a", None, 4)):
-        with pytest.raises(InputError, match="row 4"):
-            Dataset("d", (row,)).class_indices(("no", "yes"))
-
-
 @pytest.mark.parametrize("limit", [0, -1])
 def test_a_limit_takes_at_least_one_row(tmp_path: Path, limit: int) -> None:
     path = tmp_path / "texts.txt"
@@ -364,5 +334,14 @@ def test_a_limit_takes_at_least_one_row(tmp_path: Path, limit: int) -> None:
 def test_a_missing_cell_is_told_by_the_name_of_its_column(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("text,label\na dull plot,negative\na good end,\n")
-    with pytest.raises(DataError, match="line 3: no label in column 'label'"):
-        load_file(path)
+    data = load_file(path)
+    assert [row.label for row in data.rows] == ["negative", None]
+    with pytest.raises(InputError, match=r"row 3: no label, and every row needs one here. --skip-bad"):
+        data.class_indices(("negative", "positive"))
+    assert load_file(path, skip_bad=True).broken[0].reason == "no label in column 'label'"
+
+
+def test_numbers_stay_numbers_beside_a_missing_label(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("text,label\na dull plot,0\na good end,\nanother,1\n")
+    assert [row.label for row in load_file(path).rows] == [0, None, 1]

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from raison.core.errors import InputError
+from raison.core.errors import InputError, UnknownNameError
 from raison.core.results.explanation import Explanation
 from raison.numerics.statistics.bootstrap import mean_interval
 from raison.runs.overview import parts_of
@@ -116,3 +116,9 @@ def test_settings_out_of_range_are_refused() -> None:
     ):
         with pytest.raises(InputError):
             refused()
+
+
+def test_a_class_that_no_explanation_has_is_named() -> None:
+    explanations = [of_words("a dull plot", [0.1, 0.5, 0.2])] * 6
+    with pytest.raises(UnknownNameError, match="positiv"):
+        words_of(explanations, "positiv")

@@ -48,7 +48,8 @@ def test_data_that_are_sorted_by_label_are_drawn_from_everywhere() -> None:
     [
         (["positive"] * 30, (), (), CLASSES, 20 / 30),
         (["POSITIVE"] * 30, (), (), CLASSES, 20 / 30),
-        ([1] * 30, (), (), CLASSES, 20 / 30),
+        ([0, *[1] * 29], (), (), CLASSES, 21 / 30),
+        ([1] * 30, (), (), CLASSES, None),
         ([0] * 30, ("positive", "negative"), (), CLASSES, 20 / 30),
         ([1] * 30, ("bad", "fine"), (), ("LABEL_0", "LABEL_1"), 20 / 30),
         (["fine"] * 30, ("bad", "fine"), (), ("LABEL_0", "LABEL_1"), 20 / 30),

@@ -8,10 +8,11 @@ import typer
 
 from raison.cli.options import But, from_records
 from raison.cli.readable_texts import read
-from raison.cli.train.shared import KnownFeatureOptions, TrainSetting, command_line, named, tell_shared
+from raison.cli.train.shared import KnownFeatureOptions, TrainSetting, command_line, tell_shared
 from raison.core.settings.fields import Setting
 from raison.data import Dataset, Wanted
 from raison.data.columns import EncodingSetting
+from raison.data.dataset import counted_alike, numbered
 from raison.training.settings.classifier import LabelsSetting
 from raison.training.settings.scratch import ScratchSettings
 
@@ -45,7 +46,7 @@ def scratch(
     from raison.training.recipes.scratch import train_scratch
 
     names = () if features.known_features else data.labels
-    learned, held_out = (named(features.of(one), names) for one in data.read(wanted))
+    learned, held_out = (numbered(features.of(one), names) for one in counted_alike(data.read(wanted)))
     tell_shared(learned, held_out)
     card = train_scratch(learned, held_out, out, settings, command_line(context, "scratch"))
     typer.echo(f"{out}: held_out {described(card, 'held_out')}")

@@ -3,7 +3,7 @@
 import os
 import shlex
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +14,7 @@ from raison.core.settings.fields import Setting
 from raison.data import Dataset, Wanted
 from raison.data import known_features as add_known_features
 from raison.data.columns import EncodingSetting
+from raison.data.dataset import counted_alike, numbered
 from raison.data.lengths import Lengths
 
 TrainSetting = Annotated[str, Setting("Training data: a tsv, csv, txt, jsonl or parquet file, or SET:SPLIT.")]
@@ -57,12 +58,11 @@ class LearnedData:
     def read(self, wanted: Wanted, lengths: Lengths) -> tuple[Dataset, Dataset | None]:
         """Both data sets with texts of these lengths, the second only if given. Raises DataError."""
 
-        def of(source: str) -> Dataset:
-            return lengths.of(named(read(source, wanted, skip_bad=self.skip_bad, encoding=self.encoding), self.labels))
-
-        learned, held_out = of(self.data), None if self.dev is None else of(self.dev)
-        tell_shared(learned, held_out)
-        return learned, held_out
+        sources = [source for source in (self.data, self.dev) if source is not None]
+        given = [read(source, wanted, skip_bad=self.skip_bad, encoding=self.encoding) for source in sources]
+        learned, *held_out = (lengths.of(numbered(one, self.labels)) for one in counted_alike(given))
+        tell_shared(learned, held_out[0] if held_out else None)
+        return learned, held_out[0] if held_out else None
 
 
 def tell_shared(learned: Dataset, judged: Dataset | None) -> None:
@@ -76,11 +76,6 @@ def tell_shared(learned: Dataset, judged: Dataset | None) -> None:
         told = f"{shared} of the {len(learned)} texts of {learned.name} occur more than once: some may be on both sides"
     if shared:
         typer.echo(f"raison: {told}; scores on texts that were trained on say little about new ones.", err=True)
-
-
-def named(data: Dataset, labels: tuple[str, ...]) -> Dataset:
-    """The data with names for its numeric labels, if any are given."""
-    return replace(data, labels=labels) if labels else data
 
 
 def command_line(context: typer.Context, command: str) -> str:

@@ -10,6 +10,7 @@ from itertools import islice
 from raison.core.errors import DataError
 from raison.core.inputs.parts import written
 from raison.data import Row
+from raison.data.dataset import BrokenLine
 from raison.data.rows import Entry
 from raison.data.streams import Item, Reading, stream
 
@@ -78,13 +79,16 @@ class Survey:
 def survey(given: Input) -> Survey:
     """Read all rows once. Raises DataError if none is usable."""
     parts, whole, usable = [], hashlib.sha256(), False
+    first: Item | None = None
     for start, items in _parted(given.items(), min(given.together, ROWS)):
         digest = _digest(items)
         whole.update(digest.to_bytes(4, "big"))
         parts.append(RowPart(start, len(items), sum(map(_size, items)), digest))
         usable = usable or any(isinstance(item.entry, Row) for item in items)
+        first = first or items[0]
     if not usable:
-        raise DataError(f"{given.named}: no row has an explainable text.")
+        why = f" Line {first.line}: {first.entry.reason}." if first and isinstance(first.entry, BrokenLine) else ""
+        raise DataError(f"{given.named}: no row has an explainable text.{why}")
     return Survey(given, tuple(parts), whole.hexdigest())
 
 

@@ -30,9 +30,9 @@ from raison.models.passes.outputs.vectors import VectorHead
 from raison.models.passes.rerun import Rows
 from raison.models.stack.eval_mode import evaluating
 from raison.models.stack.fingerprint import fingerprint
-from raison.models.stack.structure import has_unseen_state
 from raison.models.stack.hooks import hooked
 from raison.models.stack.layers import kept_calls, layer_stack
+from raison.models.stack.structure import has_unseen_state
 from raison.models.stack.tap import Tap, tap
 from raison.numerics.attention.decomposition import head_output, layer_output
 

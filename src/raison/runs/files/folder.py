@@ -12,8 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from raison.core.errors import DataError
+from raison.core.errors import DataError, InputError
 from raison.core.settings.tables import read_written
+from raison.data.class_labels import labels_as_classes
 from raison.jobs.file_digest import sha256_of
 from raison.jobs.folder import EXPLANATIONS, read_marker
 from raison.jobs.store import read_record
@@ -121,6 +122,23 @@ class WrittenShards:
         """The rows of all complete shards in their order. Raises DataError for a file that was changed."""
         for number in self.receipts:
             yield from self.of_shard(number, columns)
+
+    def errors(self) -> Iterator[FlatRecord]:
+        """The rows whose label is another class than the prediction, in their order. All rows are read twice.
+
+        Labels are words in any case, or numbers, as in `Dataset.class_indices`; rows without one are left out. Raises
+        InputError for labels that are not the model's classes, and DataError for a file that was changed.
+        """
+        first = next(self.rows(["classes", "outputs"]), None)
+        if first is None:
+            return
+        if first["outputs"] != "classes":
+            raise InputError(f"{self.folder.path} explains a model without classes, so no label can be wrong.")
+        labels = [str(row["label"] or "") for row in self.rows(["label"])]
+        known = labels_as_classes(labels, tuple(first["classes"]), str(self.folder.path))
+        for row, label in zip(self.rows(), known, strict=True):
+            if label is not None and label != row["prediction"]:
+                yield row
 
     def of_shard(self, number: int, columns: Sequence[str] | None = None) -> Iterator[FlatRecord]:
         """The rows of a complete shard. Raises DataError for a file that was changed."""

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from raison.numerics.losses.interpretability import SHARES, absolute_sufficiency_loss, cross_entropy
-from raison.training.self_explaining.criterion import Criterion, TrainingStep
+from raison.training.self_explaining.criterion import Criterion, Shares, TrainingStep
 from raison.training.self_explaining.sufficient import sufficiency_score, top_alone
 
 
@@ -19,7 +19,7 @@ class AbsoluteSufficiency(Criterion):
     shares and `detached` are as in Comprehensiveness, the score as in Sufficiency. Reference: xie2024ivra.
     """
 
-    shares: tuple[float, ...] = SHARES
+    shares: Shares = SHARES
     detached: bool = False
 
     def loss(self, step: TrainingStep) -> Float[Tensor, ""]:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from raison.core.errors import InputError
 from raison.numerics.losses.interpretability import clustering_loss
-from raison.training.self_explaining.consistent import FEWEST, consistency_score
+from raison.training.self_explaining.consistent import FEWEST, FEWEST_SCORED, consistency_score
 from raison.training.self_explaining.criterion import Criterion, TrainingStep
 
 
@@ -26,6 +26,10 @@ class Clustering(Criterion):
     @property
     def fewest(self) -> int:
         return FEWEST
+
+    @property
+    def fewest_scored(self) -> int:
+        return FEWEST_SCORED
 
     def loss(self, step: TrainingStep) -> Float[Tensor, ""]:
         if step.labels.shape[1] != 1:

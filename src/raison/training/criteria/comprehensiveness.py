@@ -1,11 +1,13 @@
 """Comprehensiveness: without its highest-scored tokens, the model should no longer give the same prediction."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from raison.core.settings.fields import Setting
 from raison.numerics.losses.interpretability import (
     SHARES,
     comprehensiveness_loss,
@@ -14,7 +16,7 @@ from raison.numerics.losses.interpretability import (
     straight_through,
     top_tokens,
 )
-from raison.training.self_explaining.criterion import Criterion, TrainingStep
+from raison.training.self_explaining.criterion import Criterion, Shares, TrainingStep
 
 
 @dataclass(frozen=True)
@@ -31,8 +33,8 @@ class Comprehensiveness(Criterion):
     Score: p(x) - p(x without t), averaged over all shares. Reference: xie2024ivra.
     """
 
-    margin: float = 1.0
-    shares: tuple[float, ...] = SHARES
+    margin: Annotated[float, Setting(least=0)] = 1.0
+    shares: Shares = SHARES
     detached: bool = False
 
     def loss(self, step: TrainingStep) -> Float[Tensor, ""]:

@@ -1,13 +1,15 @@
 """Consistency: texts that the model sees as similar should have similar explanations."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from jaxtyping import Float
 from torch import Tensor
 
+from raison.core.settings.fields import Setting
 from raison.numerics.losses.interpretability import consistency_loss
-from raison.training.self_explaining.consistent import FEWEST, consistency_score
-from raison.training.self_explaining.criterion import Criterion, TrainingStep
+from raison.training.self_explaining.consistent import FEWEST, FEWEST_SCORED, consistency_score
+from raison.training.self_explaining.criterion import Criterion, Smoothing, TrainingStep
 
 
 @dataclass(frozen=True)
@@ -26,8 +28,8 @@ class Consistency(Criterion):
     Score: Spearman's rho between both distances (equation 12), as the metric consistency. Reference: xie2024ivra.
     """
 
-    smoothing: float = 0.01
-    floor: float = 1e-6
+    smoothing: Smoothing = 0.01
+    floor: Annotated[float, Setting(above=0)] = 1e-6
     fixed_states: bool = False
 
     @property
@@ -37,6 +39,10 @@ class Consistency(Criterion):
     @property
     def fewest(self) -> int:
         return FEWEST
+
+    @property
+    def fewest_scored(self) -> int:
+        return FEWEST_SCORED
 
     def loss(self, step: TrainingStep) -> Float[Tensor, ""]:
         states = step.states.detach() if self.fixed_states else step.states

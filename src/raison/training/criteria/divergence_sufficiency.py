@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from raison.numerics.losses.interpretability import SHARES, divergence_sufficiency_loss
-from raison.training.self_explaining.criterion import Criterion, TrainingStep
+from raison.training.self_explaining.criterion import Criterion, Shares, TrainingStep
 from raison.training.self_explaining.sufficient import sufficiency_score, top_alone
 
 
@@ -18,7 +18,7 @@ class DivergenceSufficiency(Criterion):
     t, the shares and `detached` are as in Comprehensiveness, the score as in Sufficiency. Reference: xie2024ivra.
     """
 
-    shares: tuple[float, ...] = SHARES
+    shares: Shares = SHARES
     detached: bool = False
 
     def loss(self, step: TrainingStep) -> Float[Tensor, ""]:

@@ -1,11 +1,13 @@
 """Simulatability: a student that is shown the explanations should learn the model's predictions."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from jaxtyping import Float
 from torch import Tensor
 
-from raison.training.self_explaining.criterion import Criterion, TrainingStep
+from raison.core.settings.fields import Setting
+from raison.training.self_explaining.criterion import Criterion, Smoothing, TrainingStep
 
 
 @dataclass(frozen=True)
@@ -24,8 +26,8 @@ class Simulatability(Criterion):
     fernandes2022learning.
     """
 
-    weight: float = 1.0
-    smoothing: float = 0.01
+    weight: Annotated[float, Setting(least=0)] = 1.0
+    smoothing: Smoothing = 0.01
 
     @property
     def trains_student(self) -> bool:

@@ -1,13 +1,15 @@
 """Sufficiency: with only its highest-scored tokens, the model should give the same prediction."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from raison.core.settings.fields import Setting
 from raison.numerics.losses.interpretability import SHARES, cross_entropy, sufficiency_loss
-from raison.training.self_explaining.criterion import Criterion, TrainingStep
+from raison.training.self_explaining.criterion import Criterion, Shares, TrainingStep
 from raison.training.self_explaining.sufficient import sufficiency_score, top_alone
 
 
@@ -19,8 +21,8 @@ class Sufficiency(Criterion):
     Reference: xie2024ivra.
     """
 
-    margin: float = 0.1
-    shares: tuple[float, ...] = SHARES
+    margin: Annotated[float, Setting(least=0)] = 0.1
+    shares: Shares = SHARES
     detached: bool = False
 
     def loss(self, step: TrainingStep) -> Float[Tensor, ""]:

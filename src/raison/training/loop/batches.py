@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedTokenizerBase
+from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
 from raison.core.inputs.unit import Text
+from raison.models.tokens.max_tokens import max_tokens
 from raison.text.surrogates import without_surrogates
 from raison.training.loop.objective import TrainingBatch
 
@@ -57,9 +58,15 @@ class TokenBatches:
         return TrainingBatch(inputs, torch.tensor([self.labels[row] for row in rows]))
 
 
-def tokenize(tokenizer: PreTrainedTokenizerBase, texts: Sequence[Text], max_tokens: int) -> list[dict[str, list[int]]]:
-    """The model's inputs of each text, cut after `max_tokens` tokens, not padded."""
+def readable(config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase, tokens: int) -> int:
+    """`tokens`, or as many as the model reads, if these are fewer."""
+    most = max_tokens(config, tokenizer.model_max_length)
+    return tokens if most is None else min(tokens, most)
+
+
+def tokenize(tokenizer: PreTrainedTokenizerBase, texts: Sequence[Text], most: int) -> list[dict[str, list[int]]]:
+    """The model's inputs of each text, cut after `most` tokens, not padded."""
     first = [without_surrogates(text if isinstance(text, str) else text[0]) for text in texts]
     second = None if all(isinstance(text, str) for text in texts) else [without_surrogates(text[1]) for text in texts]
-    columns = tokenizer(first, second, truncation=True, max_length=max_tokens, padding=False)
+    columns = tokenizer(first, second, truncation=True, max_length=most, padding=False)
     return [{name: columns[name][row] for name in columns} for row in range(len(texts))]

@@ -1,6 +1,7 @@
 """The state of a training run on disk: everything that it needs to resume as if it had never stopped."""
 
-import pickle
+import hashlib
+import io
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 from raison.core.errors import DataError, InputError, first_line
 from raison.jobs import disk
 
+DIGEST_BYTES = hashlib.sha256().digest_size
 RandomState = list[Tensor]
 """The CPU's generator, then one for every CUDA device."""
 
@@ -54,7 +56,10 @@ def load_trainable_state(module: nn.Module, state: dict[str, Tensor]) -> None:
 
 
 def save(path: Path, run: str, module: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress) -> None:
-    """Write a checkpoint of the run named `run`; a kill in the middle keeps the previous one."""
+    """Write a checkpoint of the run named `run`; a kill in the middle keeps the previous one.
+
+    The file begins with the digest of the rest.
+    """
     content = {
         "run": run,
         "module": trainable_state(module),
@@ -68,9 +73,14 @@ def save(path: Path, run: str, module: nn.Module, optimizer: torch.optim.Optimiz
         "best": {name: (best.step, best.value, best.weights) for name, best in progress.best.items()},
         "stopped": progress.stopped,
     }
-    with disk.whole_file(path) as part:
+    with disk.whole_file(path) as part, part.open("wb+") as file:
         try:
-            torch.save(content, part)
+            file.write(bytes(DIGEST_BYTES))
+            torch.save(content, file)
+            file.seek(DIGEST_BYTES)
+            digest = hashlib.file_digest(file, "sha256").digest()
+            file.seek(0)
+            file.write(digest)
         except RuntimeError as error:
             # torch's error for a full disk.
             raise DataError(f"cannot write {path}: {first_line(error)}. The previous checkpoint is intact.") from error
@@ -111,9 +121,15 @@ def set_random_state(states: RandomState) -> None:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        content = torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
+        stored = path.read_bytes()
+    except OSError as error:
         raise InputError(f"cannot read the checkpoint {path}: {error}. Delete it to start afresh.") from error
-    if not isinstance(content, dict) or "run" not in content:
-        raise InputError(f"{path} is not a checkpoint of this trainer. Delete it to start afresh.")
+    digest, saved = stored[:DIGEST_BYTES], memoryview(stored)[DIGEST_BYTES:]
+    # torch itself does not notice a changed weight.
+    if hashlib.sha256(saved).digest() != digest:
+        raise InputError(
+            f"{path} is not a checkpoint of this trainer, or was changed after it was written. Delete it to start "
+            "afresh."
+        )
+    content: dict[str, Any] = torch.load(io.BytesIO(saved), map_location="cpu", weights_only=True)
     return content

@@ -291,7 +291,8 @@ def _check(settings: TrainSettings, batches: Batches, evaluation: Evaluation | N
 
 
 def _improves(value: float, best: checkpoint.Best | None) -> bool:
-    return best is None or comparable(value) > comparable(best.value)
+    # Of evaluations that say nothing, none is better than the last.
+    return best is None or math.isnan(best.value) or comparable(value) > comparable(best.value)
 
 
 def comparable(value: float) -> float:

@@ -15,7 +15,7 @@ from raison.core.errors import InputError, UnsupportedError
 from raison.core.metric import Metric
 from raison.core.model import LanguageModel, check_classes
 from raison.core.registry import label_of
-from raison.data.dataset import Dataset
+from raison.data.dataset import Dataset, counted_alike
 from raison.explaining.batch import Batch as Prepared
 from raison.explaining.batch import prepare
 from raison.explaining.measuring import AnyMetric, create_metrics
@@ -98,8 +98,8 @@ def train_aml(
     job = _prepared(model, data, out, settings, dev)
     with training_in(out, AML, job.identity):
         card = _searched_and_trained(job, call)
-        for leftover in (JOURNAL, *(CHECKPOINT.format(number) for number in range(len(job.names)))):
-            disk.remove(out / leftover)
+        for leftover in (out / JOURNAL, *sorted(out.glob(CHECKPOINT.format("*")))):
+            disk.remove(leftover)
     return card
 
 
@@ -108,8 +108,8 @@ def _searched_and_trained(job: _AmlTraining, call: TrainingCall) -> MaskCard:
     trials = () if settings.weights is not None else _search(job)
     chosen = {name: _weights(job, trials, name) for name in job.names}
     moments: dict[str, Best] = {}
-    for number, weights in enumerate(dict.fromkeys(chosen.values())):
-        moments |= _trained(job, weights, [name for name in job.names if chosen[name] == weights], number)
+    for weights in dict.fromkeys(chosen.values()):
+        moments |= _trained(job, weights, [name for name in job.names if chosen[name] == weights])
     provenance = {
         **provenance_of(job.data, settings, call),
         "trials": [_plain(trial) for trial in trials],
@@ -133,6 +133,7 @@ def _prepared(
     # A backbone that cannot be used is refused before the texts are read.
     new_attributor(model, backbone, settings.rank, learned=False)
     train, held_out = split(data, dev, settings.texts, settings.validation, settings.seed)
+    _, held_out = counted_alike((data, held_out))
     encoded = Settings(unit=settings.unit, truncate=True)
     validation = prepare(model, held_out.texts, encoded)
     if settings.above_chance:
@@ -229,12 +230,14 @@ def _forget_failures(job: _AmlTraining) -> None:
         disk.remove(journal)
 
 
-def _trained(job: _AmlTraining, weights: LossWeights, names: Sequence[str], number: int) -> dict[str, Best]:
+def _trained(job: _AmlTraining, weights: LossWeights, names: Sequence[str]) -> dict[str, Best]:
     """The best evaluation for each of the metrics, with the attribution model's weights."""
     metrics = [metric for metric in job.metrics if label_of(metric) in names]
+    # A longer search may choose other weights: their training begins anew.
+    which = digest_of([asdict(weights), list(names)])
     plan = TrainSettings(
         epochs=job.settings.epochs,
-        checkpoint=job.out / CHECKPOINT.format(number),
+        checkpoint=job.out / CHECKPOINT.format(which),
         keep_best=True,
         identity=f"{digest_of(job.identity)}, {names}",
         progress=job.settings.progress,

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+from collections import Counter
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from raison.core.errors import InputError
-from raison.data.dataset import Dataset, Row
+from raison.data.dataset import Dataset, Row, counted_alike
 from raison.data.digest import dataset_digest
 from raison.jobs import disk
 from raison.jobs.folder import CLASSIFIER, refuse_others
@@ -22,7 +23,7 @@ from raison.models.derived.identity import base_identity
 from raison.models.loading.ready_made import base_weights, zoo
 from raison.models.stack.eval_mode import drawing, half_precision, quiet
 from raison.numerics.measures.class_scores import ClassScores, class_scores
-from raison.training.loop.batches import TokenBatches, tokenize
+from raison.training.loop.batches import TokenBatches, readable, tokenize
 from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit
 from raison.training.objectives.cross_entropy import CrossEntropy
 from raison.training.preparation.data_leakage import check_apart
@@ -87,9 +88,12 @@ def train_classifier(
     call = TrainingCall.now(command)
     refuse_others(out, CLASSIFIER)
     check_apart([data.train.name], [data.test, data.dev])
+    # Before rows are drawn: a number must be the same class in all of them.
+    data = Splits(**dict(zip(data.named(), counted_alike(list(data.named().values())), strict=True)))
     test = replace(data.test, rows=_chosen(data.test.rows, settings.test_limit, settings.seed))
     data = replace(data, test=test)
-    job = _LoraTraining(base, data, settings.labels or labels_of(data.train), out, settings)
+    labels = checked_names(settings.labels) if settings.labels else labels_of(data.train)
+    job = _LoraTraining(base, data, labels, out, settings)
     for split in data.named().values():
         split.class_indices(job.labels)
     folder = Path(base) if os.path.isdir(base) else base_weights.fetch(base, settings.progress)
@@ -107,6 +111,8 @@ def _trained(job: _LoraTraining, folder: Path, call: TrainingCall) -> dict[str, 
     settings = job.settings
     rows = _chosen(job.data.train.rows, settings.limit, settings.seed)
     model, tokenizer = zoo.fresh_classifier(folder, job.labels, settings.seed)
+    longest = readable(model.config, tokenizer, settings.max_tokens)
+    job = replace(job, settings=replace(settings, max_tokens=longest))
     module = adapted(model, settings)
     losses = _fit(job, rows, module, tokenizer).losses[-_LAST:]
     save_adapter(job.out, module.model, base_entry(job.base)["name"])
@@ -139,15 +145,31 @@ def measured(model: nn.Module, batches: TokenBatches) -> ClassScores:
 
 
 def labels_of(train: Dataset) -> tuple[str, ...]:
-    """The names of the classes that training data has. Raises InputError if they are unknown."""
+    """The names of the classes that training data has. Raises InputError if they are unknown.
+
+    Of labels that differ only in case, which are one class, the most frequent spelling is its name.
+    """
     if train.labels:
-        return train.labels
-    labels = {row.label for row in train.rows}
-    if None in labels or len(labels) < 2:
+        return checked_names(train.labels)
+    counts = Counter(row.label for row in train.rows)
+    spelled = {str(label).casefold(): label for label, _ in reversed(counts.most_common())}
+    labels = {*spelled.values()}
+    if None in counts or len(labels) < 2:
         raise InputError(f"{train.name} needs a label in every row and at least two different ones.")
     if all(isinstance(label, int) for label in labels):
         raise InputError(f"the labels of {train.name} are numbers: name them in order with --labels first,second,...")
     return tuple(sorted(str(label) for label in labels))
+
+
+def checked_names(labels: tuple[str, ...]) -> tuple[str, ...]:
+    """The names of classes. Raises InputError unless there are at least two, and all differ in more than case."""
+    if len(labels) < 2:
+        raise InputError(f"a classifier needs at least two classes, and only {', '.join(labels)} is named.")
+    counts = Counter(name.casefold() for name in labels)
+    twice = sorted(name for name in labels if counts[name.casefold()] > 1)
+    if twice:
+        raise InputError(f"the names of classes must differ in more than case; got {', '.join(twice)}.")
+    return labels
 
 
 def _chosen(rows: tuple[Row, ...], limit: int | None, seed: int) -> tuple[Row, ...]:

@@ -15,9 +15,9 @@ from transformers import PreTrainedModel
 from raison.core.capabilities.attention import ReadableAttention
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.model import WITHOUT_CLASSES, LanguageModel
-from raison.core.registry import label_of
+from raison.core.registry import label_of, name_of
 from raison.core.targets.outputs import PROBABILITIES
-from raison.data.dataset import Dataset
+from raison.data.dataset import Dataset, counted_alike
 from raison.data.digest import dataset_digest
 from raison.jobs import disk
 from raison.jobs.folder import FINE_TUNING, IVRA, refuse_others
@@ -145,6 +145,7 @@ def train_ivra(
     copied = trainable_copy(model)
     job = _job(copied, data, dev, out, settings)
     job = replace(job, identity={**job.identity, **identity_of(model)})
+    _check_scored(settings, len(job.judged.encoding))
     network = _network(job, settings)
     known = scores_of(copied, job.judged)
     if settings.above_chance and known is not None:
@@ -154,6 +155,17 @@ def train_ivra(
         write(out / settings.form, card, network.explainer)
         disk.remove(out / CHECKPOINT)
     return card
+
+
+def _check_scored(settings: IvraSettings, judged: int) -> None:
+    """InputError for a criterion that has no score on the validation texts, which would not decide what is kept."""
+    largest = min(settings.batch_size, judged)
+    for criterion in settings.created():
+        if largest < criterion.fewest_scored:
+            raise InputError(
+                f"{name_of(criterion)} has no score on {judged} held-out texts in batches of {settings.batch_size}: it "
+                f"compares at least {criterion.fewest_scored} of a batch (--validation, --batch-size)."
+            )
 
 
 def _trained(
@@ -232,6 +244,9 @@ def _job(
     out: Path,
     settings: FineTuneSettings | IvraSettings,
 ) -> _IvraTraining:
+    # Before rows are drawn: a number must be the same class in all of them.
+    data, *judged_on = counted_alike([one for one in (data, dev) if one is not None])
+    dev = judged_on[0] if judged_on else None
     judged_by = _judged_by(data, dev, settings)
     learned_from = settings.texts or (len(data) - (0 if dev is not None else judged_by))
     train, held_out = split(data, dev, learned_from, judged_by, settings.seed)

@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from raison.core.errors import InputError, UnknownNameError
-from raison.data.dataset import Dataset
+from raison.data.dataset import Dataset, counted_alike
 from raison.data.digest import dataset_digest
 from raison.jobs import disk
 from raison.jobs.folder import SCRATCH, refuse_others
@@ -23,7 +23,7 @@ from raison.models.loading.weight_transfer import ARCHITECTURES as LAID
 from raison.models.loading.weight_transfer import transferred
 from raison.models.passes.removal import replacement_ids
 from raison.models.stack.eval_mode import quiet
-from raison.training.loop.batches import TokenBatches, tokenize
+from raison.training.loop.batches import TokenBatches, readable, tokenize
 from raison.training.loop.objective import TrainingBatch
 from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit
 from raison.training.objectives.cross_entropy import CrossEntropy
@@ -38,6 +38,7 @@ from raison.training.recipes.classifier import (
     labels_of,
     measured,
 )
+from raison.training.settings.classifier import MOST_SEED
 from raison.training.settings.scratch import ScratchSettings as ScratchSettings
 
 ENCODER = "t5_encoder"
@@ -99,6 +100,8 @@ def mistakes_in(settings: ScratchSettings) -> list[str]:
         mistakes.append(f"width {s.width} cannot be shared by {s.heads} heads: give a multiple of their number.")
     if s.vocabulary < _FEWEST_TOKENS:
         mistakes.append(f"a vocabulary of {s.vocabulary} is too small: give {_FEWEST_TOKENS} or more.")
+    if not 0 <= s.seed <= MOST_SEED:
+        mistakes.append(f"seed must be from 0 to {MOST_SEED:,}.")
     if not 0 <= s.masked <= 1 or not s.learning_rate > 0:
         mistakes.append("masked must be a share from 0 to 1, and learning_rate must be above 0.")
     return mistakes
@@ -118,6 +121,7 @@ def train_scratch(
         raise InputError(f"this model cannot be built: {' '.join(mistakes)}")
     refuse_others(out, SCRATCH)
     check_apart([train.name], [held_out])
+    train, held_out = counted_alike((train, held_out))
     labels = labels_of(train)
     identity = {
         **(base_identity(settings.base) if settings.base else {}),
@@ -126,8 +130,9 @@ def train_scratch(
     }
     with training_in(out, SCRATCH, identity):
         model, tokenizer = _start(train, labels, settings)
+        cut = replace(settings, max_tokens=readable(model.config, tokenizer, settings.max_tokens))
         module = _trainable(model, settings)
-        batches, judged = (_batches(data, labels, tokenizer, settings) for data in (train, held_out))
+        batches, judged = (_batches(data, labels, tokenizer, cut) for data in (train, held_out))
         plan = _plan(settings, out, len(batches), digest_of(identity))
         history = _fit(module, batches, judged, settings, plan)
         trained: Any = module.model

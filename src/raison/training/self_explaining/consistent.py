@@ -8,8 +8,8 @@ from scipy.stats import spearmanr
 from raison.numerics.measures.distances import padded_distances, positionwise_distances
 from raison.training.self_explaining.criterion import TrainingStep
 
-FEWEST = 2
-"""Two texts make one pair."""
+FEWEST, FEWEST_SCORED = 2, 3
+"""Two texts make one pair, which has a loss; a rank correlation needs more pairs."""
 
 
 def consistency_score(step: TrainingStep) -> list[float]:
@@ -21,7 +21,7 @@ def consistency_score(step: TrainingStep) -> list[float]:
     states = [rows[:length].double().cpu().numpy() for rows, length in zip(step.states, lengths, strict=True)]
     shares = [row.double().cpu().numpy() for row in step.shares]
     between = positionwise_distances(states, "l2"), padded_distances(shares, "l2")
-    if len(states) <= FEWEST or any(np.ptp(distances) == 0 for distances in between):
+    if len(states) < FEWEST_SCORED or any(np.ptp(distances) == 0 for distances in between):
         return []
     rho = float(spearmanr(*between).statistic)
     return [] if math.isnan(rho) else [rho]

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Annotated, Protocol
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -11,6 +11,7 @@ from torch import Tensor
 from raison.core.errors import InputError, UnknownNameError
 from raison.core.inputs.encoding import Encoding
 from raison.core.registry import Catalogue, name_of
+from raison.core.settings.fields import Setting, check
 
 ALIASES = {
     "sim": "simulatability",
@@ -22,6 +23,12 @@ ALIASES = {
     "clust": "clustering",
 }
 """The paper's short names."""
+Shares = Annotated[
+    tuple[float, ...], Setting(above=0, most=1, fewest=1, words="shares above 0, 1 at most, such as 0.1")
+]
+"""Shares of a text's tokens."""
+Smoothing = Annotated[float, Setting(above=0, below=1)]
+"""The share of the uniform distribution in an explanation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +79,13 @@ class TrainingStep(Protocol):
 
 @dataclass(frozen=True)
 class Criterion(ABC):
-    """A loss on explanations: a frozen record of its settings, with a loss and a score. Its name is its file's name."""
+    """A loss on explanations: a frozen record of its settings, with a loss and a score. Its name is its file's name.
+
+    Raises InputError for settings outside of what their fields allow.
+    """
+
+    def __post_init__(self) -> None:
+        check(self, f"the criterion {name_of(self)}")
 
     @property
     def reads_states(self) -> bool:
@@ -83,6 +96,11 @@ class Criterion(ABC):
     def fewest(self) -> int:
         """Minimum number of texts in a batch."""
         return 1
+
+    @property
+    def fewest_scored(self) -> int:
+        """Minimum number of texts in a batch that has a score."""
+        return self.fewest
 
     @property
     def trains_student(self) -> bool:

@@ -42,7 +42,8 @@ class TaughtTexts(nn.Module):
         return BatchStep(self.network, self._train.select(rows), self.simulation, self.states)
 
     def scores(self, criteria: Sequence[Criterion], batch_size: int) -> dict[str, float]:
-        """On the validation texts: the criteria's mean score, each one's score and loss, and the accuracy.
+        """On the validation texts: the mean score of the criteria that have one, each one's score and loss, and the
+        accuracy.
 
         In batches of a fixed order and size, on which the scores of criteria that compare texts depend.
         """
@@ -57,8 +58,10 @@ class TaughtTexts(nn.Module):
                     scores[name_of(criterion)] += criterion.score(step)
                     scores[LOSS + name_of(criterion)].append(float(criterion.loss(step)))
         means = {name: float(np.mean(values)) if values else float("nan") for name, values in scores.items()}
-        named = [means.get(name_of(criterion), float("nan")) for criterion in criteria]
-        return {TOGETHER: float(np.mean(named)), ACCURACY: float(np.mean(right))} | means
+        named = [
+            means[name] for criterion in criteria if not math.isnan(means.get(name := name_of(criterion), math.nan))
+        ]
+        return {TOGETHER: float(np.mean(named)) if named else math.nan, ACCURACY: float(np.mean(right))} | means
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from raison.core.inputs.unit import Granularity, Merge
 from raison.core.settings.fields import Setting, check
 from raison.numerics.losses.loss_weights import LossWeights, MaskSize, weights_of
-from raison.training.settings.classifier import AboveChanceSetting, BatchSetting, EpochsSetting, HalfSetting
+from raison.training.settings.classifier import MOST_SEED, AboveChanceSetting, BatchSetting, EpochsSetting, HalfSetting
 
 ENCODER_RATE, LOW_RANK_RATE = 4e-5, 1e-3
 """Learning rates: that of the published code, for a whole backbone; and one for low-rank matrices."""
@@ -66,7 +66,7 @@ class AmlSettings:
     trials: Annotated[int, Setting("Number of weights that the search tries.", least=1)] = 30
     search_texts: Annotated[int, Setting("Number of training texts per trial.", least=1)] = 450
     search_epochs: Annotated[int, Setting("Epochs per trial.", least=1)] = 2
-    seed: Annotated[int, Setting("Seed of the texts, the new weights and the search.")] = 0
+    seed: Annotated[int, Setting("Seed of the texts, the new weights and the search.", least=0, most=MOST_SEED)] = 0
     half: HalfSetting = False
     above_chance: AboveChanceSetting = False
     progress: bool = True

@@ -7,7 +7,7 @@ from raison.core.inputs.unit import Granularity
 from raison.core.settings.fields import Setting, check
 from raison.explaining.settings import OfSetting, RemovalSetting
 from raison.training.settings.aml import BackboneSetting, RankSetting, TextsSetting, ValidationSetting
-from raison.training.settings.classifier import BatchSetting, EpochsSetting, HalfSetting
+from raison.training.settings.classifier import MOST_SEED, BatchSetting, EpochsSetting, HalfSetting
 
 ENCODER_RATE, LOW_RANK_RATE = 5e-5, 1e-3
 
@@ -38,7 +38,9 @@ class AmortizedShapSettings:
     validation: ValidationSetting = 200
     epochs: EpochsSetting = 8
     batch_size: BatchSetting = 32
-    seed: Annotated[int, Setting("Seed of the texts, their classes, the passes and the new weights.")] = 0
+    seed: Annotated[
+        int, Setting("Seed of the texts, their classes, the passes and the new weights.", least=0, most=MOST_SEED)
+    ] = 0
     half: HalfSetting = False
     progress: bool = True
 

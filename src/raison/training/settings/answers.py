@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from raison.core.settings.fields import Setting, check
-from raison.training.settings.classifier import HalfSetting, PeakSetting
+from raison.training.settings.classifier import MOST_SEED, HalfSetting, PeakSetting
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class AnswersSettings:
     learning_rate: PeakSetting = 1e-3
     rank: Annotated[int, Setting("Rank of the adapters.", least=1)] = 8
     test_limit: Annotated[int, Setting("Held-out questions for each number of sources.", least=1)] = 60
-    seed: Annotated[int, Setting("Seed of the new weights, the passages and their order.")] = 0
+    seed: Annotated[int, Setting("Seed of the new weights, the passages and their order.", least=0, most=MOST_SEED)] = 0
     half: HalfSetting = False
     checkpoint_every: int = 50
     progress: bool = True

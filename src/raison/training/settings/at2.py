@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from raison.core.settings.fields import Setting, check
-from raison.training.settings.classifier import PeakSetting
+from raison.training.settings.classifier import MOST_SEED, PeakSetting
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class At2Settings:
     sentences: Annotated[int, Setting("Maximum number of sentences per passage, for SQuAD.", least=1)] = 2
     steps: Annotated[int, Setting("Steps of gradient descent.", least=1)] = 1000
     learning_rate: PeakSetting = 1e-3
-    seed: Annotated[int, Setting("Seed of the questions and of the removals.")] = 0
+    seed: Annotated[int, Setting("Seed of the questions and of the removals.", least=0, most=MOST_SEED)] = 0
     progress: bool = True
 
     def __post_init__(self) -> None:

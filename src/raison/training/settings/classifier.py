@@ -10,6 +10,8 @@ BatchSetting = Annotated[int, Setting("Texts per training step.", least=1)]
 LabelsSetting = Annotated[tuple[str, ...], Setting("Names of numeric labels, in order: negative,positive.")]
 PeakSetting = Annotated[float, Setting("Peak learning rate.", above=0, options=("--lr",))]
 HalfSetting = Annotated[bool, Setting("Train in bfloat16: faster where supported.")]
+MOST_SEED = 10**8
+"""The generators of batches are seeded by the seed times 100,003 squared, which must fit into 64 bits."""
 AboveChanceSetting = Annotated[
     bool,
     Setting("Continue even if the model has hardly learned its task.", options=("--even-at-chance",), flag=False),
@@ -39,7 +41,7 @@ class ClassifierSettings:
     max_tokens: Annotated[int, Setting("Cut texts after this many tokens.", least=4)] = 128
     limit: Annotated[int | None, Setting(LIMITED.format("Train"), least=1)] = None
     test_limit: Annotated[int | None, Setting(LIMITED.format("Test"), least=1)] = None
-    seed: Annotated[int, Setting("Seed of the new weights, the rows and their order.")] = 0
+    seed: Annotated[int, Setting("Seed of the new weights, the rows and their order.", least=0, most=MOST_SEED)] = 0
     keep_best: Annotated[bool, Setting("Keep the epoch that is best on the dev data.")] = False
     half: HalfSetting = False
     checkpoint_every: int = 200

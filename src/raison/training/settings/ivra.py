@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from raison.core.errors import InputError
 from raison.core.settings.fields import Setting, check
-from raison.training.settings.classifier import AboveChanceSetting, BatchSetting, EpochsSetting
+from raison.training.settings.classifier import MOST_SEED, AboveChanceSetting, BatchSetting, EpochsSetting
 
 if TYPE_CHECKING:
     from raison.models.derived.attention_explainer import Design
@@ -32,7 +32,7 @@ class FineTuneSettings:
     rank: Annotated[int | None, Setting(least=1)] = None
     texts: TextsSetting = None
     validation: ValidationSetting = None
-    seed: int = 0
+    seed: Annotated[int, Setting(least=0, most=MOST_SEED)] = 0
     progress: bool = True
 
     def __post_init__(self) -> None:
@@ -83,7 +83,7 @@ class IvraSettings:
     texts: TextsSetting = None
     validation: ValidationSetting = None
     checks: Annotated[int, Setting("Evaluations per epoch.", least=1)] = 1
-    seed: Annotated[int, Setting("Seed of the texts, their order and new weights.")] = 0
+    seed: Annotated[int, Setting("Seed of the texts, their order and new weights.", least=0, most=MOST_SEED)] = 0
     above_chance: AboveChanceSetting = False
     progress: bool = True
 

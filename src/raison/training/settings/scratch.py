@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from raison.core.settings.fields import Setting
-from raison.training.settings.classifier import BatchSetting, EpochsSetting, HalfSetting, PeakSetting
+from raison.training.settings.classifier import MOST_SEED, BatchSetting, EpochsSetting, HalfSetting, PeakSetting
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,6 @@ class ScratchSettings:
     patience: Annotated[int, Setting("Stop after this many epochs without improvement.", least=1)] = 5
     masked: Annotated[float, Setting("Share of training texts that are partly masked.")] = 0.0
     max_tokens: Annotated[int, Setting("Cut texts after this many tokens.", least=8)] = 128
-    seed: Annotated[int, Setting("Seed of the weights and the order of the rows.")] = 0
+    seed: Annotated[int, Setting("Seed of the weights and the order of the rows.", least=0, most=MOST_SEED)] = 0
     half: HalfSetting = False
     progress: bool = True

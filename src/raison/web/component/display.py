@@ -10,11 +10,11 @@ from raison.core.errors import InputError
 from raison.core.results.citations import Citations
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
+from raison.data.class_labels import labels_as_classes
 from raison.report.explanations.listed import Listable
 from raison.report.pages import showing
 from raison.report.pages.listing import listing
 from raison.report.pages.showing import Showable
-from raison.web.rows.lines import as_classes
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -82,12 +82,17 @@ def _as_classes(explanations: Sequence[Explanation], labels: Sequence[object] | 
     if labels is None:
         return [None] * len(explanations)
     classes = {e.classes for e in explanations if e.outputs == "classes"}
-    names = ["" if _is_missing(label) else str(label) for label in labels]
-    known = as_classes(names, classes.pop()) if len(classes) == 1 else []
-    if any(names) and not any(known):
-        first = next(filter(None, names))
-        raise InputError(f"the labels, such as {first!r:.40}, are not all classes of one model: leave them out.")
-    return known
+    names = ["" if _is_missing(label) else _named(label) for label in labels]
+    if len(classes) != 1:
+        if any(names):
+            raise InputError("labels are compared with predictions, and these are not all of one model's classes.")
+        return [None] * len(explanations)
+    return labels_as_classes(names, classes.pop())
+
+
+def _named(label: object) -> str:
+    # A column of whole numbers in which one is missing holds floats.
+    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
 
 
 def _is_missing(label: object) -> bool:

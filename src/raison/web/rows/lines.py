@@ -1,14 +1,11 @@
 """A run as shown: its facts, and its texts as lines of a table."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from raison.core.errors import InputError
 from raison.core.results.citations import Citations
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
-from raison.data.dataset import Dataset, Row
-from raison.data.rows import typed_labels
 from raison.report.explanations.listed import Listable, Strong, listed, strongest_of
 from raison.runs.words import deciding
 
@@ -147,16 +144,3 @@ def _written(number: int, result: GenerationExplanation | Citations, name: str) 
         size=len(result.statements if isinstance(result, Citations) else result.tokens),
         strongest=strongest_of(result),
     )
-
-
-def as_classes(labels: Sequence[str], classes: tuple[str, ...]) -> list[str | None]:
-    """Labels of data ("" for none) as the model's classes; None throughout if one of them is not a class.
-
-    Numbers are classes as in `Dataset.class_indices`.
-    """
-    rows = typed_labels(tuple(Row("", label, number) for number, label in enumerate(labels) if label))
-    try:
-        indices = iter(Dataset("labels", rows).class_indices(classes))
-    except InputError:
-        return [None] * len(labels)
-    return [classes[next(indices)] if label else None for label in labels]

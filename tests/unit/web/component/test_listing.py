@@ -68,6 +68,11 @@ def test_few_stand_side_by_side_and_many_are_a_table(displayed: list[Any]) -> No
     assert texts(displayed.pop().listed)["accuracy"]["texts"] == 2
 
 
+def test_numbers_of_a_column_with_a_missing_one_are_labels(displayed: list[Any]) -> None:
+    raison.show(pd.DataFrame({"map": EXPLAINED[:3], "label": [0, 1, None]}))
+    assert texts(displayed.pop().listed)["accuracy"]["texts"] == 2
+
+
 def test_a_frame_has_explanations_and_labels_in_columns(displayed: list[Any]) -> None:
     frame = pd.DataFrame({"text": TEXTS, "map": EXPLAINED, "label": [*LABELS[:5], None]})
     raison.show(frame)
@@ -80,7 +85,7 @@ def test_a_frame_has_explanations_and_labels_in_columns(displayed: list[Any]) ->
             raison.show(wrong)
 
 
-@pytest.mark.parametrize(("labels", "said"), [(["yes"], "1 labels for 6"), (["so"] * 6, "'so', are not all classes")])
+@pytest.mark.parametrize(("labels", "said"), [(["yes"], "1 labels for 6"), (["so"] * 6, "the label 'so' is none of")])
 def test_labels_of_something_else_are_refused(displayed: list[Any], labels: list[str], said: str) -> None:
     with pytest.raises(RaisonError, match=said):
         raison.show(EXPLAINED, labels=labels)
@@ -88,7 +93,7 @@ def test_labels_of_something_else_are_refused(displayed: list[Any], labels: list
 
 
 def test_labels_of_something_else_are_refused_in_a_terminal_too(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(RaisonError, match="'so', are not all classes"):
+    with pytest.raises(RaisonError, match="the label 'so' is none of"):
         raison.show(EXPLAINED, labels=["so"] * 6)
     assert not capsys.readouterr().out
     raison.show(EXPLAINED[:2], labels=[1, "0"])

@@ -15,8 +15,8 @@ from transformers.cache_utils import DynamicLayer
 from raison.models.stack.caches import given_cache
 from raison.models.stack.eval_mode import is_halved
 from raison.models.stack.fingerprint import fingerprint
-from raison.models.stack.structure import has_unseen_state
 from raison.models.stack.locks import OwnLock
+from raison.models.stack.structure import has_unseen_state
 
 STORED = 4
 """Maximum number of stored prompts; the least recently used is dropped first."""

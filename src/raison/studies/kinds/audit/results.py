@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from raison.core.errors import DataError
+from raison.core.errors import DataError, UnknownNameError
 from raison.core.results.scores import Comparison, Scores, Summary
 from raison.core.settings.fields import Setting
 from raison.core.settings.reading import plain_values
@@ -106,8 +106,11 @@ class MethodAudit:
     seconds: float
 
     def __getitem__(self, question: AuditQuestion) -> AuditFinding:
-        """The evidence on one question."""
-        return next(one for one in self.evidence if one.question == question)
+        """The evidence on one question. Raises UnknownNameError."""
+        known = {one.question: one for one in self.evidence}
+        if question not in known:
+            raise UnknownNameError("question of an audit", question, known)
+        return known[question]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +126,8 @@ class AuditHead(StudyHead):
 
     `number` is the name of the number of a model of one number. `contrasts`: the prediction is explained against
     another class of each text. `others` counts answers that were left out because they are not the model's own,
-    `repeats` repeated texts, `empty` texts without an entity. Older versions wrote the seconds of jobs (`spent`) here.
+    `repeats` repeated texts, `empty` texts without an entity; `identity` has the hashes of the model, its texts and the
+    settings. Older versions wrote the seconds of jobs (`spent`) here.
     """
 
     name: str = ""
@@ -145,6 +149,7 @@ class AuditHead(StudyHead):
     trust: TrustHead
     about: ModelHead = ModelHead()  # noqa: RUF009
     estimate: EstimateHead | None = None
+    identity: Mapping[str, str] = field(default_factory=dict)
     spent: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -217,8 +222,11 @@ class Audit(WrittenStudy):
         return self.table.texts + wanted - self.trust.missing, self.header.texts + wanted
 
     def __getitem__(self, method: str) -> MethodAudit:
-        """The verdict on a method by its label."""
-        return next(one for one in self.methods if one.method == method)
+        """The verdict on a method by its label. Raises UnknownNameError."""
+        known = {one.method: one for one in self.methods}
+        if method not in known:
+            raise UnknownNameError("audited method", method, known)
+        return known[method]
 
 
 def read(folder: Path) -> Audit:

@@ -249,6 +249,7 @@ def _facts(results: Audit) -> dict[str, object]:
         "Time": phrases.seconds(results.spent),
         "Estimated before": phrases.seconds(header.estimate.seconds) if header.estimate else "",
         "Versions": ", ".join(f"{name} {version}" for name, version in results.versions.items()),
+        "Hashes": ", ".join(f"{part} {digest}" for part, digest in header.identity.items()),
     }
 
 

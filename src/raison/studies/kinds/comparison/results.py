@@ -20,7 +20,7 @@ from raison.runs.statistics import values_of
 from raison.runs.table import comparison, finished_texts, scores_of
 from raison.runs.task_accuracy import Labels, read_labels
 from raison.studies.claims import PairedSample
-from raison.studies.folder import Claim, StudyHead, WrittenStudy, read_header
+from raison.studies.folder import Claim, StudyHead, WrittenStudy, left_out, read_header
 
 FOLDERS = (STUDY, COMPARISON)
 
@@ -155,6 +155,5 @@ def _unfinished(run: Run) -> Iterator[str]:
     ]
     if absent:
         yield f"the metrics of all texts are not measured yet for every row: {', '.join(absent)}."
-    if run.dropped:
-        broken = phrases.count(run.dropped, "broken line")
-        yield f"{broken} in the records, as left by a kill, were left out; resuming the run repeats their work."
+    if run.dropped and (done < wanted or absent):
+        yield left_out(run.dropped)

@@ -9,6 +9,7 @@ from typing import Any
 from raison.core.errors import RaisonError
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
+from raison.data.dataset import counted_alike, numbered
 from raison.data.named import shared
 from raison.explaining.measuring import create_metrics
 from raison.jobs.engine import Job
@@ -21,7 +22,7 @@ from raison.models.loading.load import as_classifier, load
 from raison.models.loading.ready_made import base_weights, zoo
 from raison.report.tables.records import Cell, Table
 from raison.studies import kind
-from raison.studies.data_loading import load_rows, numbered
+from raison.studies.data_loading import load_rows
 from raison.studies.file import Study, StudyError
 from raison.studies.folder import header_of, versions
 from raison.studies.kind import EstimateTable
@@ -38,9 +39,10 @@ REUSED = (STORE,)
 
 def load_task(task: Task, limit: int | None) -> TaskData:
     """A task's data, at most `limit` rows of each part. Raises RaisonError."""
-    dev = None if task.dev is None else numbered(load_rows(task.dev, limit), task.labels)
-    train, test = (numbered(load_rows(entry, limit), task.labels) for entry in (task.train, task.test))
-    return TaskData(train, test, dev)
+    entries = [entry for entry in (task.train, task.test, task.dev) if entry is not None]
+    parts = counted_alike([load_rows(entry, limit) for entry in entries])
+    train, test, *dev = (numbered(part, task.labels) for part in parts)
+    return TaskData(train, test, dev[0] if dev else None)
 
 
 def untrained(task: Task, seed: int = 0) -> LanguageModel:

@@ -14,11 +14,10 @@ import numpy as np
 from raison.core.errors import DataError
 from raison.core.settings.fields import Setting
 from raison.jobs.folder import TRUST
-from raison.report.style import phrases
 from raison.runs.headers import ModelHead
 from raison.runs.task_accuracy import Labels, read_labels
 from raison.studies.claims import PairedSample
-from raison.studies.folder import Claim, StudyHead, WrittenStudy, read_header
+from raison.studies.folder import Claim, StudyHead, WrittenStudy, left_out, read_header
 from raison.trust.records import Attack, AttackObjective, Order
 from raison.trust.results import AttackVariant, TrustHead, TrustRun, read_run
 from raison.trust.tables import EFFECTS, MEASURES, Values, areas, at_blocks, effects, summary
@@ -109,9 +108,8 @@ class TrustRuns(WrittenStudy):
             if run.missing:
                 done = f"{run.wanted - run.missing:,} of {run.wanted:,}"
                 yield f"{run.name}: unfinished, {done} records. Means are over these; resume the study for the rest."
-            if run.dropped:
-                broken = phrases.count(run.dropped, "broken line")
-                yield f"{run.name}: {broken} in the records were left out; resuming repeats their work."
+            if run.dropped and run.missing:
+                yield f"{run.name}: {left_out(run.dropped)}"
 
 
 def read(folder: Path) -> TrustRuns:

@@ -10,6 +10,7 @@ from pathlib import Path
 from raison.core.errors import DataError
 from raison.core.note_names import EACH_FROM
 from raison.core.results.explanation import Explanation
+from raison.data.class_labels import known_classes
 from raison.jobs.folder import EXPLANATIONS
 from raison.jobs.identity import IDENTITY, Identity
 from raison.report.explanations.listed import Listable, strongest_of
@@ -26,7 +27,6 @@ from raison.web.rows.lines import (
     RowKey,
     RunFacts,
     RunLine,
-    as_classes,
     line_of,
     shown_text,
     top_of,
@@ -183,7 +183,7 @@ class FileContents(RunContents):
             rows=(RowFacts(manifest.method, manifest.method, (0,), None),),
             metrics=(),
             explained=True,
-            labelled=first is not None and self._has_classes(manifest) and _any_class(written, result_of(first)),
+            labelled=first is not None and self._hknown_classes(manifest) and _any_class(written, result_of(first)),
         )
 
     @property
@@ -199,7 +199,7 @@ class FileContents(RunContents):
             lines.append(line_of(number, e, record["id"]))
             labels.append(record.get("label") or "")
             classes = _classes_of(e)
-        of_texts = as_classes(labels, classes)
+        of_texts = known_classes(labels, classes)
         return tuple(replace(line, label=label) for line, label in zip(lines, of_texts, strict=True))
 
     def explanations(self, place: RowKey) -> Iterator[Explanation]:
@@ -229,7 +229,7 @@ class FileContents(RunContents):
             rows = (row for row in rows if row["number"] == 0)
         return islice(rows, TEXTS)
 
-    def _has_classes(self, manifest: files.Manifest) -> bool:
+    def _hknown_classes(self, manifest: files.Manifest) -> bool:
         return manifest.explains == "predictions" and manifest.outputs == "classes"
 
     def _count(self, written: files.WrittenShards) -> int:
@@ -249,7 +249,7 @@ def _classes_of(e: Listable) -> tuple[str, ...]:
 def _any_class(written: files.WrittenShards, e: Listable) -> bool:
     """Whether the labels of the displayed rows are classes of the model, at least one of them."""
     labels = [str(row.get("label") or "") for row in islice(written.rows(["label"]), TEXTS)]
-    return any(label is not None for label in as_classes(labels, _classes_of(e)))
+    return any(label is not None for label in known_classes(labels, _classes_of(e)))
 
 
 def _identity_in(head: Mapping[str, object]) -> Identity:
