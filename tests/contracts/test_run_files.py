@@ -17,7 +17,7 @@ from raison.report.pages.shown import shown_texts
 from raison.runs import record_validation
 from raison.runs.run import read_header
 from raison.runs.table import comparison
-from raison.studies.kinds.audit.results import AuditHead
+from raison.studies.kinds.audit.head import AuditHead
 from raison.studies.kinds.comparison.results import ComparisonHead
 from raison.studies.kinds.comparison.results import read as read_study
 from raison.studies.kinds.trainings.records import TrainingsHead

@@ -10,16 +10,15 @@ Lights are rules on intervals, written down here and shown with every verdict; t
 next to them.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from raison.core.errors import DataError, UnknownNameError
 from raison.core.results.scores import Comparison, Scores, Summary
-from raison.core.settings.fields import Setting
 from raison.core.settings.reading import plain_values
 from raison.core.settings.tables import read_written
 from raison.jobs.folder import AUDIT, read_marker
@@ -29,13 +28,13 @@ from raison.numerics.statistics.paired import against
 from raison.report.style import phrases
 from raison.report.tables.records import Light
 from raison.runs.agreement import PairAgreement, agreement_of
-from raison.runs.headers import Count, ModelHead
 from raison.runs.judging import FEWEST, Border, finding_of
 from raison.runs.record_validation import check_schema
 from raison.runs.run import SCHEMA, read_run
 from raison.runs.statistics import cost, subtract
 from raison.runs.table import comparison
-from raison.studies.folder import Claim, StudyHead, WrittenStudy, study_text
+from raison.studies.folder import Claim, WrittenStudy, study_text
+from raison.studies.kinds.audit.head import AuditHead
 from raison.studies.kinds.audit.recommendation import (
     COMPREHENSIVE,
     RANDOM,
@@ -46,7 +45,7 @@ from raison.studies.kinds.audit.recommendation import (
     unfit_for_auto,
 )
 from raison.trust.records import Order
-from raison.trust.results import ATTACKED_BY, TrustHead, TrustRun
+from raison.trust.results import ATTACKED_BY, TrustRun
 from raison.trust.results import read_run as read_trust_run
 from raison.trust.tables import areas, at_blocks, effects, summary
 
@@ -111,46 +110,6 @@ class MethodAudit:
         if question not in known:
             raise UnknownNameError("question of an audit", question, known)
         return known[question]
-
-
-@dataclass(frozen=True, slots=True)
-class EstimateHead:
-    """The estimated seconds of the audit."""
-
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditHead(StudyHead):
-    """The request of an audit. `unable` gives the reasons for missing default methods, `about` describes the model.
-
-    `number` is the name of the number of a model of one number. `contrasts`: the prediction is explained against
-    another class of each text. `others` counts answers that were left out because they are not the model's own,
-    `repeats` repeated texts, `empty` texts without an entity; `identity` has the hashes of the model, its texts and the
-    settings. Older versions wrote the seconds of jobs (`spent`) here.
-    """
-
-    name: str = ""
-    number: str = ""
-    others: Annotated[int, Setting(least=0)] = 0
-    repeats: Annotated[int, Setting(least=0)] = 0
-    empty: Annotated[int, Setting(least=0)] = 0
-    contrasts: bool = False
-    digest: str = ""
-    model: str
-    data: str
-    of: str
-    unit: str
-    texts: Count
-    parameters: Annotated[int, Setting(least=0)]
-    blocks: Count
-    methods: tuple[str, ...]
-    unable: Mapping[str, str]
-    trust: TrustHead
-    about: ModelHead = ModelHead()  # noqa: RUF009
-    estimate: EstimateHead | None = None
-    identity: Mapping[str, str] = field(default_factory=dict)
-    spent: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

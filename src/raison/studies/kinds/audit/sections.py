@@ -32,6 +32,7 @@ from raison.report.tables.records import (
 from raison.report.tables.results import warnings
 from raison.runs.run import read_run
 from raison.runs.statistics import pareto
+from raison.studies.kinds.audit.head import AuditHead
 from raison.studies.kinds.audit.recommendation import COMPREHENSIVE, SUFFICIENT, count_of, passes, share
 from raison.studies.kinds.audit.results import (
     FAITHFULNESS,
@@ -41,7 +42,6 @@ from raison.studies.kinds.audit.results import (
     STEADY,
     Audit,
     AuditFinding,
-    AuditHead,
     AuditQuestion,
     MethodAudit,
 )
