@@ -179,7 +179,8 @@ class LabelReader:
         texts = [text_of(one) for one in choices_of(await self.server.complete(body, prompt, repeat))]
         # A server that ignores n gives one at a time.
         while len(texts) < wanted:
-            seeded = {**body, "n": 1, "seed": len(texts)}
+            # A repeated request draws other answers from a server that keeps to seeds.
+            seeded = {**body, "n": 1, "seed": len(texts) + wanted * repeat}
             texts.append(text_of(choices_of(await self.server.complete(seeded, prompt, repeat))[0]))
         named = [number for text in texts[:wanted] if (number := self._named(text)) is not None]
         if not named:

@@ -78,6 +78,19 @@ def test_text_alone_gives_shares_with_their_interval(features: set[str]) -> None
     assert set(e.unranked) == {unit for unit, score in enumerate(e.scores) if abs(score) <= e.notes["noise"]["value"]}
 
 
+def test_noise_comes_from_other_answers_also_from_a_server_that_keeps_to_seeds() -> None:
+    with running(Fake(features={"completions"}, top=0)) as fake:
+        model = raison.load(fake.base, prompt="sentiment", served=raison.Served(samples=10))
+        raison.explain(model, "warm, not dull", method="occlusion", progress=False)
+        by_prompt: dict[str, list[int]] = {}
+        for body in fake.requests:
+            if "seed" in body:
+                by_prompt.setdefault(body["prompt"], []).append(body["seed"])
+    repeated = [seeds for seeds in by_prompt.values() if len(seeds) > 9]
+    assert repeated
+    assert all(len(seeds) == len(set(seeds)) for seeds in repeated)
+
+
 def test_words_that_melt_into_the_prompt_are_refused() -> None:
     with running(Fake(features=VLLM, shape="parallel", melting="")) as fake:
         model = raison.load(fake.base, prompt="sentiment")
