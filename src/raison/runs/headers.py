@@ -86,12 +86,13 @@ class RunHead:
 
 @dataclass(frozen=True, slots=True)
 class ModelHead:
-    """A study's facts about a model: accuracies by data set, and numbers of parameters."""
+    """A study's facts about a model: accuracies by data set, numbers of parameters, and its classes."""
 
     name: str = ""
     parameters: int | None = None
     accuracy: Mapping[str, float] | None = None
     blocks: int | None = None
+    classes: tuple[str, ...] = ()
 
 
 def is_folder_name(name: str) -> bool:

@@ -8,7 +8,6 @@ import numpy as np
 
 from raison.core.errors import InputError
 from raison.data import Dataset
-from raison.data.dataset import unnamed_classes
 from raison.jobs.store import write_record
 from raison.runs.run import Run
 from raison.runs.task_accuracy import FILE, Labels, read_labels
@@ -20,29 +19,28 @@ def majority_of(data: Dataset) -> float | None:
     """The share of the most frequent label; None if a row has none. For question answering, without classes, 0."""
     if any(row.answers for row in data.rows):
         return 0.0
-    labels = [row.label for row in data.rows]
+    # As `Dataset.class_indices` reads them: in any case.
+    labels = [row.label.lower() if isinstance(row.label, str) else row.label for row in data.rows]
     if not labels or any(label is None for label in labels):
         return None
     return round(Counter(labels).most_common(1)[0][1] / len(labels), _DIGITS)
 
 
-def accuracy_of(run: Run, data: Dataset, classes: Sequence[str]) -> float | None:
-    """The share of a run's texts whose label is predicted; None if labels and predictions have different names.
+def accuracy_of(run: Run, data: Dataset, classes: Sequence[str], names: Sequence[str] = ()) -> float | None:
+    """The share of a run's texts whose label is predicted; None if the labels are not the model's classes.
 
-    `classes` are the model's classes under the data's names if the study gives them, otherwise (). Data without names
-    of labels, such as a file, use those of the model.
+    `classes` are the model's own, by which the records name predictions, and `names` the same under the data's names,
+    if the study gives them.
     """
-    predictions = _predictions(run)
-    names = tuple(name.lower() for name in classes or data.labels or _classes_of(run))
-    unnamed = dict(zip(unnamed_classes(len(names)), names, strict=True))
-    predicted = {text: unnamed.get(name.lower(), name.lower()) for text, name in predictions.items()}
-    if not predicted or not set(predicted.values()) <= set(names) or any(row.label is None for row in data.rows):
+    places = {name.lower(): place for place, name in enumerate(classes)}
+    predicted = {text: places.get(name.lower(), -1) for text, name in _predictions(run).items()}
+    if not predicted or min(predicted.values()) < 0 or any(row.label is None for row in data.rows):
         return None
     try:
-        right = [names[number] for number in data.class_indices(names)]
+        right = data.class_indices(tuple(names) or tuple(classes))
     except InputError:
         return None
-    return round(sum(right[text] == name for text, name in predicted.items()) / len(predicted), _DIGITS)
+    return round(sum(right[text] == place for text, place in predicted.items()) / len(predicted), _DIGITS)
 
 
 def _predictions(run: Run) -> dict[int, str]:
@@ -55,14 +53,6 @@ def _predictions(run: Run) -> dict[int, str]:
         if len(known) == run.header.texts:
             break
     return known
-
-
-def _classes_of(run: Run) -> tuple[str, ...]:
-    """The model's classes, as an explanation states them; () if there is none."""
-    for row, seed in run.header.keys:
-        if run.explains(row, seed):
-            return tuple(run.explanations(row, seed)[0].classes)
-    return ()
 
 
 def write_labels(folder: Path, data: Mapping[str, Dataset], accuracies: Mapping[str, float | None]) -> None:

@@ -25,6 +25,7 @@ from rich.console import Console
 
 from raison.core.errors import DataError
 from raison.core.model import LanguageModel
+from raison.core.targets.outputs import PROBABILITIES
 from raison.data import Dataset
 from raison.data.dataset import counted_alike, numbered
 from raison.jobs.file_digest import sha256_of
@@ -38,6 +39,8 @@ from raison.studies.entries import Made, StudyModel
 from raison.training.preparation.samples import split
 from raison.training.recipes.scratch import train_scratch
 
+CLASSES = 1000
+"""Maximum number of classes that a study's header names: a model of masked words has its vocabulary."""
 _RECIPE = 2
 """Version of the training, increased whenever the same table would give another model."""
 _FLAT = ("settings", "wanted", "lengths")
@@ -79,14 +82,15 @@ def card_of(entry: StudyModel) -> dict[str, Any]:
 
 
 def described(entry: StudyModel, model: LanguageModel | Writer) -> dict[str, Any]:
-    """The description of a model in figures and tables: name, known accuracies, numbers of parameters."""
+    """The description of a model: name, classes if it predicts some, known accuracies, numbers of parameters."""
     counts: dict[str, int] = {}
     reader = model.reader if isinstance(model, Statements) else model
     if isinstance(reader, Classifier):
         whole = sum(parameter.numel() for parameter in reader.core.parameters())
         table = sum(parameter.numel() for parameter in reader.embedding_table.parameters())
         counts = {"parameters": whole, "parameters_without_words": whole - table}
-    return {"name": model.name, **counts, "accuracy": card_of(entry).get("accuracy", {})}
+    classes = list(model.classes) if isinstance(model, LanguageModel) and model.outputs in PROBABILITIES else []
+    return {"name": model.name, **counts, "accuracy": card_of(entry).get("accuracy", {}), "classes": classes[:CLASSES]}
 
 
 def _make(name: str, made: Made, labels: tuple[str, ...], folder: Path) -> None:

@@ -1,5 +1,7 @@
 """A model's accuracy, read from the records of a comparison."""
 
+from dataclasses import replace
+
 import pytest
 
 from raison.data import Dataset, Row
@@ -8,9 +10,10 @@ from raison.runs.headers import RowHead, RunHead, SettingsHead
 from raison.runs.record import Record
 from raison.runs.run import Run
 from raison.runs.summary import Costs
-from raison.studies.labels import accuracy_of
+from raison.studies.labels import accuracy_of, majority_of
 
 DATA = Dataset("films", tuple(Row(f"text {number}", number % 2, number) for number in range(5)), labels=("bad", "good"))
+CLASSES = ("bad", "good")
 PREDICTED = ["bad", "good", "good", "good", "bad"]
 
 
@@ -26,10 +29,27 @@ def run_of(done: dict[str, list[int]]) -> Run:
 
 
 def test_the_accuracy_is_that_of_all_texts_that_some_row_has() -> None:
-    assert accuracy_of(run_of({"a": [0, 1], "b": [1, 2, 3]}), DATA, ()) == 0.75
-    assert accuracy_of(run_of({"a": [0, 1, 2, 3, 4]}), DATA, ()) == 0.8
-    assert accuracy_of(run_of({"a": []}), DATA, ()) is None
+    assert accuracy_of(run_of({"a": [0, 1], "b": [1, 2, 3]}), DATA, CLASSES) == 0.75
+    assert accuracy_of(run_of({"a": [0, 1, 2, 3, 4]}), DATA, CLASSES) == 0.8
+    assert accuracy_of(run_of({"a": []}), DATA, CLASSES) is None
     assert accuracy_of(run_of({"a": [0, 1]}), DATA, ("poor", "fine")) is None
+
+
+def test_classes_have_their_own_names_in_the_data() -> None:
+    """Labels that a study file names are the model's classes in order; numbers without a name are places."""
+    run = run_of({"a": [0, 1, 2, 3, 4]})
+    named = replace(
+        DATA, rows=tuple(replace(row, label=("poor", "fine")[row.number % 2]) for row in DATA.rows), labels=()
+    )
+    assert accuracy_of(run, named, CLASSES, ("poor", "fine")) == 0.8
+    assert accuracy_of(run, named, CLASSES, ("fine", "poor")) == 0.2
+    assert accuracy_of(run, named, CLASSES) is None
+    assert accuracy_of(run, replace(DATA, labels=()), CLASSES) == 0.8
+
+
+def test_labels_that_differ_in_case_are_one_class() -> None:
+    rows = tuple(Row("a", label, n) for n, label in enumerate(["Pos", "pos", "POS", "pos", "neg", "neg"]))
+    assert majority_of(Dataset("films", rows)) == 0.6667
 
 
 def test_no_record_is_built_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,4 +58,4 @@ def test_no_record_is_built_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
     run = run_of({"a": [0, 1, 2, 3, 4], "b": [0, 1, 2, 3, 4]})
     monkeypatch.setattr(Columns, "__getitem__", built)
-    assert accuracy_of(run, DATA, ()) == 0.8
+    assert accuracy_of(run, DATA, CLASSES) == 0.8

@@ -95,7 +95,9 @@ def difference(
         return Difference(observed, math.nan, math.nan, 1.0, count)
     sums = grouped(np.hstack([*pairs, np.ones((count, 1))]), seed)
     drawn = draws(len(sums), seed)
-    low, high = _interval(sums, make, drawn)
+    scale = _scale(pairs, make)
+    low, high = (_settled(end, scale) for end in _interval(sums, make, drawn))
+    observed = _settled(observed, scale)
     parts = pairs.shape[2]
     p = _p_value(pairs, sums, make, observed, drawn)
     if count < FEW and make is POOLS["mean"] and is_hit_or_miss(pairs.ravel()):
@@ -133,7 +135,8 @@ def against(
     value, low, high = pooled_interval(known, pool)
     if math.isnan(value):
         return Difference(math.nan, math.nan, math.nan, math.nan, len(known))
-    gap = value - number
+    scale = max(abs(number), float(np.abs(make(np.abs(known).mean(axis=0, keepdims=True))).sum()))
+    gap, low, high = (_settled(end - number, scale) for end in (value, low, high))
     if len(known) == 1:
         return Difference(gap, math.nan, math.nan, 1.0, 1)
     apart = _shares(known, make)
@@ -141,12 +144,13 @@ def against(
         p = share_p(known[:, 0], number)
         second_test = p if len(known) < FEW else math.nan
     else:
-        shares = (gap + apart)[:, None]
+        shares = gap + apart
+        shares = np.where(np.abs(shares) <= TOLERANCE * scale, 0.0, shares)[:, None]
         p = difference(shares, np.zeros_like(shares)).p
         second_test = _second_test(known, lambda means: make(means) - number, 0)
         if bounds is not None and bounds.low < number < bounds.high and len(known) < FEW:
             second_test = min(second_test, betting_p(known[:, 0], number, bounds))
-    return Difference(gap, low - number, high - number, p, len(known), second_test, _error(apart))
+    return Difference(gap, low, high, p, len(known), second_test, _error(apart))
 
 
 def _second_test(columns: Float[np.ndarray, "texts columns"], statistic: Pool, seed: int) -> float:
@@ -178,6 +182,16 @@ def _gaps(means: SampleMeans, make: Pool) -> Gaps:
     return make(means[0]) - make(means[1])
 
 
+def _scale(pairs: Pairs, make: Pool) -> float:
+    """What rounding errors are relative to: not the difference, but the magnitudes that are subtracted."""
+    return float(np.nansum(make(np.abs(pairs).mean(axis=1))))
+
+
+def _settled(value: float, scale: float) -> float:
+    """The value, or 0 for a rounding error."""
+    return 0.0 if abs(value) <= TOLERANCE * scale else value
+
+
 def _interval(sums: Sums, make: Pool, drawn: Draws) -> tuple[float, float]:
     """Percentiles of the gap over resampled texts."""
     # One product for both sides: two products of few columns would take many times as long.
@@ -190,10 +204,7 @@ def _interval(sums: Sums, make: Pool, drawn: Draws) -> tuple[float, float]:
 def _p_value(pairs: Pairs, sums: Sums, make: Pool, observed: float, drawn: Draws) -> float:
     """Share of the swaps whose gap is at least as far from 0 as the observed one."""
     count = pairs.shape[1]
-    # Rounding errors are relative to the numbers subtracted, not to the difference: magnitudes, so that nothing
-    # cancels.
-    scale = float(np.nansum(make(np.abs(pairs).mean(axis=1))))
-    least = abs(observed) - TOLERANCE * scale
+    least = abs(observed) - TOLERANCE * _scale(pairs, make)
     shares = np.stack(np.hsplit(sums[:, :-1] / count, 2))
     if count <= EXACT_TEXTS:
         swaps = (np.arange(2**count)[:, None] >> np.arange(count)) & 1 == 1

@@ -347,3 +347,11 @@ def test_known_bounds_decide_what_is_nearly_all_alike(values: list[float]) -> No
 def test_many_texts_need_no_second_test() -> None:
     assert math.isnan(difference(*scores(FEW)).second)
     assert not math.isnan(difference(*scores(FEW - 1)).second)
+
+
+@pytest.mark.parametrize(("value", "count"), [(0.3, 100), (0.7, 100), (0.1, 100), (0.2, 100), (0.7, 30), (1e-9, 40)])
+def test_a_difference_that_is_rounding_is_none(value: float, count: int) -> None:
+    gap = against(np.full((count, 1), value), value)
+    assert (gap.mean, gap.low, gap.high, gap.p) == (0, 0, 0, 1)
+    rounded = difference(np.full((count, 1), value * 3), np.full((count, 1), value) * 3)
+    assert (rounded.mean, rounded.low, rounded.high) == (0, 0, 0)

@@ -159,7 +159,7 @@ def _close(examined: Examined, run: GridRun, finished: Run, advance: ProgressCal
     """Agreement and accuracy of a finished run."""
     assert finished.folder is not None, "a run of a study has its folder"
     names = examined.study.spec.grid.models[run.model].labels
-    right = accuracy_of(finished, examined.labels[run.data], names)
+    right = accuracy_of(finished, examined.labels[run.data], examined.header["models"][run.model]["classes"], names)
     write_labels(finished.folder.parent, examined.labels, {run.name: right})
     if examined.study.spec.agreement:
         write_agreement(finished)

@@ -8,19 +8,38 @@ Processes that share the work write trainings-1.jsonl, trainings-2.jsonl, ...; a
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from raison.core.errors import DataError
 from raison.jobs.folder import TRAININGS
 from raison.runs.judging import Learned
 from raison.runs.statistics import parts_of, values_of
 from raison.runs.task_accuracy import read_labels
 from raison.studies.claims import PairedSample
 from raison.studies.folder import read_header
-from raison.studies.kinds.trainings.records import MeasureClaim, TrainingRuns, TrainingsHead, read_records
-from raison.studies.kinds.trainings.tables import ACCURACY, MEASURES, ColumnKey, of_seeds, paired, scores
+from raison.studies.kinds.trainings.records import (
+    STORE,
+    MeasureClaim,
+    TrainingRecord,
+    TrainingRuns,
+    TrainingsHead,
+    read_records,
+)
+from raison.studies.kinds.trainings.tables import (
+    ACCURACY,
+    MEASURES,
+    ColumnKey,
+    averaged,
+    independent,
+    of_seeds,
+    paired,
+    scores,
+    seeds_of,
+    shared_seeds,
+)
 
 FOLDERS = (TRAININGS,)
 
@@ -29,7 +48,19 @@ def read(folder: Path) -> TrainingRuns:
     """What a study of trainings has written so far. Raises DataError if the folder holds none, or a newer version's."""
     header, text = read_header(folder, TRAININGS, TrainingsHead)
     records, dropped = read_records(folder)
+    _check_lengths(folder, records.values())
     return TrainingRuns(folder, header, text, records, read_labels(folder), dropped)
+
+
+def _check_lengths(folder: Path, records: Iterable[TrainingRecord]) -> None:
+    """DataError for a record of more or fewer texts than another of the same data, as of another --limit."""
+    known: dict[str, int] = {}
+    for record in records:
+        for values in filter(None, (record.correct, *record.scores.values())):
+            if len(values) != known.setdefault(record.test, len(values)):
+                where = f"{record.task} on {record.test}, {record.row}, seed {record.seed},"
+                counts = f"{len(values)} texts, and others have {known[record.test]}"
+                raise DataError(f"{folder / STORE}: the record of {where} has {counts}: it belongs to another run.")
 
 
 def places(results: TrainingRuns, claim: MeasureClaim) -> list[str]:
@@ -39,7 +70,8 @@ def places(results: TrainingRuns, claim: MeasureClaim) -> list[str]:
 
 
 def sample(results: TrainingRuns, claim: MeasureClaim, place: str) -> PairedSample | None:
-    """Values averaged over the seeds; those of metrics of groups are paired seed by seed and group by group.
+    """Values averaged over the seeds, of single texts or of groups of texts; where there are more seeds than groups,
+    values averaged over the groups (`averaged`).
 
     A claim about explanations is not judged if one of the explained models did not learn its task. Claims about
     accuracy and seconds are judged, because they are not about explanations.
@@ -55,17 +87,33 @@ def sample(results: TrainingRuns, claim: MeasureClaim, place: str) -> PairedSamp
     if isinstance(other, float):
         # Use the table's own interval, which for groups is over seeds and groups.
         interval = (cell.summary.low - other, cell.summary.high - other)
-        values = (values_of(cell), other, cell.summary.mean, other)
-        return PairedSample(metric, row, other, *values, learned, cell.pool, interval, accuracy)
+        table = independent(study, row, where, metric, seeds_of(study, row, where))
+        values = values_of(cell) if table is None else averaged(table)
+        rest = (other, cell.summary.mean, other, learned, cell.pool, interval, accuracy)
+        trainings = tuple(value - other for value in of_seeds(study, row, where, metric).values())
+        return PairedSample(metric, row, other, values, *rest, trainings=trainings)
     means = (cell.summary.mean, other.summary.mean)
     first, second = paired(study, row, str(than), where, metric)
     if first is None or second is None or first.pool != second.pool:
         nothing = np.zeros((0, 1))
         return PairedSample(metric, row, than, nothing, nothing, *means, learned, accuracy=accuracy)
-    parts = (parts_of(first), parts_of(second))
+    parts = _pairs(study, (row, str(than)), where, metric) or (parts_of(first), parts_of(second))
     each = [of_seeds(study, label, where, metric) for label in (row, str(than))]
     trainings = tuple(each[0][seed] - each[1][seed] for seed in sorted(each[0].keys() & each[1].keys()))
     return PairedSample(metric, row, than, *parts, *means, learned, first.pool, accuracy=accuracy, trainings=trainings)
+
+
+def _pairs(
+    study: TrainingRuns, labels: tuple[str, str], where: ColumnKey, metric: str
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """The independent values of two rows by a metric of groups; None for one of single texts."""
+    seeds = shared_seeds(study, *labels, where)
+    one, two = (independent(study, label, where, metric, seeds) for label in labels)
+    if one is None or two is None:
+        return None
+    # Groups that a metric left out of one row cannot be paired.
+    unknown = np.isnan(one) | np.isnan(two) if one.shape == two.shape else np.zeros((), dtype=np.bool_)
+    return averaged(np.where(unknown, np.nan, one)), averaged(np.where(unknown, np.nan, two))
 
 
 def _learned(study: TrainingRuns, rows: Sequence[str | float], place: ColumnKey) -> Learned:

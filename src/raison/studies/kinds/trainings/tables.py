@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Float
 
 from raison.core.results.scores import MetricScores, Summary
 from raison.numerics.statistics.crossed import crossed_interval
@@ -82,8 +83,34 @@ def paired(
     study: TrainingRuns, one: str, other: str, place: ColumnKey, metric: str
 ) -> tuple[MetricScores | None, MetricScores | None]:
     """Both rows under the seeds that both have."""
-    shared = [seed for seed in seeds_of(study, one, place) if seed in seeds_of(study, other, place)]
+    shared = shared_seeds(study, one, other, place)
     return scores(study, one, place, metric, shared), scores(study, other, place, metric, shared)
+
+
+def independent(
+    study: TrainingRuns, label: str, place: ColumnKey, metric: str, seeds: Sequence[int]
+) -> Float[np.ndarray, "seeds groups"] | None:
+    """The values of groups of texts under these seeds, or the seconds of trainings; None for values of single texts."""
+    if not (metric == TRAINING or info_of(study, metric).grouped):
+        return None
+    cell = scores(study, label, place, metric, seeds)
+    return np.zeros((0, 0)) if cell is None else np.array(cell.values).reshape(len(seeds), -1)
+
+
+def averaged(table: Float[np.ndarray, "seeds groups"]) -> Float[np.ndarray, "units one"]:
+    """A value for each group of texts, over the seeds, or for each seed, over its groups, whichever are more.
+
+    Every seed judges the same groups, so that the single values are not independent. NaN where nothing is known.
+    """
+    axis = 0 if table.shape[1] >= table.shape[0] else 1
+    known = ~np.isnan(table)
+    sums, counts = np.where(known, table, 0).sum(axis), known.sum(axis)
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)[:, None]
+
+
+def shared_seeds(study: TrainingRuns, one: str, other: str, place: ColumnKey) -> list[int]:
+    """The seeds under which both rows are finished."""
+    return [seed for seed in seeds_of(study, one, place) if seed in seeds_of(study, other, place)]
 
 
 def against_plain(study: TrainingRuns, row: str, place: ColumnKey) -> Difference:

@@ -23,6 +23,8 @@ from raison.trust.results import AttackVariant, TrustHead, TrustRun, read_run
 from raison.trust.tables import EFFECTS, MEASURES, Values, areas, at_blocks, effects, summary
 
 FOLDERS = (TRUST,)
+DIGITS = 7
+"""Decimal places of a probability that single precision holds."""
 AREA = "_area"
 """The suffix of a measure of similarity if the claim is about its area."""
 CLAIMED = (*MEASURES, *(f"{measure}{AREA}" for measure in MEASURES), *EFFECTS)
@@ -127,8 +129,8 @@ def places(results: TrustRuns, claim: TrustClaim) -> list[str]:
 def sample(results: TrustRuns, claim: TrustClaim, place: str) -> PairedSample:
     """Values of single texts, draws averaged first.
 
-    A claim with `by` is compared with the other row's value plus that number (minus, if the claim is that a row is
-    below it).
+    Changes of a probability are rounded to the digits that single precision holds. A claim with `by` is compared with
+    the other row's value plus that number (minus, if the claim is that a row is below it).
     """
     run = results.runs[place]
     method, than = claim.row, claim.row if claim.than == "" else claim.than
@@ -156,7 +158,10 @@ def _values(run: TrustRun, method: str, claim: TrustClaim) -> Values:
     name = claim.measure
     for effect in EFFECTS:
         if name == effect:
-            return effects(run, method, claim.variant, effect)
+            values = effects(run, method, claim.variant, effect)
+            if "probability" not in name:
+                return values
+            return {text: round(value, DIGITS) for text, value in values.items()}
     (measure,) = (measure for measure in MEASURES if measure == name.removesuffix(AREA))
     assert claim.order is not None, "a claim about randomised blocks names their order"
     if claim.blocks is None:
