@@ -8,10 +8,15 @@ import raison
 from raison import Citations
 from raison.core.errors import InputError
 from raison.core.inputs.parts import parted
+from raison.data import Row
+from raison.data.streams import Item
 from raison.methods import CATALOGUE
 from raison.models.adapters.writing.generator import Generator
 from raison.models.tokens.continuation import ContinuationEncoder
 from raison.progress import hearing
+from raison.report.explanations.citations_page import article
+from raison.report.style.colours import Scale
+from raison.runs.files.flat_records import records_of_citations
 from tests.tiny import LANGUAGE_MODELS, WRITERS, build_language_model, build_writer
 
 SOURCES = {
@@ -99,3 +104,16 @@ def test_what_ran_and_its_cautions_are_stated(writer: Generator) -> None:
         found = cite(writer, method="rpi(variant='paper')")
         assert "equation 4 as printed" in found.notes["caution"]
         assert found.notes["caution"] in " ".join(str(found).split())
+
+
+def test_scores_without_a_sign_are_told_so() -> None:
+    writer = Generator(*build_language_model("llama"), "llama")
+    amounts, signed = (cite(writer, method=method) for method in ("attention_average", "occlusion"))
+    assert (amounts.signed, signed.signed) == (False, True)
+    for c in (amounts, signed):
+        assert Citations.from_json(c.to_json()) == c
+        item = Item(0, "s", "x", "", Row("", None, 0))
+        assert [row["signed"] for row in records_of_citations(item, c)] == [c.signed] * len(c.statements)
+        shown = article(c)
+        assert shown.low.startswith("0.") is not c.signed
+        assert shown.states.palette == Scale(c.signed).palette()

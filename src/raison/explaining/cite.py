@@ -156,6 +156,7 @@ def _cited(writer: Writer, prompt: SourcedPrompt, answer: StatedAnswer, how: Cit
         version=__version__,
         removed=source.blocks,
         answer_ids=answered.output.ids,
+        signed=all(e.signed for e in explained),
     )
 
 

@@ -16,7 +16,7 @@ from raison.core.targets.choices import SingleTarget
 from raison.data.dataset import Contrast, Dataset
 from raison.models.tokens.token_rows import name_of as name_of_text
 from raison.text.segment import sentence_spans, word_spans
-from raison.text.surrogates import joined
+from raison.text.surrogates import joined, joined_within
 
 Texts = Iterable[Given] | Iterable[Mapping[str, Any]] | Dataset
 """Several texts: a list, a tuple, an array, a pandas Series, a column of a data set, or rows with one named column."""
@@ -176,12 +176,14 @@ def read_prompts(
 
 
 def _prompt_of(item: Any, place: str) -> PromptInput:
-    if isinstance(item, PartedText | Chat):
+    if isinstance(item, PartedText):
         return item
+    if isinstance(item, Chat):
+        return joined_within(item)
     if isinstance(item, str):
         return joined(str(item))
     if isinstance(item, list | tuple) and item and all(isinstance(message, Mapping) for message in item):
-        return Chat(tuple(item))
+        return joined_within(Chat(tuple(item)))
     raise InputError(
         f"{place} is {item!r:.60}, of type {type(item).__name__}: a prompt is a string, a chat a list of messages with "
         f"'role' and 'content'{_way_out(item)}."
@@ -326,13 +328,17 @@ def _column(given: Any, column: str) -> Iterable[Any]:
             raise InputError(f"{name} is {rows[wrong]!r:.60}: text= names a column, and this is not a row.")
         names = [] if not rows else list(map(str, rows[0]))
         values = None if rows and any(column not in row for row in rows) else [row[column] for row in rows]
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable | None):
+        raise InputError(
+            f"text= names a column of many rows, and this is one row: give row[{column!r}], or a list of rows."
+        )
     if _is_table(values):
         raise InputError(
             f"'{column}' is no column but a table, as where several columns have this name: give one column."
         )
     if values is None:
         raise InputError(f"there is no column '{column}' in all rows; the first has {', '.join(names) or 'none'}.")
-    return cast("Iterable[Any]", values)
+    return values
 
 
 def against(model: LanguageModel, target: object, contrast: Contrast) -> SingleTarget:

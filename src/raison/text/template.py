@@ -6,6 +6,7 @@ from string import Formatter
 from raison.core.errors import InputError, UnknownNameError
 from raison.core.inputs.parts import PartedText
 from raison.core.inputs.unit import Unit
+from raison.text.surrogates import joined
 
 
 def template(pattern: str, fields: Mapping[str, str]) -> PartedText:
@@ -16,7 +17,7 @@ def template(pattern: str, fields: Mapping[str, str]) -> PartedText:
     string.
     """
     text, parts, used = "", [], set()
-    for literal, name, form, conversion in _pieces(pattern):
+    for literal, name, form, conversion in _pieces(joined(pattern)):
         text += literal
         if name is None:
             continue
@@ -28,6 +29,7 @@ def template(pattern: str, fields: Mapping[str, str]) -> PartedText:
         if not isinstance(value, str):
             raise InputError(f"the field '{name}' is {value!r:.40}; it must be a string.")
         used.add(name)
+        value = joined(value)
         start = len(text) + len(value) - len(value.lstrip())
         text += value
         if value.strip():

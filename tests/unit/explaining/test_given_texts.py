@@ -200,3 +200,18 @@ def test_columns_of_one_name_are_refused():
     table = pd.DataFrame([["a b", "c d"]], columns=["t", "t"])
     with pytest.raises(InputError, match="'t' is no column but a table"):
         read_texts(table, "t")
+
+
+@pytest.mark.parametrize("row", [{"said": "good", "label": 1}, {"said": "so good", "label": 1}, {"said": 5}])
+def test_one_row_is_no_column(row: dict[str, object]) -> None:
+    """Its letters are no texts."""
+    told = r"this is one row: give row\['said'\], or a list of rows"
+    for read in (read_texts, read_prompts):
+        with pytest.raises(InputError, match=told):
+            read(row, column="said")
+
+
+def test_halves_of_a_character_are_joined_in_chats() -> None:
+    [chat], _ = read_prompts([{"role": "user", "content": "sea \ud83d\ude00"}])
+    assert isinstance(chat, Chat)
+    assert chat.messages[0]["content"] == "sea \U0001f600"

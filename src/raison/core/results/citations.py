@@ -24,7 +24,7 @@ SourceLight = Literal["used", "not used", "undecided"]
 Origin = Literal["sources", "together", "memory", "undecided"]
 """What a statement depends on: at least one source that is used, only several sources together, or none of them."""
 
-_OPTIONAL = ("intervals", "supported", "notes", "version", "schema", "removed", "answer_ids", "gradients")
+_OPTIONAL = ("intervals", "supported", "notes", "version", "schema", "removed", "answer_ids", "gradients", "signed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,8 @@ class Citations(ViewedResult):
       `answer_ids` are the tokens of the answer.
     - `evaluations` counts all masked prompts that were run, each followed by the whole answer, the one without any
       source included, and the other forward passes of a method that looks inside the model. `gradients` counts backward
-      passes.
+      passes. `signed`: whether scores below zero speak against a statement; otherwise they say only how much a source
+      matters.
     """
 
     _what: ClassVar[str] = "citations"
@@ -107,6 +108,7 @@ class Citations(ViewedResult):
     removed: tuple[tuple[int, int], ...] = ()
     answer_ids: tuple[int, ...] = ()
     gradients: int = 0
+    signed: bool = True
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -162,6 +164,8 @@ class Citations(ViewedResult):
         record.whole("evaluations")
         if "gradients" in data:
             record.whole("gradients")
+        if not isinstance(data.get("signed", True), bool):
+            record.refuse("signed", "true or false")
         for name in ("config", "notes"):
             if name == "config" or name in data:
                 record.mapping(name)

@@ -13,7 +13,8 @@ from raison.models.adapters.writing.writer import Writer
 from raison.models.tokens.continuation import TokenizedPrompt
 from raison.models.tokens.sourced import Sourced, sourced
 from raison.text.segment import trim
-from raison.text.sourced import SourcePlace, SourceTemplate, find
+from raison.text.sourced import Filled, SourcePlace, SourceTemplate, find
+from raison.text.surrogates import joined, joined_within
 
 Question = str | Chat | Sequence[Message]
 Sources = Mapping[str, str] | Sequence[str] | Sequence[Mapping[str, str]]
@@ -36,6 +37,7 @@ def sourced_prompt(
     writer: Writer, question: Question, sources: Sources | None, template: SourceTemplate | str | Path | None
 ) -> SourcedPrompt:
     """The prompt of a question with sources. Raises InputError, UnknownNameError or DataError."""
+    question = joined_within(question)
     if not isinstance(question, str):
         if not isinstance(question, Chat | list | tuple):
             raise InputError(f"the question is {question!r:.60}: give a text, or a conversation as a list of messages.")
@@ -50,14 +52,21 @@ def sourced_prompt(
     default = "chat" if writer.chats else "plain"
     chosen = find(default if template is None else template)
     filled = chosen.fill(_named(sources), question)
-    if not chosen.chat:
-        prompt, shift = writer.prompt(filled.text, filled.given), 0
-    else:
+    if chosen.chat:
         prompt = writer.prompt(Chat(({"role": "user", "content": filled.text},)))
-        # Most templates strip the white space around a message.
-        shift = prompt.text.find(filled.text.strip()) - (len(filled.text) - len(filled.text.lstrip()))
-    places = [place.shifted(shift) for place in filled.places]
+        places = _places_in(prompt.text, filled)
+    else:
+        prompt, places = writer.prompt(filled.text, filled.given), list(filled.places)
     return SourcedPrompt(question, sourced(prompt, places), chosen.name, chosen.before, chosen.stop)
+
+
+def _places_in(chat: str, filled: Filled) -> list[SourcePlace]:
+    """The sources' places in a rendered chat."""
+    # Most templates strip the white space around a message: what follows it there is the template's own.
+    start, end = trim(filled.text, 0, len(filled.text))
+    found = chat.find(filled.text[start:end])
+    assert found >= 0, "a chat whose template changes its messages is refused"
+    return [place.within(start, end).shifted(found - start) for place in filled.places]
 
 
 def _named(sources: Sources) -> dict[str, str]:
@@ -77,7 +86,7 @@ def _named(sources: Sources) -> dict[str, str]:
             raise InputError(f"the source '{name}' is {text!r:.40}; it must be a string.")
         if not text.strip():
             raise InputError(f"the source '{name}' is empty or blank: leave it out.")
-    return named
+    return {name: joined(text) for name, text in named.items()}
 
 
 def _entry(number: int, source: Any) -> tuple[str, Any]:

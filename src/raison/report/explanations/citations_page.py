@@ -9,7 +9,7 @@ from raison.core.note_names import NOISE
 from raison.core.results.citations import Citations
 from raison.report.explanations.citations_terminal import ORIGINS, goal, light, score, support
 from raison.report.style import phrases
-from raison.report.style.colours import SIGNED, level
+from raison.report.style.colours import Scale, level
 from raison.report.style.markup import assets, document, minus, rendered
 
 STYLES = ("explanation.css", "generation.css", "citations.css")
@@ -84,6 +84,7 @@ def fragment(c: Citations) -> str:
 def article(c: Citations) -> CitationsArticle:
     """The layout of the citations."""
     largest = max(abs(one) for row in c.scores for one in row)
+    scale = Scale(c.signed)
     count = len(c.statements)
     cells = [[_cell(c, i, j, largest) for j in range(len(c.sources))] for i in range(count)]
     return CitationsArticle(
@@ -93,12 +94,12 @@ def article(c: Citations) -> CitationsArticle:
         [ORIGINS.get(statement.origin or "", "") for statement in c.statements],
         cells,
         _facts(c),
-        score(c, -largest),
+        score(c, -largest if c.signed else 0.0),
         score(c, largest),
-        SIGNED.gradient(),
+        scale.gradient(),
         CitationStates(
-            palette=SIGNED.palette(),
-            scores=[[SIGNED.place(level(one, largest)) for one in row] for row in c.scores],
+            palette=scale.palette(),
+            scores=[[scale.place(level(one, largest)) for one in row] for row in c.scores],
             told=[[cell.told for cell in row] for row in cells],
             within=[_inner(c, i, largest) for i in range(count)],
         ),
@@ -109,7 +110,7 @@ def _inner(c: Citations, statement: int, largest: float) -> list[int]:
     """The shade of each sentence; one that the method did not examine has that of its source."""
     homes = [c.ids.index(sentence.name) for sentence in c.sentences]
     return [
-        SIGNED.place(level(c.scores[statement][home] if value is None else value, largest))
+        Scale(c.signed).place(level(c.scores[statement][home] if value is None else value, largest))
         for value, home in zip(c.within[statement], homes, strict=True)
     ]
 
@@ -136,7 +137,7 @@ def _cell(c: Citations, statement: int, number: int, largest: float) -> Evidence
         details.append(light(c, statement, number))
     if c.supported:
         details.append(support(c, statement, number))
-    return EvidenceCell(", ".join(details), SIGNED.css(level(value, largest)))
+    return EvidenceCell(", ".join(details), Scale(c.signed).css(level(value, largest)))
 
 
 def _facts(c: Citations) -> dict[str, object]:

@@ -8,7 +8,7 @@ from rich.text import Text
 from raison.core.note_names import NOISE
 from raison.core.results.citations import Citations
 from raison.report.style import phrases
-from raison.report.style.colours import SIGNED, level
+from raison.report.style.colours import Scale, level
 from raison.report.style.terminal_text import facts_grid, plain, safe
 
 TOP = 3
@@ -50,9 +50,9 @@ def goal(c: Citations) -> str:
 
 
 def score(c: Citations, value: float) -> str:
-    """A score with its sign, as precise as the largest requires."""
+    """A score, with its sign if scores can have two, as precise as the largest requires."""
     places = phrases.decimals(max(abs(one) for row in c.scores for one in row))
-    return f"{value:+.{places}f}".replace("-", "\N{MINUS SIGN}")
+    return f"{value:{'+' if c.signed else ''}.{places}f}".replace("-", "\N{MINUS SIGN}")
 
 
 def light(c: Citations, statement: int, source: int) -> str:
@@ -86,7 +86,7 @@ def _sources(c: Citations, number: int) -> Table:
     lit = set(c.used(number)) if c.checks else set()
     for name in [one for place, one in enumerate(c.ranked(number)) if place < TOP or one in lit]:
         j = c.ids.index(name)
-        colour = SIGNED.terminal_style(level(c.scores[number][j], scale))
+        colour = Scale(c.signed).terminal_style(level(c.scores[number][j], scale))
         verdict = light(c, number, j) if c.checks else ""
         if c.supported:
             verdict += f"{', ' * bool(verdict)}{support(c, number, j)}"

@@ -41,11 +41,19 @@ _QUANTITIES = {
 }
 
 
+MOST_PLACES = 9
+"""Maximum number of places after the point; smaller numbers are written with an exponent."""
+
+
 def decimals(largest: float) -> int:
     """Places after the point that give the largest number of a group three significant digits."""
     if not math.isfinite(largest) or largest <= 0:
         return 3
-    return max(0, min(9, 2 - math.floor(math.log10(largest))))
+    return max(0, min(MOST_PLACES, 2 - math.floor(math.log10(largest))))
+
+
+def _is_lost(value: float, places: int) -> bool:
+    return places >= MOST_PLACES and 0 < abs(value) < 0.5 * 10**-MOST_PLACES
 
 
 def places(*values: float) -> int:
@@ -68,14 +76,21 @@ def with_interval(value: Summary | Difference, spec: str) -> str:
 
 
 def number(value: float, places: int) -> str:
-    """A number with a fixed count of places, without a minus before zero; n/a for NaN."""
-    return f"{value:z,.{places}f}" if math.isfinite(value) else "n/a"
+    """A number with a fixed count of places, without a minus before zero; n/a for NaN.
+
+    With the most places that there are, a number that would lose all its digits is written with an exponent.
+    """
+    if not math.isfinite(value):
+        return "n/a"
+    return f"{value:.2e}" if _is_lost(value, places) else f"{value:z,.{places}f}"
 
 
 def signed(value: float, places: int) -> str:
     """A score with its sign, so that it reads without colour; n/a for NaN."""
     if not math.isfinite(value):
         return "n/a"
+    if _is_lost(value, places):
+        return f"{value:+.2e}"
     text = f"{value:+z,.{places}f}"
     return text if any(digit in text for digit in "123456789") else text[1:]
 
@@ -221,13 +236,19 @@ def _among_documents(e: Explanation) -> str:
 def _labels(e: Explanation) -> OutputPhrase:
     shares = dict(zip(e.classes, e.probabilities, strict=True))
     if not e.decided:
-        highest = f"({'highest: ' * (len(shares) > 1)}{e.prediction} {percent(shares[e.prediction])})"
+        highest = f"({'highest: ' * (len(shares) > 1)}{e.prediction} {_below(shares[e.prediction], e.threshold)})"
         return OutputPhrase("Labels", f"no label reaches {100 * e.threshold:g} %", highest)
     ordered = sorted(e.decided, key=lambda name: -shares[name])
     parts = ", ".join(f"{name} {percent(shares[name])}" for name in ordered[:FEW])
     if len(ordered) > FEW:
         parts += f", and {len(ordered) - FEW} others"
     return OutputPhrase("Labels", parts, "")
+
+
+def _below(share: float, threshold: float) -> str:
+    """A share with as many digits as it takes to stay below a threshold."""
+    texts = (percent(share), *(f"{100 * share:.{places}f} %" for places in range(2, 12)))
+    return next((text for text in texts if text[0] in "<>" or float(text[:-2]) < 100 * threshold), texts[0])
 
 
 def shares(e: Explanation) -> str:

@@ -163,6 +163,7 @@ def _of_statement(citations: Citations, number: int) -> Explanation:
         seconds=citations.seconds if first else 0.0,
         notes=citations.notes | origin | lights,
         version=citations.version,
+        signed=citations.signed,
     )
 
 

@@ -26,6 +26,11 @@ class SourcePlace:
     last: int
     end: int
 
+    def within(self, start: int, end: int) -> "SourcePlace":
+        """The same source without its characters outside of `start` to `end`."""
+        edges = (min(max(one, start), end) for one in (self.start, self.first, self.last, self.end))
+        return SourcePlace(self.id, *edges)
+
     def shifted(self, by: int) -> "SourcePlace":
         """The same source, `by` characters further on."""
         return SourcePlace(self.id, self.start + by, self.first + by, self.last + by, self.end + by)

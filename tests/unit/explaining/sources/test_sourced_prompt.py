@@ -8,6 +8,7 @@ from raison.core.errors import InputError
 from raison.core.inputs.chat import Chat
 from raison.explaining.sources.sourced_prompt import SourcedPrompt, sourced_prompt
 from raison.models.adapters.writing.generator import Generator
+from raison.text.sourced import SourceTemplate
 from tests.tiny import build_language_model
 
 TEMPLATE = (
@@ -82,3 +83,40 @@ def test_sources_may_be_a_list_with_ids(writer: Generator) -> None:
         sourced_prompt(writer, "is it?", [given[0], given[0]], template)
     with pytest.raises(InputError, match="the source '1' is"):
         sourced_prompt(writer, "is it?", [{"text": 5}], template)  # type: ignore[list-item]
+
+
+STRIPPING = "{% for m in messages %}<|{{ m['role'] }}|>\n{{ m['content'] | trim }}</s>\n{% endfor %}<|assistant|>\n"
+
+
+@pytest.mark.parametrize(
+    ("prompt", "sources"),
+    [
+        ("{question}\n\n{sources}", {"one": "the sea", "two": "it is calm \n\n"}),
+        ("{sources}\n\n{question}", {"one": "  \n the sea", "two": "it is calm"}),
+    ],
+)
+def test_white_space_that_a_chat_template_strips_is_no_part_of_a_source(prompt: str, sources: dict[str, str]) -> None:
+    """What stands there is the template's own: the end of the message, or its role."""
+    model, tokenizer = build_language_model("llama")
+    tokenizer.chat_template = STRIPPING
+    template = SourceTemplate("own", prompt, chat=True)
+    made = sourced_prompt(Generator(model, tokenizer, "tiny"), "what is it ?", sources, template)
+    assert [(name, text) for name, text, _ in found(made)] == [("one", "the sea"), ("two", "it is calm")]
+    text = made.source.prompt.text
+    assert not any("<" in text[first:last] or ">" in text[first:last] for first, last in made.source.blocks)
+    assert [one.text for one in made.source.sentences] == ["the sea", "it is calm"]
+
+
+def test_a_template_that_changes_the_message_is_refused() -> None:
+    model, tokenizer = build_language_model("llama")
+    tokenizer.chat_template = "{% for m in messages %}{{ m['content'] | upper }}{% endfor %}"
+    with pytest.raises(InputError, match="changes the messages, so their words cannot be found"):
+        sourced_prompt(Generator(model, tokenizer, "tiny"), "what is it ?", {"one": "the sea"}, None)
+
+
+def test_halves_of_a_character_are_joined_in_sources_and_questions(writer: Generator) -> None:
+    halves, whole = "a sea \ud83d\ude00 .", "a sea \U0001f600 ."
+    for question in (halves, [{"role": "user", "content": halves}, tool(halves)]):
+        made = sourced_prompt(writer, question, {"one": halves} if isinstance(question, str) else None, None)
+        assert whole in made.source.prompt.text
+        assert "\ud83d" not in made.source.prompt.text + made.question

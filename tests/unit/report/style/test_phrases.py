@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+import raison
 from raison.core.results.scores import Summary
 from raison.report.style import phrases
 
@@ -27,3 +28,18 @@ def test_an_interval_stands_where_it_is_known(low: float, high: float, spec: str
 )
 def test_a_score_has_a_sign_unless_it_is_zero(value: float, places: int, said: str) -> None:
     assert phrases.signed(value, places) == said
+
+
+@pytest.mark.parametrize(
+    ("value", "said"), [(-4e-12, "-4.00e-12"), (0.0, "0.000000000"), (3e-8, "+0.000000030"), (2.5e-10, "+2.50e-10")]
+)
+def test_a_number_that_would_lose_all_digits_has_an_exponent(value: float, said: str) -> None:
+    assert phrases.signed(value, phrases.decimals(4e-12)) == said
+    assert phrases.number(value, phrases.decimals(4e-12)) == said.lstrip("+")
+
+
+def test_a_share_below_the_threshold_is_shown_below_it() -> None:
+    model = raison.load(lambda texts: [[0.4999, 0.1] for _ in texts], classes=["joy", "grief"], multi_label=True)
+    told = phrases.verdict(raison.explain(model, "sad but fun", "occlusion", progress=False))
+    assert "no label reaches 50 %" in str(told)
+    assert "joy 49.99 %" in str(told)
