@@ -7,6 +7,8 @@ import pytest
 import raison
 from raison.core.errors import DataError, InputError
 from raison.data.streams import Reading
+from raison.report.pages.explained_files import sections
+from raison.report.tables.records import Text
 from raison.runs.files.summary import of as summary_of
 from tests.serving import words
 
@@ -58,10 +60,17 @@ def test_the_errors_of_explained_files_are_those_of_the_classes(
     model = raison.load(by_length, classes=["long", "short"])
     written = raison.explain_file(model, rows, tmp_path / "out", "random", format="jsonl", progress=False)
     assert [row["row"] for row in written.errors()] == wrong
+    counts = summary_of(written)
+    known = sum(bool(label) for label in labels)
+    assert (counts.labelled, counts.right) == (known, known - len(wrong))
+    told = sections(written).sections[0].parts[0]
+    assert isinstance(told, Text)
+    assert f"{known - len(wrong)} of {known} labelled texts are predicted as labelled: " in str(told)
     rows.write_text("text,label\n" + "".join(f"a film {n},wide\n" for n in range(3)))
     other = raison.explain_file(model, rows, tmp_path / "other", "random", format="jsonl", progress=False)
     with pytest.raises(InputError, match="the label 'wide' is none of long, short"):
         list(other.errors())
+    assert summary_of(other).labelled == 0
 
 
 def test_a_file_in_which_no_row_can_be_read_says_why(tmp_path: Path) -> None:

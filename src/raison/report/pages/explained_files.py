@@ -6,6 +6,7 @@ from datetime import timedelta
 from itertools import islice
 from pathlib import Path
 
+from raison.numerics.statistics.successes import share_interval
 from raison.report.style import phrases
 from raison.report.tables.records import Cell, Document, Facts, HeadedExplanation, Reasons, Section, Table, Text
 from raison.runs.files import summary
@@ -76,7 +77,18 @@ def _said(written: WrittenShards, counts: FileSummary) -> str:
     return (
         f"{phrases.count(counts.explanations, 'explanation')} of {phrases.count(counts.rows - counts.rejected, 'row')} "
         f"by {manifest.method}, on {manifest.model}; {phrases.count(counts.rejected, 'row')} could not be "
-        f"explained.{done}"
+        f"explained.{done}{_right(counts)}"
+    )
+
+
+def _right(counts: FileSummary) -> str:
+    """How many of the texts with a label are predicted so; empty without labels."""
+    if not counts.labelled:
+        return ""
+    low, high = share_interval(counts.right, counts.labelled)
+    return (
+        f" {counts.right:,} of {phrases.count(counts.labelled, 'labelled text')} are predicted as labelled: "
+        f"{100 * counts.right / counts.labelled:.1f} % [{100 * low:.1f} %, {100 * high:.1f} %]."
     )
 
 

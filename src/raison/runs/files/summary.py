@@ -8,6 +8,7 @@ from heapq import nlargest
 from pathlib import Path
 
 from raison.core.settings.tables import read_written
+from raison.data.class_labels import known_classes
 from raison.jobs import disk
 from raison.jobs.store import read_record, write_record
 from raison.runs.files.flat_records import Explains, FlatRecord
@@ -24,6 +25,7 @@ _COLUMNS = (
     "row",
     "number",
     "id",
+    "label",
     "target",
     "prediction",
     "place",
@@ -60,7 +62,10 @@ class Slow:
 
 @dataclass(frozen=True, slots=True)
 class FileSummary:
-    """The summary of all complete shards. `is_exact` says whether every word was counted (see KNOWN)."""
+    """The summary of all complete shards. `is_exact` says whether every word was counted (see KNOWN).
+
+    Of the texts with a label that is a class of the model, `labelled` in number, `right` are predicted as labelled.
+    """
 
     rows: int
     explanations: int
@@ -75,6 +80,8 @@ class FileSummary:
     words: tuple[WordSum, ...]
     slowest: tuple[Slow, ...]
     is_exact: bool
+    labelled: int = 0
+    right: int = 0
 
 
 def of(written: WrittenShards) -> FileSummary:
@@ -98,6 +105,7 @@ def _counted(written: WrittenShards) -> FileSummary:
     counts = _SummaryCounts(written.manifest.explains)
     for record in written.rows(_COLUMNS):
         counts.add(record)
+    labelled, right = counts.judged(_classes_of(written))
     return FileSummary(
         rows=written.done,
         explanations=sum(one.explanations for one in receipts),
@@ -112,7 +120,15 @@ def _counted(written: WrittenShards) -> FileSummary:
         words=tuple(counts.heaviest()),
         slowest=tuple(counts.slowest),
         is_exact=counts.is_exact,
+        labelled=labelled,
+        right=right,
     )
+
+
+def _classes_of(written: WrittenShards) -> tuple[str, ...]:
+    """The classes of the model; () if it has none of which one is predicted."""
+    first = next(written.rows(["classes", "outputs"]), None)
+    return tuple(first["classes"]) if first is not None and first["outputs"] == "classes" else ()
 
 
 def _ordered(counter: Counter[str]) -> dict[str, int]:
@@ -128,6 +144,8 @@ class _SummaryCounts:
     slowest: list[Slow] = field(default_factory=list)
     is_exact: bool = True
     _words: dict[tuple[str, str], tuple[int, float]] = field(default_factory=dict)
+    _labels: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """How often a label has a prediction; labels as in the data."""
 
     def add(self, record: FlatRecord) -> None:
         target = self._target(record)
@@ -157,8 +175,19 @@ class _SummaryCounts:
             # The labels of one text share its prediction; predictions at places are each their own.
             if record["number"] == 0 or record["place"] is not None:
                 self.predictions[record["prediction"]] += 1
+            # Many different labels are no classes.
+            if record["number"] == 0 and record["place"] is None and len(self._labels) < KNOWN:
+                self._labels[str(record["label"] or ""), record["prediction"]] += 1
         elif self.explains == "citations":
             self.predictions[json.loads(record["notes"]).get("origin", "unknown (no lights)")] += 1
+
+    def judged(self, classes: tuple[str, ...]) -> tuple[int, int]:
+        """The number of texts with a label, and of those that are predicted so; 0 for labels that are no classes."""
+        labels = [label for label, _ in self._labels]
+        own = known_classes(labels, classes)
+        pairs = [(one, said, count) for one, ((_, said), count) in zip(own, self._labels.items(), strict=True)]
+        labelled = sum(count for one, _, count in pairs if one is not None)
+        return labelled, sum(count for one, said, count in pairs if one == said)
 
     def heaviest(self) -> Iterator[WordSum]:
         """The words of each target with the highest sums of scores, the most frequent target first."""
