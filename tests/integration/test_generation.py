@@ -3,6 +3,7 @@
 import copy
 import json
 
+import numpy as np
 import pytest
 import torch
 from transformers import PreTrainedTokenizerFast
@@ -227,6 +228,8 @@ def test_contrasts(generator):
     assert generator.token_after(prompt, output, 0, "sea") == first, "the word takes over the output token's space"
     ids = [generator.token_after(prompt, output, number, "sea") for number in range(len(output.ids))]
     assert raison.explain(generator, PROMPT, "occlusion", output=OUTPUT, contrast=ids).scores == word.scores
+    numpys = [np.int64(one) for one in ids]
+    assert raison.explain(generator, PROMPT, "occlusion", output=OUTPUT, contrast=numpys).scores == word.scores
     plain = raison.explain(generator, PROMPT, "occlusion", output=OUTPUT)
     swapped = raison.explain(generator, PROMPT, "occlusion", output=" sea", of="logit", contrast=output.ids[0])
     assert plain.contrast is None

@@ -201,7 +201,7 @@ def _items(hint: Any, typed: str) -> Iterator[Any]:
 
 def _item(hint: Any, typed: str) -> Any:
     """A word, or a number where allowed, such as a column's number."""
-    return int(typed) if int in get_args(hint) and typed.isdigit() else typed
+    return int(typed) if int in get_args(hint) and typed.isdecimal() else typed
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from raison.core.problem import StandIn
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation, OutputToken
 from raison.core.results.notes import noise_in
+from raison.core.targets.choices import plain_number
 from raison.core.targets.target import Target
 from raison.explaining.attribution import run
 from raison.explaining.batch import Batch, prepare
@@ -131,7 +132,8 @@ def _against(
         raise InputError(
             f"{len(words)} contrasts for {len(spelled)} output tokens {spelled!r:.200}: a list needs one for each."
         )
-    return tuple(generator.token_after(source, output, number, word) for number, word in enumerate(words))
+    wanted = map(plain_number, words)
+    return tuple(generator.token_after(source, output, number, word) for number, word in enumerate(wanted))
 
 
 def _result(

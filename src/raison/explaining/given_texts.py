@@ -352,5 +352,5 @@ def against(model: LanguageModel, target: object, contrast: Contrast) -> SingleT
         )
     if target is not None and (isinstance(target, tuple | list) or not isinstance(target, str | int)):
         raise InputError("the contrast comes from a column: name one class as the target, or none.")
-    named = isinstance(contrast, int) or contrast in model.classes or not contrast.isdigit()
+    named = isinstance(contrast, int) or contrast in model.classes or not contrast.isdecimal()
     return target, contrast if named else int(contrast)

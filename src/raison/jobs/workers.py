@@ -175,4 +175,4 @@ def _all_ended(processes: "list[subprocess.Popen[bytes]]", seconds: float) -> bo
 
 
 def _number(text: str | None, default: int) -> int:
-    return int(text) if text and text.isdigit() and int(text) else default
+    return int(text) if text and text.isdecimal() and int(text) else default

@@ -7,7 +7,7 @@ import torch
 
 import raison
 from raison.core.model import LanguageModel
-from raison.explaining.settings import Settings
+from raison.explaining.settings import Settings, target_of
 from tests.tiny import LABELS, TINY
 
 TEXTS = ["a dull plot", "not good"]
@@ -36,3 +36,10 @@ def test_targets_may_be_a_column(model: LanguageModel, wrap: object) -> None:
 def test_numbers_may_be_a_column(wrap: object) -> None:
     assert Settings(target=wrap([1, 0])).target == [1, 0]
     assert Settings(target=np.int64(1)).target == 1
+
+
+@pytest.mark.parametrize(
+    ("typed", "target"), [("3", 3), ("1,0", (1, 0)), ("\u00b2", "\u00b2"), ("0, 4, PER", (0, 4, "PER"))]
+)
+def test_a_typed_target_is_a_number_only_in_digits(typed: str, target: object) -> None:
+    assert target_of(typed) == target
