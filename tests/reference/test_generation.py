@@ -11,6 +11,7 @@ import torch
 import raison
 from raison.core.results.generation import GenerationExplanation
 from raison.models.adapters.writing.generator import Generator
+from raison.models.stack.hooks import hooked
 from raison.models.tokens.continuation import ContinuationEncoder
 from raison.numerics.gradients.quadrature import gauss_legendre
 from tests.tiny import LANGUAGE_MODELS, build_language_model
@@ -280,12 +281,12 @@ def test_one_pass_of_the_whole_output_serves_all_tokens(name):
     def watch(_module, _args, out):
         count[0] += out.shape[0] * out.shape[1]
 
-    handle = generator.model.get_input_embeddings().register_forward_hook(watch)
-    # The first time, the packed pass is compared with a plain one, and the begin-of-text token goes into the cache.
-    reader.masked_logits(encoding, keeps, "unk")
-    count[0] = 0
-    reader.masked_logits(encoding, keeps, "unk")
-    handle.remove()
+    # No hook of the caller's: with one, no prompt's states would be stored.
+    with hooked([generator.model.get_input_embeddings()], after=watch):
+        # The first time, the packed pass is compared with a plain one, and the begin-of-text token goes into the cache.
+        reader.masked_logits(encoding, keeps, "unk")
+        count[0] = 0
+        reader.masked_logits(encoding, keeps, "unk")
     owners = encoding.unit_ids[0, prompt.added : len(prompt.ids)]
     sequences = [
         kept([*prompt.ids, *output.ids[:-1]], keep, prompt.added, 0, generator.tokenizer.unk_token_id)

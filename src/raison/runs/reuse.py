@@ -197,8 +197,11 @@ def _places(header: RunHead, other: RunHead) -> list[int] | None:
 def _same_model(source: Path, model: dict[str, Any] | None) -> bool:
     study = None if model is None else read_marker(source.parent, STUDY)
     models = None if study is None else study.get("models")
-    # Older studies do not describe their models.
-    return models is None or any(known == model for key, known in models.items() if source.name.startswith(f"{key}--"))
+    # Older studies do not describe their models, or not all of them.
+    if models is None or model is None:
+        return True
+    named = [known for key, known in models.items() if source.name.startswith(f"{key}--")]
+    return any(all(known[part] == model.get(part) for part in known) for known in named)
 
 
 def _copy(run: Run, portion: Portion, offer: _ReusableRows, row: str, texts: Sequence[int]) -> None:

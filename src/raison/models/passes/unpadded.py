@@ -13,7 +13,7 @@ from raison.core.dims import Embeddings
 from raison.models.families import UNKNOWN, family_of
 from raison.models.passes.shortcuts import tried
 from raison.models.passes.token_batch import TokenBatch
-from raison.models.stack.structure import is_of_libraries
+from raison.models.stack.structure import is_foreign
 
 BatchRead = Callable[[TokenBatch, Embeddings | None], Tensor]
 """(rows, their embeddings) -> a tensor for each read."""
@@ -36,7 +36,7 @@ def is_known(model: PreTrainedModel) -> bool:
     Nothing is known of a class, or of a part, that neither transformers nor its usual companions have made.
     """
     of_transformers = type(model).__module__.startswith("transformers.") and family_of(model) is not UNKNOWN
-    return of_transformers and all(map(is_of_libraries, {type(module) for module in model.modules()}))
+    return of_transformers and not any(map(is_foreign, model.modules()))
 
 
 @torch.no_grad()

@@ -18,6 +18,15 @@ def is_of_libraries(thing: object) -> bool:
     return getattr(thing, "__module__", "").partition(".")[0] in LIBRARIES
 
 
+def is_foreign(module: nn.Module) -> bool:
+    """Whether nothing is known of a module: its class is none of the libraries', and it stands for no linear layer.
+
+    Quantised linear layers of other packages and of the caller's compute what the layer that they replace did.
+    """
+    linear = hasattr(module, "in_features") and hasattr(module, "out_features")
+    return not (linear or is_of_libraries(type(module)))
+
+
 def has_unseen_state(model: nn.Module) -> bool:
     """Whether the result of a pass may depend on something outside of the model's tensors and settings.
 

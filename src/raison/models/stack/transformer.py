@@ -9,7 +9,7 @@ from transformers import PreTrainedModel
 from raison.core.errors import UnsupportedError
 from raison.models.families import Pooling, family_of
 from raison.models.stack.blocks import twin
-from raison.models.stack.structure import is_of_libraries
+from raison.models.stack.structure import is_foreign
 
 
 def inner_model(model: nn.Module) -> PreTrainedModel:
@@ -109,4 +109,4 @@ def known_pooling(model: PreTrainedModel) -> Pooling | None:
     """
     around = (module for name, module in model.named_modules() if not any(map(str.isdigit, name.split("."))))
     of_transformers = type(model).__module__.startswith("transformers.")
-    return family_of(model).pools if of_transformers and all(is_of_libraries(type(one)) for one in around) else None
+    return family_of(model).pools if of_transformers and not any(map(is_foreign, around)) else None

@@ -8,27 +8,25 @@ from typing import Any
 from raison.core.inputs.unit import Unit
 from raison.core.inputs.unknown_tokens import unknown_in
 from raison.core.note_names import (
-    AMONG,
     AUTO,
     CANDIDATE_VALUES,
     CAUTION,
     EXTENDED,
     NOISE,
-    RANKING,
     SELECTED_BY,
     TRAINED_FOR,
     UNSTEADY,
 )
-from raison.core.results import number_rank
 from raison.core.results.citations import Citations
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
 from raison.core.results.notes import cautions_of_text, noise_in
 from raison.core.results.scores import Summary
-from raison.core.targets.ranking import documents_of, is_ranked, places_of
+from raison.core.targets.ranking import documents_of, is_ranked
 from raison.numerics.statistics.paired import Difference
 from raison.report.style.colours import peak
 from raison.report.style.gaps import caution_of_gap
+from raison.report.style.ranks import among_documents, among_texts
 
 AnyExplanation = Explanation | GenerationExplanation
 
@@ -204,33 +202,12 @@ def verdict(e: Explanation) -> OutputPhrase:
     if e.outputs == "number":
         if is_ranked(e.text):
             by = f"by {number(e.value_full, max(1, decimals(abs(e.value_full))))}"
-            return OutputPhrase("Ranking", e.target, f"{by}{_among_documents(e)}")
-        rest = f"({e.classes[0]}){_among_texts(e)}"
+            return OutputPhrase("Ranking", e.target, f"{by}{among_documents(e)}")
+        rest = f"({e.classes[0]}){among_texts(e)}"
         return OutputPhrase(_SCORE, number(e.value_full, max(1, decimals(abs(e.value_full)))), rest)
     if e.outputs == "labels":
         return _labels(e)
     return OutputPhrase("Predicted", e.prediction, percent(max(e.probabilities)))
-
-
-def _among_texts(e: Explanation) -> str:
-    """The rank of the number among those of the texts that were explained with it."""
-    if AMONG not in e.notes:
-        return ""
-    known = number_rank.NumberRank.read(e.notes[AMONG])
-    away = known.distance(e.value_full)
-    side = "below" if away < 0 else "above"
-    return f", rank {known.rank} of {known.texts} texts, {abs(away):.1f} SD {side} their mean"
-
-
-def _among_documents(e: Explanation) -> str:
-    """The ranks of the two documents, and the difference between them."""
-    numbers = e.notes.get(RANKING, ())
-    places = places_of(e.target)
-    if len(numbers) < number_rank.FEWEST or not places or max(places) >= len(numbers) or min(places) < 0:
-        return ""
-    first, second = (number_rank.NumberRank.of(numbers[place], numbers) for place in places)
-    apart = f", {abs(e.value_full) / first.sd:.1f} SD of their numbers" if first.sd else ""
-    return f", ranks {first.rank} and {second.rank} of {first.texts} documents{apart}"
 
 
 def _labels(e: Explanation) -> OutputPhrase:

@@ -13,6 +13,7 @@ from transformers import PreTrainedTokenizerFast
 import raison
 from raison.models.adapters.writing.generator import Generator
 from raison.models.passes.removal import replacement_ids
+from raison.models.stack.hooks import hooked
 from raison.models.tokens import own_tokenizer as module
 from raison.models.tokens.own_tokenizer import own_tokenizer
 from tests.prompted import DAY
@@ -152,10 +153,15 @@ def test_what_was_tried_for_one_output_is_not_tried_for_the_next(name: str) -> N
     loaded = raison.load(*build_language_model(name))
     assert isinstance(loaded, Generator)
     passes: list[int] = []
-    loaded.core.base_model.register_forward_hook(lambda *_: passes.append(1))
-    raison.explain(loaded, TEXT, "random", output=" about the sea")
-    passes.clear()
-    raison.explain(loaded, TEXT, "random", output=" about the sea")
+
+    def count(*_: object) -> None:
+        passes.append(1)
+
+    # No hook of the caller's: with one, no prompt's states would be stored.
+    with hooked([loaded.core.base_model], after=count):
+        raison.explain(loaded, TEXT, "random", output=" about the sea")
+        passes.clear()
+        raison.explain(loaded, TEXT, "random", output=" about the sea")
     assert len(passes) == 2
 
 

@@ -89,7 +89,7 @@ def paired(
 
 def independent(
     study: TrainingRuns, label: str, place: ColumnKey, metric: str, seeds: Sequence[int]
-) -> Float[np.ndarray, "seeds groups"] | None:
+) -> Float[np.ndarray, "trainings groups"] | None:
     """The values of groups of texts under these seeds, or the seconds of trainings; None for values of single texts."""
     if not (metric == TRAINING or info_of(study, metric).grouped):
         return None
@@ -97,7 +97,7 @@ def independent(
     return np.zeros((0, 0)) if cell is None else np.array(cell.values).reshape(len(seeds), -1)
 
 
-def averaged(table: Float[np.ndarray, "seeds groups"]) -> Float[np.ndarray, "units one"]:
+def averaged(table: Float[np.ndarray, "trainings groups"]) -> Float[np.ndarray, "units one"]:
     """A value for each group of texts, over the seeds, or for each seed, over its groups, whichever are more.
 
     Every seed judges the same groups, so that the single values are not independent. NaN where nothing is known.

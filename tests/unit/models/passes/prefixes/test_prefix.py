@@ -1,6 +1,7 @@
 """Stored prompts: used while the model is as it was, dropped as soon as it is not."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 import torch
@@ -20,16 +21,16 @@ def _base() -> PreTrainedModel:
     return TINY["llama"]()[0].base_model
 
 
-class _Passes:
-    """Counts the passes of a model, with no hook of the caller's: with one, no prompt's states would be stored."""
+@contextmanager
+def _counted(base: nn.Module) -> Iterator[list[int]]:
+    """One entry for each pass; no hook of the caller's: with one, no prompt's states would be stored."""
+    passes: list[int] = []
 
-    def __init__(self, base: nn.Module) -> None:
-        self.count = 0
-        self._counting = hooked([base], before=self._add)
-        self._counting.__enter__()
+    def add(*_: object) -> None:
+        passes.append(1)
 
-    def _add(self, *_: object) -> None:
-        self.count += 1
+    with hooked([base], before=add):
+        yield passes
 
 
 def test_a_store_of_a_model_with_hooks_of_others_keeps_nothing() -> None:
@@ -76,33 +77,33 @@ def test_a_pass_shares_the_stored_tensors_and_leaves_them_alone() -> None:
 
 def test_prompts_are_kept_and_the_least_recently_used_goes() -> None:
     base = _base()
-    passes = _Passes(base)
     store = PrefixStore(base)
     prompts = [torch.tensor([number, 1]) for number in range(STORED + 1)]
-    for prompt in prompts[:STORED]:
-        store.get(prompt)
-    assert store.get(prompts[0]) is store.get(prompts[0])
-    assert passes.count == STORED
-    store.get(prompts[STORED])
-    store.get(prompts[0])
-    assert passes.count == STORED + 1
-    store.get(prompts[1])
-    assert passes.count == STORED + 2
+    with _counted(base) as passes:
+        for prompt in prompts[:STORED]:
+            store.get(prompt)
+        assert store.get(prompts[0]) is store.get(prompts[0])
+        assert len(passes) == STORED
+        store.get(prompts[STORED])
+        store.get(prompts[0])
+        assert len(passes) == STORED + 1
+        store.get(prompts[1])
+        assert len(passes) == STORED + 2
 
 
 def test_a_closed_store_neither_gives_nor_keeps() -> None:
     base = _base()
-    passes = _Passes(base)
     store = PrefixStore(base)
-    kept = store.get(IDS)
-    with store.closed():
+    with _counted(base) as passes:
+        kept = store.get(IDS)
         with store.closed():
-            assert store.get(IDS) is not kept
+            with store.closed():
+                assert store.get(IDS) is not kept
+            store.get(IDS + 1)
+        assert len(passes) == 3
+        assert store.get(IDS) is kept
         store.get(IDS + 1)
-    assert passes.count == 3
-    assert store.get(IDS) is kept
-    store.get(IDS + 1)
-    assert passes.count == 4
+        assert len(passes) == 4
 
 
 def _copied(base: PreTrainedModel) -> None:
