@@ -285,6 +285,16 @@ def test_a_model_of_the_same_name_is_another_one(whole: Path, place: Path, tmp_p
     assert [path.parent.name for path in out.glob("*/reused.json")] == ["electra--words"]
 
 
+def test_a_model_that_is_described_by_fewer_facts_is_the_same(whole: Path, place: Path, tmp_path: Path) -> None:
+    source = shutil.copytree(whole, tmp_path / "source")
+    header = read_marker(source, STUDY)
+    assert header is not None
+    assert header["models"]["bert"].pop("classes")
+    write_marker(source, STUDY, header)
+    out = run(changed(place, MORE), tmp_path / "out", progress=False, reuse=[source])
+    assert sorted(path.parent.name for path in out.glob("*/reused.json")) == ["bert--words", "electra--words"]
+
+
 @pytest.mark.parametrize(
     "written", ['{"rows": []}', "[3]", '[{"rows": 3}]', '[{"rows": [], "texts": ["1"]}]', "[", "[{}]"]
 )
