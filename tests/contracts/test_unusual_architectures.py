@@ -1,5 +1,6 @@
 """Classifiers whose parts are unlike others': every method explains them, or is refused in one line."""
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -56,17 +57,22 @@ CONFIGS = {
 }
 
 
+def drawn(make: Callable[[], PreTrainedModel]) -> PreTrainedModel:
+    """A model with weights that are as large as trained ones."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = make()
+        for parameter in model.parameters():
+            nn.init.normal_(parameter, 0, 0.2)
+    return model.eval()
+
+
 @cache
 def built(kind: str) -> Classifier:
     _, tokenizer = build("bert")
     config, further = CONFIGS[kind]
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        known = config(vocab_size=len(tokenizer), num_labels=2, **(SMALL | further))
-        model = AutoModelForSequenceClassification.from_config(known)
-        for parameter in model.parameters():
-            nn.init.normal_(parameter, 0, 0.2)
-    loaded = raison.load(model.eval(), tokenizer)
+    known = config(vocab_size=len(tokenizer), num_labels=2, **(SMALL | further))
+    loaded = raison.load(drawn(lambda: AutoModelForSequenceClassification.from_config(known)), tokenizer)
     assert isinstance(loaded, Classifier)
     return loaded
 
@@ -262,12 +268,7 @@ class _MeanLlama(LlamaForSequenceClassification):
 def llama(kind: type[LlamaForSequenceClassification], **further: Any) -> tuple[PreTrainedModel, Any]:
     _, tokenizer = build("llama")
     config = LlamaConfig(vocab_size=len(tokenizer), num_labels=2, **(SMALL | further))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        model = kind(config)
-        for parameter in model.parameters():
-            nn.init.normal_(parameter, 0, 0.2)
-    return model.eval(), tokenizer
+    return drawn(lambda: kind(config)), tokenizer
 
 
 def test_a_forward_function_of_its_own_is_the_one_that_is_explained() -> None:
@@ -308,9 +309,7 @@ def test_each_stack_of_led_has_its_own_limit() -> None:
         eos_token_id=tokenizer.eos_token_id,
         decoder_start_token_id=tokenizer.eos_token_id,
     )
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        writer = raison.load(LEDForConditionalGeneration(config).eval(), tokenizer)
+    writer = raison.load(drawn(lambda: LEDForConditionalGeneration(config)), tokenizer)
     raison.explain(writer, TEXT, "occlusion", output=" and so on")
     for prompt, output in ((LONGER * 3, " and so on"), (TEXT, " and so on" * 8)):
         with pytest.raises(TextTooLongError, match="at most 32 of the one and 16 of the other"):

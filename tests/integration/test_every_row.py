@@ -86,6 +86,8 @@ def test_an_output_folder_below_a_file_is_named(tmp_path: Path) -> None:
         raison.explain_file(words(), tmp_path / "rows.txt", tmp_path / "rows.txt" / "out", "random", progress=False)
     with pytest.raises(DataError, match=told):
         raison.compare(words(), ["a good film"] * 2, ["random"], ["gini"], out=tmp_path / "rows.txt" / "out")
+    with pytest.raises(DataError, match="cannot be used as the output folder"):
+        raison.compare(words(), ["a good film"] * 2, ["random"], ["gini"], out=tmp_path / ("a" * 300))
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,11 @@ QUICK = IvraSettings(criteria=("comp",), epochs=1, batch_size=4, texts=4, valida
         ({"criteria": ("suff_mae(shares=0.1)",)}, InputError, "shares of the criterion .* cannot be 0.1"),
         ({"criteria": ("cons(smoothing=0)",)}, InputError, "smoothing of the criterion consistency cannot be 0"),
         ({"criteria": ("sim(smoothing=1.5)",)}, InputError, "smoothing of .* cannot be 1.5"),
+        (
+            {"criteria": ("sim(smoothing=0)",), "norm": "sparsemax"},
+            InputError,
+            "sparsemax gives zeros: give smoothing",
+        ),
         ({"criteria": ("comp(margin='x')",)}, InputError, "margin of .* cannot be 'x'"),
         ({"criteria": ("suff(margin=-1)",)}, InputError, "margin of .* cannot be -1"),
         ({"criteria": ("suff_kl(detached='no')",)}, InputError, "detached of .* cannot be 'no'"),

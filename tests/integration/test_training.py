@@ -223,4 +223,6 @@ def test_texts_are_cut_where_the_base_ends(base: Path, tmp_path: Path) -> None:
     long = Dataset("long", tuple(Row("sea rain " * 100 + str(n), n % 2, n) for n in range(8)))
     short = Dataset("short", tuple(Row(f"sea {n}", n % 2, n) for n in range(4)))
     settings = replace(QUICK, labels=LABELS, epochs=1, max_tokens=400)
-    assert train_classifier(str(base), Splits(long, short), tmp_path / "out", settings)["accuracy"]["test"] >= 0
+    train_classifier(str(base), Splits(long, short), tmp_path / "out", settings)
+    assert (tmp_path / "out" / zoo.ADAPTER).exists()
+    assert zoo.read_card(tmp_path / "out")["settings"]["max_tokens"] == 400, "as it was asked for"

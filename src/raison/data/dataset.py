@@ -1,6 +1,5 @@
 """Labelled texts from any source."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from raison.core.errors import DataError, InputError
@@ -80,6 +79,11 @@ class Dataset:
 
     def __repr__(self) -> str:
         return f"<Dataset {self.name}, {len(self.rows):,} rows>"
+
+    def counted_with(self, *others: "Dataset | None") -> "Dataset":
+        """The same rows, in which a number is the same class as in other data sets of the task."""
+        known = [number for data in (self, *others) if data is not None for number in data.numbers or ()]
+        return replace(self, numbers=(min(known), max(known)) if known else None)
 
     @property
     def texts(self) -> tuple[Text, ...]:
@@ -182,13 +186,6 @@ class Dataset:
         return 1
 
 
-def counted_alike(datasets: Sequence[Dataset]) -> tuple[Dataset, ...]:
-    """Data sets of one task, in each of which a number is the same class: they know the numbers of all."""
-    known = [number for data in datasets for number in data.numbers or ()]
-    both = (min(known), max(known)) if known else None
-    return tuple(replace(data, numbers=both) for data in datasets)
-
-
 def numbered(data: Dataset, names: tuple[str, ...]) -> Dataset:
     """The data with its labels as numbers in the order of the classes' names, if there are any. Raises InputError."""
     if not names:
@@ -196,6 +193,12 @@ def numbered(data: Dataset, names: tuple[str, ...]) -> Dataset:
     numbers = data.class_indices(names)
     rows = tuple(replace(row, label=number) for row, number in zip(data.rows, numbers, strict=True))
     return replace(data, rows=rows, labels=names)
+
+
+def names_in(data: Dataset, classes: tuple[str, ...]) -> tuple[str, ...]:
+    """The classes of a model, under the data's names if they have none of their own."""
+    lowered = tuple(name.lower() for name in classes)
+    return data.labels if lowered == unnamed_classes(len(data.labels)) else classes
 
 
 def unnamed_classes(count: int) -> tuple[str, ...]:

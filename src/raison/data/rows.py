@@ -67,7 +67,7 @@ def _numbers_of(rows: tuple[Row, ...], rest: Iterator[Entry]) -> tuple[int, int]
     while least > 0:
         try:
             entry = next(rest, None)
-        except DataError:
+        except (DataError, OSError, ValueError):
             # Rows that were not asked for need not be readable.
             break
         if entry is None:

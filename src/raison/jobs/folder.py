@@ -87,10 +87,12 @@ def write_marker(folder: Path, kind: WorkKind, content: Mapping[str, Any]) -> No
 
 def refuse_others(folder: Path, kind: WorkKind) -> None:
     """DataError unless the folder is missing, empty or holds this kind of work. Touches nothing."""
-    above = next((path for path in (folder, *folder.parents) if path.exists()), folder)
-    if above.exists() and not above.is_dir():
-        raise DataError(f"{folder} cannot be the output folder: {above} is a file. Choose another folder for --out.")
     try:
+        above = next((path for path in (folder, *folder.parents) if path.exists()), Path())
+        if not above.is_dir():
+            raise DataError(
+                f"{folder} cannot be the output folder: {above} is a file. Choose another folder for --out."
+            )
         names = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
     except OSError as error:
         raise DataError(f"{folder} cannot be used as the output folder: {error.strerror or error}.") from None

@@ -8,6 +8,7 @@ import numpy as np
 
 from raison.core.errors import InputError
 from raison.data import Dataset
+from raison.data.dataset import names_in
 from raison.jobs.store import write_record
 from raison.runs.run import Run
 from raison.runs.task_accuracy import FILE, Labels, read_labels
@@ -37,7 +38,7 @@ def accuracy_of(run: Run, data: Dataset, classes: Sequence[str], names: Sequence
     if not predicted or min(predicted.values()) < 0 or any(row.label is None for row in data.rows):
         return None
     try:
-        right = data.class_indices(tuple(names) or tuple(classes))
+        right = data.class_indices(tuple(names) or names_in(data, tuple(classes)))
     except InputError:
         return None
     return round(sum(right[text] == place for text, place in predicted.items()) / len(predicted), _DIGITS)

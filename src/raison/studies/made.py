@@ -27,7 +27,7 @@ from raison.core.errors import DataError
 from raison.core.model import LanguageModel
 from raison.core.targets.outputs import PROBABILITIES
 from raison.data import Dataset
-from raison.data.dataset import counted_alike, numbered
+from raison.data.dataset import numbered
 from raison.jobs.file_digest import sha256_of
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.writing.statements import Statements
@@ -107,11 +107,11 @@ def _make(name: str, made: Made, labels: tuple[str, ...], folder: Path) -> None:
 
 def _data(made: Made, labels: tuple[str, ...]) -> tuple[Dataset, Dataset]:
     """The training texts, and those that choose the epoch."""
-    entries = [made.train, *([] if made.held_out is None else [made.held_out])]
-    parts = counted_alike([load_rows(entry, None) for entry in entries])
-    train, *held_out = (numbered(part, labels) for part in parts)
-    if held_out:
-        return train, held_out[0]
+    held_out = None if made.held_out is None else load_rows(made.held_out, None)
+    counted = load_rows(made.train, None).counted_with(held_out)
+    train = numbered(counted, labels)
+    if held_out is not None:
+        return train, numbered(held_out.counted_with(counted), labels)
     if len(train) < _FEWEST:
         raise DataError(f"{train.name} has {len(train)} rows, too few to hold some out: give more rows, or held_out.")
     few = max(1, round(_HELD_OUT * len(train)))

@@ -11,7 +11,7 @@ from raison.core.errors import InputError
 from raison.core.inputs.unit import Text
 from raison.core.model import LanguageModel
 from raison.data import Dataset
-from raison.data.dataset import unnamed_classes
+from raison.data.dataset import names_in
 from raison.explaining.batch import BATCH, prepare
 from raison.explaining.settings import Settings
 from raison.progress import ProgressCallback
@@ -39,7 +39,7 @@ def labelled_sample(model: LanguageModel, data: Dataset, names: Sequence[str], m
     if model.multi_label or any(row.label is None for row in data.rows):
         return None
     try:
-        right = data.class_indices(tuple(names) or _classes_of(model, data))
+        right = data.class_indices(tuple(names) or names_in(data, model.classes))
     except InputError:
         return None
     order = np.random.default_rng(0).permutation(len(data)).tolist()
@@ -58,12 +58,6 @@ def accuracy_on(model: LanguageModel, sample: LabelledSample, advance: ProgressC
         hits += int((predicted == torch.tensor(sample.right[part])).sum())
         advance(len(predicted))
     return round(hits / len(sample.texts), 4)
-
-
-def _classes_of(model: LanguageModel, data: Dataset) -> tuple[str, ...]:
-    """The model's classes, under the data's names if they have none of their own."""
-    lowered = tuple(name.lower() for name in model.classes)
-    return data.labels if lowered == unnamed_classes(len(data.labels)) else model.classes
 
 
 def _is_readable(model: LanguageModel, text: Text) -> bool:

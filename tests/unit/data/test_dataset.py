@@ -7,7 +7,7 @@ import pytest
 
 from raison.core.errors import InputError
 from raison.data import Dataset, Row, load_file
-from raison.data.dataset import counted_alike, numbered
+from raison.data.dataset import numbered
 
 NAMES = ("one", "two", "three")
 
@@ -55,7 +55,7 @@ def test_a_part_of_a_data_set_counts_as_the_whole_does() -> None:
 
 
 def test_data_sets_of_one_task_count_alike() -> None:
-    train, test = counted_alike((rows(1, 2, 3), rows(1, 2)))
+    train, test = rows(1, 2, 3).counted_with(None), rows(1, 2).counted_with(rows(1, 2, 3), None)
     assert train.class_indices(NAMES) == (0, 1, 2)
     assert test.class_indices(NAMES) == (0, 1)
     named = numbered(test, NAMES)

@@ -12,7 +12,7 @@ from raison.cli.train.shared import KnownFeatureOptions, TrainSetting, command_l
 from raison.core.settings.fields import Setting
 from raison.data import Dataset, Wanted
 from raison.data.columns import EncodingSetting
-from raison.data.dataset import counted_alike, numbered
+from raison.data.dataset import numbered
 from raison.training.settings.classifier import LabelsSetting
 from raison.training.settings.scratch import ScratchSettings
 
@@ -46,7 +46,10 @@ def scratch(
     from raison.training.recipes.scratch import train_scratch
 
     names = () if features.known_features else data.labels
-    learned, held_out = (numbered(features.of(one), names) for one in counted_alike(data.read(wanted)))
+    train, dev = data.read(wanted)
+    learned, held_out = (
+        numbered(features.of(one.counted_with(other)), names) for one, other in ((train, dev), (dev, train))
+    )
     tell_shared(learned, held_out)
     card = train_scratch(learned, held_out, out, settings, command_line(context, "scratch"))
     typer.echo(f"{out}: held_out {described(card, 'held_out')}")

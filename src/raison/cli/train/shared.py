@@ -14,7 +14,7 @@ from raison.core.settings.fields import Setting
 from raison.data import Dataset, Wanted
 from raison.data import known_features as add_known_features
 from raison.data.columns import EncodingSetting
-from raison.data.dataset import counted_alike, numbered
+from raison.data.dataset import numbered
 from raison.data.lengths import Lengths
 
 TrainSetting = Annotated[str, Setting("Training data: a tsv, csv, txt, jsonl or parquet file, or SET:SPLIT.")]
@@ -58,11 +58,15 @@ class LearnedData:
     def read(self, wanted: Wanted, lengths: Lengths) -> tuple[Dataset, Dataset | None]:
         """Both data sets with texts of these lengths, the second only if given. Raises DataError."""
 
-        sources = [source for source in (self.data, self.dev) if source is not None]
-        given = [read(source, wanted, skip_bad=self.skip_bad, encoding=self.encoding) for source in sources]
-        learned, *held_out = (lengths.of(numbered(one, self.labels)) for one in counted_alike(given))
-        tell_shared(learned, held_out[0] if held_out else None)
-        return learned, held_out[0] if held_out else None
+        def of(source: str) -> Dataset:
+            return read(source, wanted, skip_bad=self.skip_bad, encoding=self.encoding)
+
+        dev = None if self.dev is None else of(self.dev)
+        data = of(self.data).counted_with(dev)
+        learned = lengths.of(numbered(data, self.labels))
+        held_out = None if dev is None else lengths.of(numbered(dev.counted_with(data), self.labels))
+        tell_shared(learned, held_out)
+        return learned, held_out
 
 
 def tell_shared(learned: Dataset, judged: Dataset | None) -> None:

@@ -129,7 +129,8 @@ class Network:
     def ends(self, batch: TokenBatch) -> Int[Tensor, " rows"] | None:
         """How many end tokens each row has, where a head cannot read rows that differ in it (BART); else None."""
         config = self.core.config
-        if not config.is_encoder_decoder or not is_a(self.core, "ForSequenceClassification"):
+        headed = config.is_encoder_decoder and is_a(self.core, "ForSequenceClassification")
+        if not headed or not isinstance(config.eos_token_id, int):
             return None
         counts = (batch.ids == config.eos_token_id).sum(1)
         return counts if len(counts.unique()) > 1 else None

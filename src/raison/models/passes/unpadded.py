@@ -36,7 +36,8 @@ def is_known(model: PreTrainedModel) -> bool:
     Nothing is known of a class, or of a part, that neither transformers nor its usual companions have made.
     """
     of_transformers = type(model).__module__.startswith("transformers.") and family_of(model) is not UNKNOWN
-    return of_transformers and not any(map(is_foreign, model.modules()))
+    kinds = {type(module): module for module in model.modules()}
+    return of_transformers and not any(map(is_foreign, kinds.values()))
 
 
 @torch.no_grad()

@@ -15,7 +15,8 @@ def is_of_libraries(thing: object) -> bool:
     """Whether a class, a function or an object was defined in one of these packages."""
     while isinstance(thing, functools.partial) and "__module__" not in vars(thing):
         thing = thing.func
-    return getattr(thing, "__module__", "").partition(".")[0] in LIBRARIES
+    # Functions that are made from code objects have no module.
+    return str(getattr(thing, "__module__", "")).partition(".")[0] in LIBRARIES
 
 
 def is_foreign(module: nn.Module) -> bool:
@@ -23,8 +24,9 @@ def is_foreign(module: nn.Module) -> bool:
 
     Quantised linear layers of other packages and of the caller's compute what the layer that they replace did.
     """
-    linear = hasattr(module, "in_features") and hasattr(module, "out_features")
-    return not (linear or is_of_libraries(type(module)))
+    if is_of_libraries(type(module)):
+        return False
+    return not (hasattr(module, "in_features") and hasattr(module, "out_features"))
 
 
 def has_unseen_state(model: nn.Module) -> bool:

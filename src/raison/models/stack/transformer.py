@@ -9,7 +9,7 @@ from transformers import PreTrainedModel
 from raison.core.errors import UnsupportedError
 from raison.models.families import Pooling, family_of
 from raison.models.stack.blocks import twin
-from raison.models.stack.structure import is_foreign
+from raison.models.stack.structure import is_foreign, is_of_libraries
 
 
 def inner_model(model: nn.Module) -> PreTrainedModel:
@@ -96,10 +96,10 @@ DECODER_HEAD = "score"
 def has_decoder_head(model: PreTrainedModel) -> bool:
     """Whether a model is a decoder with a linear head, DECODER_HEAD, that classifies from its last token.
 
-    A forward function that is not transformers' own may do anything else with a module of that name.
+    A forward function of one's own may do anything else with a module of that name.
     """
     named = DECODER_HEAD in dict(model.named_children()) and model.base_model is not model
-    return named and model.forward.__module__.startswith("transformers.")
+    return named and is_of_libraries(model.forward)
 
 
 def known_pooling(model: PreTrainedModel) -> Pooling | None:

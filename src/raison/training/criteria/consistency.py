@@ -9,7 +9,7 @@ from torch import Tensor
 from raison.core.settings.fields import Setting
 from raison.numerics.losses.interpretability import consistency_loss
 from raison.training.self_explaining.consistent import FEWEST, FEWEST_SCORED, consistency_score
-from raison.training.self_explaining.criterion import Criterion, Smoothing, TrainingStep
+from raison.training.self_explaining.criterion import Criterion, TrainingStep
 
 
 @dataclass(frozen=True)
@@ -18,8 +18,8 @@ class Consistency(Criterion):
 
     H are the layers' hidden states, averaged over the layers and compared position by position, with the L2 norm over
     all of them. r and H of different lengths are padded on the right. `smoothing` mixes r with the uniform
-    distribution; without it, sparsemax's zeros make the divergence infinite. `floor` is the paper's epsilon_0. The
-    paper leaves all of these open, and also the direction of the divergence; here both directions count.
+    distribution; without it, padding and sparsemax's zeros make the divergence infinite. `floor` is the paper's
+    epsilon_0. The paper leaves all of these open, and also the direction of the divergence; here both directions count.
 
     If a model has a norm after its last layer, H is taken before it here, and after it in the metric.
 
@@ -28,7 +28,7 @@ class Consistency(Criterion):
     Score: Spearman's rho between both distances (equation 12), as the metric consistency. Reference: xie2024ivra.
     """
 
-    smoothing: Smoothing = 0.01
+    smoothing: Annotated[float, Setting(above=0, below=1)] = 0.01
     floor: Annotated[float, Setting(above=0)] = 1e-6
     fixed_states: bool = False
 

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from raison.core.settings.fields import Setting
-from raison.training.self_explaining.criterion import Criterion, Smoothing, TrainingStep
+from raison.training.self_explaining.criterion import Criterion, TrainingStep
 
 
 @dataclass(frozen=True)
@@ -20,14 +20,19 @@ class Simulatability(Criterion):
     exact: it is the gradient of one number computed from the student's own gradient, at the cost of a backward pass
     through that gradient.
 
-    The weight of the divergence is the paper's 1. `smoothing` mixes both explanations with the uniform distribution.
+    The weight of the divergence is the paper's 1. `smoothing` mixes both explanations with the uniform distribution; 0,
+    as the paper prints it, is for softmax.
 
     Score: 1 for each text on which the current student agrees with the model's prediction. Reference: xie2024ivra;
     fernandes2022learning.
     """
 
     weight: Annotated[float, Setting(least=0)] = 1.0
-    smoothing: Smoothing = 0.01
+    smoothing: Annotated[float, Setting(least=0, below=1)] = 0.01
+
+    @property
+    def takes_logarithms(self) -> bool:
+        return self.smoothing == 0
 
     @property
     def trains_student(self) -> bool:

@@ -121,15 +121,18 @@ def set_random_state(states: RandomState) -> None:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        stored = path.read_bytes()
+        with path.open("rb") as file:
+            digest = file.read(DIGEST_BYTES)
+            # torch itself does not notice a changed weight.
+            is_whole = hashlib.file_digest(file, "sha256").digest() == digest
+            file.seek(DIGEST_BYTES)
+            saved = io.BytesIO(file.read() if is_whole else b"")
     except OSError as error:
         raise InputError(f"cannot read the checkpoint {path}: {error}. Delete it to start afresh.") from error
-    digest, saved = stored[:DIGEST_BYTES], memoryview(stored)[DIGEST_BYTES:]
-    # torch itself does not notice a changed weight.
-    if hashlib.sha256(saved).digest() != digest:
+    if not is_whole:
         raise InputError(
             f"{path} is not a checkpoint of this trainer, or was changed after it was written. Delete it to start "
             "afresh."
         )
-    content: dict[str, Any] = torch.load(io.BytesIO(saved), map_location="cpu", weights_only=True)
+    content: dict[str, Any] = torch.load(saved, map_location="cpu", weights_only=True)
     return content

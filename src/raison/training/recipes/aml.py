@@ -15,7 +15,7 @@ from raison.core.errors import InputError, UnsupportedError
 from raison.core.metric import Metric
 from raison.core.model import LanguageModel, check_classes
 from raison.core.registry import label_of
-from raison.data.dataset import Dataset, counted_alike
+from raison.data.dataset import Dataset
 from raison.explaining.batch import Batch as Prepared
 from raison.explaining.batch import prepare
 from raison.explaining.measuring import AnyMetric, create_metrics
@@ -133,7 +133,7 @@ def _prepared(
     # A backbone that cannot be used is refused before the texts are read.
     new_attributor(model, backbone, settings.rank, learned=False)
     train, held_out = split(data, dev, settings.texts, settings.validation, settings.seed)
-    _, held_out = counted_alike((data, held_out))
+    held_out = held_out.counted_with(data)
     encoded = Settings(unit=settings.unit, truncate=True)
     validation = prepare(model, held_out.texts, encoded)
     if settings.above_chance:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from raison.core.errors import InputError
-from raison.data.dataset import Dataset, Row, counted_alike
+from raison.data.dataset import Dataset, Row
 from raison.data.digest import dataset_digest
 from raison.jobs import disk
 from raison.jobs.folder import CLASSIFIER, refuse_others
@@ -89,7 +89,8 @@ def train_classifier(
     refuse_others(out, CLASSIFIER)
     check_apart([data.train.name], [data.test, data.dev])
     # Before rows are drawn: a number must be the same class in all of them.
-    data = Splits(**dict(zip(data.named(), counted_alike(list(data.named().values())), strict=True)))
+    every = data.named().values()
+    data = Splits(**{name: split.counted_with(*every) for name, split in data.named().items()})
     test = replace(data.test, rows=_chosen(data.test.rows, settings.test_limit, settings.seed))
     data = replace(data, test=test)
     labels = checked_names(settings.labels) if settings.labels else labels_of(data.train)

@@ -17,7 +17,7 @@ from raison.core.errors import InputError, UnsupportedError
 from raison.core.model import WITHOUT_CLASSES, LanguageModel
 from raison.core.registry import label_of, name_of
 from raison.core.targets.outputs import PROBABILITIES
-from raison.data.dataset import Dataset, counted_alike
+from raison.data.dataset import Dataset
 from raison.data.digest import dataset_digest
 from raison.jobs import disk
 from raison.jobs.folder import FINE_TUNING, IVRA, refuse_others
@@ -245,8 +245,8 @@ def _job(
     settings: FineTuneSettings | IvraSettings,
 ) -> _IvraTraining:
     # Before rows are drawn: a number must be the same class in all of them.
-    data, *judged_on = counted_alike([one for one in (data, dev) if one is not None])
-    dev = judged_on[0] if judged_on else None
+    data = data.counted_with(dev)
+    dev = None if dev is None else dev.counted_with(data)
     judged_by = _judged_by(data, dev, settings)
     learned_from = settings.texts or (len(data) - (0 if dev is not None else judged_by))
     train, held_out = split(data, dev, learned_from, judged_by, settings.seed)

@@ -11,7 +11,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from raison.core.errors import InputError, UnknownNameError
-from raison.data.dataset import Dataset, counted_alike
+from raison.data.dataset import Dataset
 from raison.data.digest import dataset_digest
 from raison.jobs import disk
 from raison.jobs.folder import SCRATCH, refuse_others
@@ -121,7 +121,7 @@ def train_scratch(
         raise InputError(f"this model cannot be built: {' '.join(mistakes)}")
     refuse_others(out, SCRATCH)
     check_apart([train.name], [held_out])
-    train, held_out = counted_alike((train, held_out))
+    train, held_out = train.counted_with(held_out), held_out.counted_with(train)
     labels = labels_of(train)
     identity = {
         **(base_identity(settings.base) if settings.base else {}),

@@ -27,8 +27,6 @@ Shares = Annotated[
     tuple[float, ...], Setting(above=0, most=1, fewest=1, words="shares above 0, 1 at most, such as 0.1")
 ]
 """Shares of a text's tokens."""
-Smoothing = Annotated[float, Setting(above=0, below=1)]
-"""The share of the uniform distribution in an explanation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +99,11 @@ class Criterion(ABC):
     def fewest_scored(self) -> int:
         """Minimum number of texts in a batch that has a score."""
         return self.fewest
+
+    @property
+    def takes_logarithms(self) -> bool:
+        """Whether a token's share must not be zero."""
+        return False
 
     @property
     def trains_student(self) -> bool:

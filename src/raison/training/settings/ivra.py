@@ -95,6 +95,11 @@ class IvraSettings:
             raise InputError(f"{len(self.weights)} weights for {len(criteria)} criteria: give one for each, or none.")
         if any(not weight > 0 for weight in self.weights):
             raise InputError(f"weights of criteria must be above 0; got {self.weights}.")
+        if self.norm == "sparsemax" and any(criterion.takes_logarithms for criterion in criteria):
+            raise InputError(
+                f"the criteria {', '.join(self.criteria)} take the logarithm of shares, and sparsemax gives zeros: "
+                "give smoothing above 0, such as 0.01, or --norm softmax."
+            )
         fewest = max(criterion.fewest for criterion in criteria)
         if self.batch_size < fewest:
             raise InputError(

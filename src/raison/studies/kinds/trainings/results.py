@@ -97,18 +97,18 @@ def sample(results: TrainingRuns, claim: MeasureClaim, place: str) -> PairedSamp
     if first is None or second is None or first.pool != second.pool:
         nothing = np.zeros((0, 1))
         return PairedSample(metric, row, than, nothing, nothing, *means, learned, accuracy=accuracy)
-    parts = _pairs(study, (row, str(than)), where, metric) or (parts_of(first), parts_of(second))
+    parts = _pairs(study, row, str(than), where, metric) or (parts_of(first), parts_of(second))
     each = [of_seeds(study, label, where, metric) for label in (row, str(than))]
     trainings = tuple(each[0][seed] - each[1][seed] for seed in sorted(each[0].keys() & each[1].keys()))
     return PairedSample(metric, row, than, *parts, *means, learned, first.pool, accuracy=accuracy, trainings=trainings)
 
 
 def _pairs(
-    study: TrainingRuns, labels: tuple[str, str], where: ColumnKey, metric: str
+    study: TrainingRuns, row: str, than: str, where: ColumnKey, metric: str
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """The independent values of two rows by a metric of groups; None for one of single texts."""
-    seeds = shared_seeds(study, *labels, where)
-    one, two = (independent(study, label, where, metric, seeds) for label in labels)
+    seeds = shared_seeds(study, row, than, where)
+    one, two = (independent(study, label, where, metric, seeds) for label in (row, than))
     if one is None or two is None:
         return None
     # Groups that a metric left out of one row cannot be paired.

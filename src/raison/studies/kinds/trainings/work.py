@@ -9,7 +9,7 @@ from typing import Any
 from raison.core.errors import RaisonError
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
-from raison.data.dataset import counted_alike, numbered
+from raison.data.dataset import numbered
 from raison.data.named import shared
 from raison.explaining.measuring import create_metrics
 from raison.jobs.engine import Job
@@ -39,10 +39,11 @@ REUSED = (STORE,)
 
 def load_task(task: Task, limit: int | None) -> TaskData:
     """A task's data, at most `limit` rows of each part. Raises RaisonError."""
-    entries = [entry for entry in (task.train, task.test, task.dev) if entry is not None]
-    parts = counted_alike([load_rows(entry, limit) for entry in entries])
-    train, test, *dev = (numbered(part, task.labels) for part in parts)
-    return TaskData(train, test, dev[0] if dev else None)
+    train, test = load_rows(task.train, limit), load_rows(task.test, limit)
+    dev = None if task.dev is None else load_rows(task.dev, limit)
+    train = train.counted_with(test, dev)
+    judged = None if dev is None else numbered(dev.counted_with(train), task.labels)
+    return TaskData(numbered(train, task.labels), numbered(test.counted_with(train), task.labels), judged)
 
 
 def untrained(task: Task, seed: int = 0) -> LanguageModel:
