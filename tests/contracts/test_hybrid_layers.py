@@ -1,13 +1,20 @@
 """Models whose layers do not all have attention: linear attention, state spaces and convolutions mix tokens, too."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from transformers import PreTrainedModel, PreTrainedTokenizerFast
+from transformers import (
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+    Qwen3_5Config,
+    Qwen3_5ForConditionalGeneration,
+)
 
 import raison
-from raison.core.errors import UnsupportedError
+from raison.core.errors import LoadError, UnsupportedError
 from tests.tiny import build_architecture
 
 HYBRID: dict[str, dict[str, Any]] = {
@@ -59,3 +66,23 @@ def test_perturbed_prompts_have_the_models_own_values(built: tuple[PreTrainedMod
         literal = values(encoded["input_ids"]) - values(without)
         scores = [row[number] for row in explanation.scores]
         assert scores == pytest.approx(literal.tolist(), abs=1e-5)
+
+
+def test_a_model_that_also_reads_images_is_loaded_as_its_language_model(tmp_path: Path) -> None:
+    text, tokenizer = build_architecture("qwen3_5_text", **({"num_hidden_layers": 4} | HYBRID["qwen3_5_text"]))
+    seeing = {"hidden_size": 16, "intermediate_size": 16, "depth": 1, "num_heads": 2, "out_hidden_size": 32}
+    config = Qwen3_5Config(text_config=text.config.to_dict(), vision_config=seeing)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        whole = Qwen3_5ForConditionalGeneration(config).eval()
+    whole.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    found = raison.explain(raison.load(tmp_path), PROMPT, "occlusion", output=OUTPUT)
+    own = AutoTokenizer.from_pretrained(tmp_path)
+    ids, written = own(PROMPT)["input_ids"], [token.id for token in found.tokens]
+    with torch.no_grad():
+        logits = whole(input_ids=torch.tensor([[*ids, *written]])).logits[0, len(ids) - 1 : -1]
+    expected = logits.softmax(-1)[torch.arange(len(written)), written]
+    assert [token.probability for token in found.tokens] == pytest.approx(expected.tolist(), rel=1e-4)
+    with pytest.raises(LoadError, match="also reads images"):
+        raison.load(whole, tokenizer)

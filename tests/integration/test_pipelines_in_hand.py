@@ -86,6 +86,14 @@ def test_a_pipeline_with_settings_of_its_own_is_a_function(settings: dict[str, o
     np.testing.assert_allclose(row, [said[name] for name in loaded.classes], atol=1e-6)
 
 
+def test_the_only_label_of_a_pipeline_that_cuts_texts_is_a_label() -> None:
+    model, tokenizer = build("bert", ("toxic",), problem="multi_label_classification")
+    pipe = pipeline("text-classification", model=model, tokenizer=tokenizer, truncation=True, max_length=4)
+    loaded = raison.load(pipe)
+    assert isinstance(loaded, BlackBox)
+    assert (loaded.outputs, loaded.classes) == ("labels", ("toxic",))
+
+
 def test_a_pipeline_that_cuts_texts_where_its_model_ends_is_the_model() -> None:
     model, tokenizer = TINY["bert"]()
     most = raison.load(model, tokenizer).max_tokens
@@ -263,3 +271,16 @@ def test_a_sentence_transformer_that_does_more_is_a_function(sentence_transforme
         raison.load(tmp_path / "prompted")
     with pytest.raises(LoadError, match="combines several kinds"):
         raison.load(tmp_path / "several")
+
+
+def test_a_sentence_transformer_with_prompts_for_each_side(sentence_transformers_of: object) -> None:
+    from sentence_transformers.sentence_transformer.modules import Pooling
+
+    prompts = {"query": "the old sailor : ", "document": "story : "}
+    model = sentence_transformers_of(Pooling(32, "mean"), prompts=prompts)
+    loaded = raison.load(model)
+    assert isinstance(loaded, BlackBox)
+    vectors = model.encode_query(PAIR[0]), model.encode_document(PAIR[1])
+    wanted = float(model.similarity_pairwise(*(torch.tensor(one)[None] for one in vectors))[0])
+    assert raison.explain(loaded, PAIR, "occlusion", progress=False).value_full == pytest.approx(wanted, abs=1e-5)
+    assert wanted != pytest.approx(similarity_of(model, PAIR), abs=1e-4)

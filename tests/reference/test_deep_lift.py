@@ -7,12 +7,12 @@ from torch import Tensor
 
 import raison
 from raison.core.capabilities.embeddings import WordEmbeddings
-from raison.core.errors import UnknownNameError
+from raison.core.errors import InputError, UnknownNameError
 from raison.core.method import Cost
 from raison.methods.deep_lift import DeepLift
 from raison.models.adapters.classifier import Classifier
 from raison.text.prompts import Prompt
-from tests.tiny import LANGUAGE_MODELS, TAPPED, TEXTS, TINY, build_language_model
+from tests.tiny import LANGUAGE_MODELS, QUESTIONS, TAPPED, TEXTS, TINY, build, build_answering, build_language_model
 from tests.toys import in_place, removed_embeddings
 from tests.written_out import Differences, Parts, bert_logits, llama_logits
 
@@ -78,6 +78,42 @@ def test_sums_to_the_difference_on_every_family(name: str, of: str) -> None:
         assert abs(explanation.value_full - explanation.value_empty) > 1e-3
         assert abs(explanation.completeness_gap) < 2e-5
         assert abs(explanation.notes["completeness_gap"]) < 2e-5
+
+
+@pytest.mark.parametrize("of", ["probability", "logit", "log_odds", "log_probability", "margin"])
+@pytest.mark.parametrize("family", ["bert", "t5_encoder", "modernbert"])
+def test_sums_to_the_difference_of_a_label(family: str, of: str) -> None:
+    model = raison.load(*build(family, problem="multi_label_classification"))
+    for explanation in raison.explain(model, list(TEXTS), "deep_lift", of=of):
+        assert abs(explanation.value_full - explanation.value_empty) > 1e-5
+        assert abs(explanation.notes["completeness_gap"]) < 2e-5
+
+
+@pytest.mark.parametrize("of", ["probability", "logit", "log_odds", "log_probability"])
+@pytest.mark.parametrize("family", ["bert", "gpt2"])
+def test_sums_to_the_difference_of_an_answer(family: str, of: str) -> None:
+    model = raison.load(*build_answering(family))
+    for explanation in raison.explain(model, list(QUESTIONS), "deep_lift", of=of):
+        span = abs(explanation.value_full - explanation.value_empty)
+        assert abs(explanation.notes["completeness_gap"]) < 1e-5 + 1e-4 * span
+
+
+def test_zeros_before_norms_that_divide_by_them_are_refused() -> None:
+    model = raison.load(*build("qwen3"))
+    with pytest.raises(InputError, match="baseline='removal'"):
+        raison.explain(model, "A plot. It is dull. No!", DeepLift("zero"), of="logit")
+
+
+def test_a_step_without_a_rule_is_told() -> None:
+    model, tokenizer = build("bert")
+    # No rule knows the arc tangent: its slope at the text stands for the difference.
+    model.classifier.register_forward_hook(lambda _module, _args, output: 9 * torch.atan(output / 2))
+    explanation = raison.explain(raison.load(model, tokenizer), TEXTS[0], "deep_lift", of="logit")
+    gap = explanation.notes["completeness_gap"]
+    told = explanation.notes["caution"]
+    change = explanation.value_full - explanation.value_empty
+    assert (told is not None) == (abs(gap) > max(0.02, 0.1 * abs(change)))
+    assert abs(gap) > 1e-4
 
 
 @pytest.mark.in_turn(2)

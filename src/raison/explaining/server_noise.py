@@ -4,23 +4,26 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Bool
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from raison.core.capabilities.asked_again import AskedAgain
 from raison.core.inputs.encoding import Encoding
 from raison.core.note_names import NOISE, SERVED
 from raison.core.problem import Evaluations, Problem
+from raison.core.targets.target import Target
 
 REPEATED = 8
 """Number of masked texts that are requested again, including the full and the empty one."""
+LEAST = 1e-6
+"""Where a probability may be 0, its logarithm is taken here instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class Noise:
     """The noise of one text: the largest and the mean difference of values requested twice, over several masked texts.
 
-    The largest is at least `bound` if a probability is explained.
+    The largest is at least what `bound` can change in what is explained.
     """
 
     largest: float
@@ -50,12 +53,25 @@ def noise_notes(problem: Problem) -> list[dict[str, object]]:
     once = problem.values(keeps)
     noted: list[dict[str, object]] = []
     for text, logits in enumerate(again):
-        twice = problem.target.row(text, len(logits)).scalar(logits.double())
-        moved = (once[text] - twice).abs()
-        least = bounds[text] if problem.target.of == "probability" else 0.0
+        target = problem.target.row(text, len(logits))
+        moved = (once[text] - target.scalar(logits.double())).abs()
+        least = _on_scale(bounds[text], target, logits.double())
         noise = Noise(max(least, float(moved.max())), float(moved.mean()), len(moved), bounds[text])
         noted.append({SERVED: server.description, NOISE: noise.to_note()})
     return noted
+
+
+def _on_scale(bound: float, target: Target, logits: Float[Tensor, "masks classes"]) -> float:
+    """The largest error of what is explained if a probability may be wrong by `bound`."""
+    if target.of == "probability" or not bound:
+        return bound
+    shares, wrong = logits.softmax(-1), torch.zeros(len(logits), dtype=logits.dtype)
+    for index in (target.index,) if target.against is None else (target.index, target.against):
+        share = shares.gather(1, index[:, None])[:, 0]
+        ends = torch.stack([share - bound, share, share + bound]).clamp(LEAST, 1 - LEAST)
+        ends = ends.logit() if target.of == "log_odds" else ends.log()
+        wrong = wrong + ends.diff(dim=0).amax(0)
+    return float(wrong.max())
 
 
 def _chosen(known: Evaluations, encoding: Encoding, text: int, removal: str) -> Bool[Tensor, "masks units"]:

@@ -3,18 +3,25 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capabilities.rules import BackwardRules
 from raison.core.capability import Capability
+from raison.core.errors import InputError
 from raison.core.method import Cost, Method, Property, Rngs
-from raison.core.note_names import BASELINE, COMPLETENESS_GAP
+from raison.core.note_names import BASELINE, CAUTION, COMPLETENESS_GAP
 from raison.core.problem import Problem
 from raison.integration.baselines import Baseline, baseline_embeddings, baseline_name
 from raison.integration.relevance import differences
 from raison.integration.repeated_texts import own_embeddings
+
+TOLERATED = 0.1
+"""Share of the difference that the scores may miss without a caution."""
+SLACK = 0.02
+"""What they may miss of a small difference: models of 16 bits round by so much."""
 
 
 @dataclass(frozen=True)
@@ -33,13 +40,14 @@ class DeepLift(Method):
 
     `baseline`: "removal" replaces every unit as the problem's removal does (for deletion, which has no embedding, the
     model's first removal in place); "mask", "ellipsis", "unk" and "pad" name a token; "zero" is a vector of zeros. The
-    note `baseline` says which was used.
+    note `baseline` says which was used. With zeros alone, an RMS norm (Llama, Qwen, Mistral) divides by the root of its
+    epsilon, and its differences grow with every layer until no digit is left: refused where that happens.
 
     2 forward and 1 backward pass, text and baseline in one batch. On long texts that a causal model reads, the backward
     pass computes the layers again, one at a time, so that memory grows nearly as the length. The note
     `completeness_gap` is the sum of the scores minus (v(x) - v(b)). It is a rounding error if every nonlinear call of
     the model has a rule, as in all families of docs/families.md that it runs on. A larger gap reveals a call without
-    one.
+    one; from a tenth of the difference on, the note `caution` says so.
 
     Guarantees that sum only up to the gap, and relative to its own baseline (the fully removed text, if the baseline is
     the problem's removal). Two networks that compute the same function in different steps may get different scores, and
@@ -65,9 +73,31 @@ class DeepLift(Method):
         name = baseline_name(problem, "deep_lift", self.baseline)
         ends = own_embeddings(problem)
         scores, change = differences(problem, baseline_embeddings(problem, ends, name), ends)
-        problem.note(COMPLETENESS_GAP, (scores.sum(1) - change).tolist())
+        gaps = scores.sum(1) - change.to(scores)
+        if name == "zero" and not bool((gaps.abs() <= 1 + change.to(gaps).abs()).all()):
+            raise InputError(
+                "deep_lift(baseline='zero') has no usable numbers on this model: the norms of its layers divide by "
+                f"almost nothing where all embeddings are zero (the scores miss the difference by {_largest(gaps):.1g}"
+                "). Use baseline='removal'."
+            )
+        problem.note(COMPLETENESS_GAP, gaps.tolist())
         problem.note(BASELINE, [name] * len(problem.encoding))
+        problem.note(CAUTION, list(map(_caution, gaps.tolist(), change.tolist())))
         return scores
 
     def cost(self, units: int) -> Cost:
         return Cost(forwards=2, backwards=1)
+
+
+def _largest(gaps: Float[Tensor, " batch"]) -> float:
+    """The largest gap; infinite if one is not a number."""
+    return float(gaps.abs().nan_to_num(torch.inf).max())
+
+
+def _caution(gap: float, change: float) -> str | None:
+    if abs(gap) <= max(SLACK, TOLERATED * abs(change)):
+        return None
+    return (
+        f"the scores miss the difference between the text and the baseline, {change:.3g}, by {gap:.3g}: a step of this "
+        "model has no rule of deep_lift. Compare with integrated_gradients"
+    )

@@ -115,8 +115,15 @@ def resolve_target(
         chosen = logits.argmax(-1) if spec is None else _repeat(_class_index(spec, classes), logits)
     runner_up = None
     if scale == "margin":
-        runner_up = logits.scatter(1, chosen[:, None], -torch.inf).argmax(-1)
+        runner_up = _strongest_other(logits, chosen)
     return Target(chosen, runner_up, scale, multi_label)
+
+
+def _strongest_other(logits: Float[Tensor, "batch classes"], chosen: Int[Tensor, " batch"]) -> Int[Tensor, " batch"]:
+    """The class with the largest logit among all but the chosen one, also where all others are -inf."""
+    others = torch.arange(logits.shape[1] - 1).expand(len(logits), -1)
+    others = others + (others >= chosen[:, None]).long()
+    return others.gather(1, logits.gather(1, others).argmax(-1, keepdim=True))[:, 0]
 
 
 def check_targets(targets: Sequence[object], classes: tuple[str, ...]) -> None:

@@ -1,7 +1,6 @@
-"""Checkpoints and adapters by name or folder: the kind of model that each holds, and missing parts."""
+"""Checkpoints by name or folder: the kind of model that each holds, and missing parts."""
 
 import os
-from pathlib import Path
 
 from transformers import (
     AutoModelForCausalLM,
@@ -13,27 +12,16 @@ from transformers import (
     PreTrainedConfig,
     PreTrainedModel,
 )
-from transformers import PreTrainedTokenizerBase as Tokenizer
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from raison.core.errors import LoadError, first_line
 from raison.models.loading.pretrained import (
-    adapter_base,
-    adapter_tensors,
     lacking,
-    merged,
     read_checkpoint,
     read_config,
-    read_tokenizer,
-    read_whole,
-    read_with_new_head,
 )
 from raison.models.loading.ready_made import zoo
 from raison.models.loading.t5_encoder import ARCHITECTURE, T5EncoderForSequenceClassification
-
-HEAD_WEIGHTS = ("score.weight", "classifier.weight", "classifier.out_proj.weight")
-"""Last layers of classification heads; their shape gives an adapter's number of classes."""
-ANSWER_WEIGHTS = "qa_outputs.weight"
-"""The head of question answering models, which identifies an adapter of one."""
 
 _OTHER_HEADS = ("ForMultipleChoice", "ForNextSentencePrediction", "ForPreTraining")
 """Heads whose weights may have the same names as a classifier's but another meaning."""
@@ -44,7 +32,6 @@ _AT_PLACES: dict[str, type] = {
 }
 _WRITERS = ("ForConditionalGeneration", "MTModel")
 """Generative encoder-decoders."""
-_LANGUAGE_MODELS: tuple[type, ...] = (AutoModelForCausalLM, AutoModelForSeq2SeqLM)
 
 
 def pretrained(name: str, placing: dict[str, object], prompted: bool) -> PreTrainedModel:
@@ -78,7 +65,7 @@ def _kind(config: PreTrainedConfig, prompted: bool) -> type:
         )
     if config.is_encoder_decoder and architecture.endswith(_WRITERS):
         return AutoModelForSeq2SeqLM
-    if prompted or architecture.endswith(("ForCausalLM", "LMHeadModel")):
+    if prompted or architecture.endswith(("ForCausalLM", "LMHeadModel")) or _writes_text(config, architecture):
         return AutoModelForCausalLM
     for ending, kind in _AT_PLACES.items():
         if architecture.endswith(ending):
@@ -90,31 +77,10 @@ def _kind(config: PreTrainedConfig, prompted: bool) -> type:
     )
 
 
-def foreign_adapter(folder: Path, placing: dict[str, object], prompted: bool) -> tuple[PreTrainedModel, Tokenizer]:
-    """A PEFT adapter from elsewhere: its head gives the number of classes, its config the base model."""
-    base = adapter_base(folder)
-    saved = adapter_tensors(folder)
-    answers = any(key.endswith(ANSWER_WEIGHTS) for key in saved)
-    heads = [tensor for key, tensor in saved.items() if key.endswith((ANSWER_WEIGHTS, *HEAD_WEIGHTS))]
-    if not base:
-        raise LoadError(no_head(str(folder), "the adapter names no base model"))
-    try:
-        if heads:
-            kind = AutoModelForQuestionAnswering if answers else AutoModelForSequenceClassification
-            model = read_with_new_head(kind, base, num_labels=len(heads[-1]), **placing)
-        elif (written := _kind(_config(base), prompted)) in _LANGUAGE_MODELS:
-            # A language model's head belongs to its base.
-            model = read_whole(written, base, **placing)
-        else:
-            model = None
-    except LoadError as error:
-        raise LoadError(f"{error} It is the base of the adapter {folder}.") from error.__cause__
-    if model is None:
-        raise LoadError(
-            no_head(str(folder), "the adapter contains none, and its base is not a generative language model")
-        )
-    has_tokenizer = (folder / "tokenizer_config.json").is_file()
-    return merged(model, folder), read_tokenizer(folder if has_tokenizer else base)
+def _writes_text(config: PreTrainedConfig, architecture: str) -> bool:
+    """Whether a model that also reads images has a language model of its own, which reads only text."""
+    known = MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.get(config.model_type, "")
+    return architecture.endswith(_WRITERS) and str(known).endswith("ForCausalLM")
 
 
 def _config(name: str) -> PreTrainedConfig:

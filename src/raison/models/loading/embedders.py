@@ -26,6 +26,8 @@ from raison.models.passes.outputs.vectors import Dense, Normalized, TextVectors
 MODULES = "modules.json"
 OWN = "config_sentence_transformers.json"
 READING = "sentence_bert_config.json"
+PROMPTED = ("query", "document", "passage", "corpus")
+"""Names of prompts that belong to one side of a search."""
 _NAMES = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_max_tokens": "max",
@@ -163,7 +165,7 @@ def _module(folder: Path, entry: Mapping[str, Any]) -> Module:
 def _check_reading(folder: Path, settings: Mapping[str, Any], reading: Mapping[str, Any]) -> None:
     """LoadError for settings that change the texts before they are read."""
     prompts = settings.get("prompts") or {}
-    if any(prompts.get(name) for name in ("query", "document", settings.get("default_prompt_name"))):
+    if any(prompts.get(name) for name in (*PROMPTED, settings.get("default_prompt_name"))):
         why = "puts a prompt before each text"
     elif reading.get("do_lower_case"):
         why = "lowercases texts itself"

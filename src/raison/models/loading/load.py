@@ -24,10 +24,11 @@ from raison.models.adapters.places.tags import is_tagging, tagging
 from raison.models.adapters.similarity import similarity as of_vectors
 from raison.models.adapters.writing.generator import Generator
 from raison.models.adapters.writing.writer import Writer
-from raison.models.loading.checkpoints import foreign_adapter, no_head, pretrained
+from raison.models.loading.checkpoints import no_head, pretrained
 from raison.models.loading.convert import read_gguf
 from raison.models.loading.embedders import Compared, compared, is_embedder, read_embedder, read_headless
 from raison.models.loading.endpoints import Endpoint, from_endpoint, writer_behind
+from raison.models.loading.foreign_adapters import Labels, foreign_adapter, is_foreign_adapter
 from raison.models.loading.objects.functions import Agreement, Predictor
 from raison.models.loading.objects.in_memory import from_object, is_pipeline, is_plain_model
 from raison.models.loading.pretrained import moved, read_tokenizer
@@ -116,7 +117,8 @@ def load(
             divide by the label words' probabilities on inputs without content (contextual calibration).
         similarity: "cosine" or "dot", of two texts' vectors. `pooling`: "mean" (None), "cls", "max", "lasttoken".
         device: "cuda", "cpu", ... `device_map`: of transformers. `dtype`: "float32", "bfloat16", ...; None: its own.
-        classes: of a function's columns, which are probabilities; a single column is a number in its own units.
+        classes: of a function's columns, which are probabilities; a single column is a number in its own units. Also
+            the names of an adapter's outputs, which its folder does not contain.
         multi_label: each column is a label with its own probability. `pairs`: the function takes pairs of texts.
         batch: the maximum number of texts per call. `concurrency`: of simultaneous calls of an asynchronous function.
             `name`: the function's name. aggregation: how tokens become entities: "simple" (None), "none", "first", ...
@@ -136,11 +138,19 @@ def load(
     if is_address(model):
         _check_alone(model, tokenizer, place)
         return _behind(Endpoint(str(model), served, concurrency), agreed, use)
-    _check_here(agreed, served)
+    labels = _labels(model, agreed)
+    _check_here(agreed if labels == Labels() else replace(agreed, classes=None, multi_label=False), served)
     if isinstance(model, nn.Module):
         return _in_hand(model, tokenizer, place, use)
     _check_own(tokenizer)
-    return _by_name(str(model), place, use)
+    return _by_name(str(model), place, use, labels)
+
+
+def _labels(model: object, agreed: Agreement) -> Labels:
+    """What the caller says of the outputs of an adapter's folder; nothing for other models."""
+    if not isinstance(model, str | Path) or not is_foreign_adapter(Path(model)):
+        return Labels()
+    return Labels(None if agreed.classes is None else tuple(map(str, agreed.classes)), agreed.multi_label)
 
 
 def _behind(endpoint: Endpoint, agreed: Agreement, use: _Usage) -> LanguageModel | Writer:
@@ -153,7 +163,7 @@ def _behind(endpoint: Endpoint, agreed: Agreement, use: _Usage) -> LanguageModel
     return writer_behind(endpoint) if use.prompt is None else from_endpoint(endpoint, use.prompt)
 
 
-def _by_name(name: str, place: _Placement, use: _Usage) -> LanguageModel | Generator:
+def _by_name(name: str, place: _Placement, use: _Usage, labels: Labels) -> LanguageModel | Generator:
     if place.device is not None and place.device_map is not None:
         raise InputError("device and device_map exclude each other: give one of them.")
     ready_made = name.startswith(zoo.PREFIX) or zoo.is_adapter(Path(name))
@@ -168,6 +178,8 @@ def _by_name(name: str, place: _Placement, use: _Usage) -> LanguageModel | Gener
     elif is_embedder(Path(name)):
         embedder = read_embedder(Path(name), placing)
         loaded, tokenizer, use = embedder.model, embedder.tokenizer, replace(use, compared=embedder.compared)
+    elif is_foreign_adapter(Path(name)):
+        loaded, tokenizer = foreign_adapter(Path(name), placing, use.prompt is not None, labels)
     else:
         loaded, tokenizer = _named(name, placing, use.prompt is not None)
     if ready_made and isinstance(placing["dtype"], torch.dtype):
@@ -183,8 +195,6 @@ def _named(name: str, placing: dict[str, object], prompted: bool) -> tuple[PreTr
         if placing["device_map"] is not None:
             raise InputError(f"'{name}' is unpacked in memory, so device_map does not apply: use device=.")
         return read_gguf(Path(name), placing["dtype"])
-    if os.path.isfile(os.path.join(name, "adapter_config.json")):
-        return foreign_adapter(Path(name), placing, prompted)
     return pretrained(name, placing, prompted), read_tokenizer(name)
 
 
@@ -247,6 +257,11 @@ def _adapter(model: nn.Module, tokenizer: Tokenizer, name: str, use: _Usage) -> 
         return Generator(model, tokenizer, name)
     if (reason := not_classifying(core, tokenizer)) is None:
         return Classifier(model, tokenizer, name)
+    if is_a(core, "ForConditionalGeneration") and not core.config.is_encoder_decoder:
+        raise LoadError(
+            f"'{name}' is a {kind}, which also reads images or sound: load its language model alone, if transformers "
+            "has one for it (AutoModelForCausalLM, or the text model's own ...ForCausalLM), with its tokenizer."
+        )
     raise LoadError(no_head(name, f"it is a {kind}{', and ' * bool(reason)}{reason}"))
 
 

@@ -60,6 +60,14 @@ class Checkpoint:
         return tuple(name for name in self.missing if name.startswith(prefix) and "pooler" not in name.split("."))
 
 
+@dataclass(frozen=True, slots=True)
+class AdapterConfig:
+    """The name of the model that a PEFT adapter changes ("" if it names none), and PEFT's name of its task."""
+
+    base: str
+    task: str | None
+
+
 @contextmanager
 def load_errors(what: str, source: str | Path) -> Iterator[None]:
     """LoadError with one line, "cannot load `what`: why", for any error of the libraries."""
@@ -146,12 +154,16 @@ def merged(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
     return made.eval()
 
 
-def adapter_base(folder: Path) -> str | None:
-    """The name of the model that a PEFT adapter changes. Raises LoadError."""
+def adapter_config(folder: Path) -> AdapterConfig:
+    """What the folder of a PEFT adapter says of itself. Raises LoadError."""
     from peft import PeftConfig
 
     with load_errors(f"the adapter '{folder}'", folder):
-        return PeftConfig.from_pretrained(str(folder), trust_remote_code=False).base_model_name_or_path
+        config = PeftConfig.from_pretrained(str(folder), trust_remote_code=False)
+        task = config.task_type
+        return AdapterConfig(
+            config.base_model_name_or_path or "", None if task is None else str(getattr(task, "value", task))
+        )
 
 
 def adapter_tensors(folder: Path) -> dict[str, Tensor]:
@@ -184,6 +196,9 @@ def lacking(source: str | Path, missing: tuple[str, ...]) -> str:
 
 def _reason(error: Exception, source: Path) -> str:
     line = first_line(error).rstrip(".")
+    if line.endswith(":"):
+        # torch names what does not fit on the lines after the first.
+        line += f" {first_line(Exception(str(error).strip().partition(chr(10))[2])).rstrip('.')}"
     if isinstance(error, ImportError | UserWarning | RuntimeError | AssertionError):
         return line
     if isinstance(error, SafetensorError):

@@ -5,7 +5,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from raison.core.targets.target import Target
+from raison.core.targets.target import Target, resolve_target
 
 
 class Largest(TorchDispatchMode):
@@ -82,3 +82,19 @@ def test_no_scalar_needs_more_memory_than_the_logits(of, against):
     with Largest() as made:
         Target(torch.tensor([0, 5, 7]), against, of).scalar(logits).sum().backward()
     assert made.entries <= logits.numel()
+
+
+@pytest.mark.parametrize("chosen", [0, 1, 2])
+def test_a_margin_is_never_over_the_class_itself(chosen):
+    logits = torch.full((1, 3), -torch.inf)
+    logits[0, chosen] = 0.0
+    target = resolve_target(None, "margin", logits, ("a", "b", "c"), False)
+    assert target.index.tolist() == [chosen]
+    assert target.against.tolist() != [chosen]
+    assert target.scalar(logits).tolist() == [torch.inf]
+
+
+def test_a_margin_is_over_the_likeliest_other_class():
+    logits = torch.tensor([[1.0, 3.0, 2.0], [3.0, 1.0, 2.0], [1.0, 2.0, 3.0]])
+    assert resolve_target(None, "margin", logits, ("a", "b", "c"), False).against.tolist() == [2, 2, 1]
+    assert resolve_target(0, "margin", logits, ("a", "b", "c"), False).against.tolist() == [1, 2, 2]

@@ -58,6 +58,16 @@ def test_a_label_outside_the_first_k_is_bounded_and_said() -> None:
     assert e.notes["noise"]["value"] >= e.notes["noise"]["bound"] > 0
 
 
+@pytest.mark.parametrize("of", ["log_odds", "log_probability", "margin"])
+def test_what_is_not_known_of_a_probability_is_not_ranked_on_another_scale(of: str) -> None:
+    with running(Fake(features={"completions"}, top=1)) as fake:
+        model = raison.load(fake.base, prompt="sentiment", served=raison.Served(remember=False))
+        e = raison.explain(model, "a warm great film", "occlusion", of=of, progress=False)
+    assert e.notes["noise"]["bound"] > 0.4
+    assert e.notes["noise"]["value"] > 0.4
+    assert e.unranked == tuple(range(len(e.units)))
+
+
 def test_a_biased_report_is_no_score() -> None:
     with running(Fake(features=HOSTED | {"tokenize"}, top=5)) as fake:
         model = raison.load(fake.base, prompt=chat())

@@ -21,7 +21,7 @@ Secant = Callable[[Tensor, Tensor], Tensor]
 
 ELEMENTWISE = (
     *("relu", "gelu", "silu", "tanh", "mish", "elu", "selu", "celu", "leaky_relu", "relu6", "hardswish", "hardtanh"),
-    *("sigmoid", "hardsigmoid", "softplus", "logsigmoid", "erf", "square", "sin", "cos", "abs", "clamp", "clamp_min"),
+    *("sigmoid", "hardsigmoid", "softplus", "log_sigmoid", "erf", "square", "sin", "cos", "abs", "clamp", "clamp_min"),
 )
 """Functions of one number that are defined everywhere."""
 CLOSED: Mapping[str, Secant] = {

@@ -62,8 +62,9 @@ def _classification(pipe: TextClassificationPipeline, agreed: Agreement, adapt: 
         if most is None or (model.max_tokens is not None and model.max_tokens <= most):
             return model
         model = f"the pipeline reads at most {most} tokens of a text, and the model more"
-    multi_label = config.problem_type == "multi_label_classification" or _applies_sigmoid(pipe)
-    agreement = replace(agreed, multi_label=multi_label and len(labels) > 1)
+    # One output with a sigmoid is a label if its model was trained so, and otherwise a number.
+    multi_label = config.problem_type == "multi_label_classification" or (_applies_sigmoid(pipe) and len(labels) > 1)
+    agreement = replace(agreed, multi_label=multi_label)
     return black_box_of(AskedFunction(function, agreed.name or _name_of(pipe), labels, model), agreement)
 
 

@@ -1,6 +1,6 @@
 """Model objects of sentence-transformers."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from raison.core.model import LanguageModel
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.similarity import similarity
 from raison.models.adapters.writing.generator import Generator
-from raison.models.loading.embedders import Module, measure_of, vectors_of
+from raison.models.loading.embedders import PROMPTED, Module, measure_of, vectors_of
 from raison.models.loading.objects.functions import PAIR_PROBES, Agreement, AskedFunction, black_box_of
 from raison.models.loading.objects.output_check import Adapt, checked
 from raison.models.passes.outputs.heads import ACTIVATIONS, ClassHead
@@ -78,8 +78,11 @@ def _embedder(model: SentenceTransformer, agreed: Agreement) -> LanguageModel:
     own_name = inner.config.name_or_path if isinstance(inner, PreTrainedModel) else None
     name = agreed.name or own_name or type(model).__name__
 
+    encoders = _encoders(model)
+
     def ask(pairs: Sequence[Text]) -> Any:
-        vectors = [model.encode([pair[side] for pair in pairs], show_progress_bar=False) for side in (0, 1)]
+        sides = zip(*pairs, strict=True)
+        vectors = [encode([*side], show_progress_bar=False) for encode, side in zip(encoders, sides, strict=True)]
         return model.similarity_pairwise(*vectors)
 
     def adapted() -> LanguageModel:
@@ -97,6 +100,13 @@ def _embedder(model: SentenceTransformer, agreed: Agreement) -> LanguageModel:
     return black_box_of(
         AskedFunction(ask, name, CLASSES, model_or_reason), Agreement(pairs=True, batch=agreed.batch, name=name)
     )
+
+
+def _encoders(model: SentenceTransformer) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The functions of a pair's two texts: with prompts for queries and documents, the first text is the query."""
+    if any(model.prompts.get(name) for name in PROMPTED):
+        return model.encode_query, model.encode_document
+    return model.encode, model.encode
 
 
 def _described(module: nn.Module) -> Module:

@@ -169,7 +169,7 @@ def answer_logits(parts: Float[Tensor, "rows 2 choices"], spans: Int[Tensor, "ro
     answer = parts.gather(2, spans[:, :, None])[:, :, 0]
     others = parts.scatter(2, spans[:, :, None], -torch.inf).logsumexp(2)
     any_end = parts[:, 1].logsumexp(1)
-    rest = torch.logaddexp(others[:, 0] + any_end, answer[:, 0] + others[:, 1])
+    rest = torch.stack([others[:, 0] + any_end, answer[:, 0] + others[:, 1]], 1).logsumexp(1)
     return torch.stack([answer.sum(1), rest], 1)
 
 

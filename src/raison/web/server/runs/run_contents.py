@@ -183,7 +183,7 @@ class FileContents(RunContents):
             rows=(RowFacts(manifest.method, manifest.method, (0,), None),),
             metrics=(),
             explained=True,
-            labelled=first is not None and self._hknown_classes(manifest) and _any_class(written, result_of(first)),
+            labelled=first is not None and self._gives_classes(manifest) and _any_class(written, result_of(first)),
         )
 
     @property
@@ -229,7 +229,7 @@ class FileContents(RunContents):
             rows = (row for row in rows if row["number"] == 0)
         return islice(rows, TEXTS)
 
-    def _hknown_classes(self, manifest: files.Manifest) -> bool:
+    def _gives_classes(self, manifest: files.Manifest) -> bool:
         return manifest.explains == "predictions" and manifest.outputs == "classes"
 
     def _count(self, written: files.WrittenShards) -> int:

@@ -9,8 +9,15 @@ from transformers import activations
 
 from raison.core.errors import UnsupportedError
 from raison.models.gradients.rules.function_mode import applied
-from raison.models.gradients.rules.rescale import rescale_rules
+from raison.models.gradients.rules.rescale import CLOSED, ELEMENTWISE, rescale_rules
 from raison.numerics.gradients import rescale
+
+
+def test_every_elementwise_rule_names_a_function_of_torch() -> None:
+    """A call is known by its function's own name, which is not always the name it is imported by."""
+    places = (torch, nn.functional, torch.special, Tensor)
+    names = {getattr(function, "__name__", "") for place in places for function in vars(place).values()}
+    assert set(ELEMENTWISE) | set(CLOSED) <= names
 
 
 def random(*shape: int, seed: int = 0) -> Tensor:
