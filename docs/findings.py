@@ -16,6 +16,7 @@ The pages in BY_HAND are written by hand. A number in them stands between two co
     accuracies                  the smallest and the largest accuracy of the models that the claims are about
     open                        how many texts the undecided claims would take
     tally, pages                a table of all verdicts, by study
+    caveats                     how many claims were stated after their records had been seen, or cannot fail
     passes                      of STUDY; ROW; RUN: a row's mean passes per text over the runs, a backward one as two
     mean                        of STUDY; ROW; RUN; METRIC: a row's mean over the texts of one run
     means                       of STUDY; ROW | ROW; RUN; METRIC: the smallest and the largest of several rows' means
@@ -73,6 +74,7 @@ COLUMNS = (
     "needed",
     "accuracy",
     "note",
+    "caveat",
 )
 POWER = """\
 In small print: the number of texts (of groups of texts, or of trainings); the smallest true difference that this number
@@ -131,6 +133,7 @@ def line(name: str, verdict: "Verdict") -> Row:
         "" if math.isnan(verdict.needed) else f"{verdict.needed:.0f}",
         number(verdict.accuracy),
         verdict.note,
+        verdict.caveat or "",
     )
     return dict(zip(COLUMNS, cells, strict=True))
 
@@ -300,7 +303,8 @@ def _percent(share: str) -> str:
 def _cell(row: Row) -> str:
     if row["verdict"] not in JUDGED:
         return row["verdict"]
-    return f"{row['verdict']} {interval(row)}{power(row)}"
+    caveat = f"; {row['caveat']}" if row["caveat"] else ""
+    return f"{row['verdict']} {interval(row)}{power(row, caveat)}"
 
 
 def pages(rows: Sequence[Row], digests: Mapping[str, str]) -> dict[str, str]:

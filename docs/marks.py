@@ -103,10 +103,10 @@ def interval(row: Row) -> str:
     return f"{_short(row['difference'])} [{_short(row['low'])}, {_short(row['high'])}]"
 
 
-def power(row: Row) -> str:
+def power(row: Row, caveat: str = "") -> str:
     """The number of texts, what they could have shown, and how many would show what was found: in small print."""
     known = f"; finds {_short(row['detectable'])}; {_needed(row)}" if row["detectable"] else ""
-    return f"<br><sub>n = {row['n']}{known}</sub>"
+    return f"<br><sub>n = {row['n']}{known}{caveat}</sub>"
 
 
 def _needed(row: Row) -> str:
@@ -165,6 +165,13 @@ def _tally(rows: Sequence[Row]) -> str:
     )
 
 
+def _caveats(rows: Sequence[Row]) -> str:
+    """How many claims prove less than others."""
+    counts = Counter(row["caveat"] for row in rows if row["verdict"] in JUDGED)
+    seen, sure = counts["exploratory"], counts["by construction"]
+    return f"{seen} were stated after their records had been seen, and {sure} cannot fail"
+
+
 def _pages(rows: Sequence[Row]) -> str:
     studies: dict[str, list[Row]] = {}
     for row in rows:
@@ -210,6 +217,7 @@ ANSWERS: Mapping[str, Callable[[Sequence[Row]], str]] = {
     "seconds": _range("second_value"),
     "open": _open,
     "tally": _tally,
+    "caveats": _caveats,
     "pages": _pages,
 }
 

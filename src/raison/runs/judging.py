@@ -30,6 +30,8 @@ from raison.numerics.statistics.paired import FEW, Difference
 from raison.numerics.statistics.power import SIGNIFICANCE
 
 Side = Literal["above", "below"]
+Caveat = Literal["exploratory", "by construction"]
+"""Why a claim proves less than others: stated after its records had been seen, or unable to fail."""
 Finding = Literal["holds", "fails", "undecided", "too few", "not judged", "missing"]
 
 FEWEST = 8
@@ -104,7 +106,7 @@ class Verdict:
     it counts groups instead of texts. `adjusted` is the claim's p-value after Holm's correction over the study; NaN for
     claims that were not tested. `accuracy` is the model's share of correct predictions, NaN if unknown. `note` says why
     a claim was not judged, or what is unknown about its model. `differing`: it is undecided because of its trainings,
-    which no number of texts would change.
+    which no number of texts would change. `caveat` is the claim's own.
     """
 
     says: str
@@ -121,6 +123,7 @@ class Verdict:
     note: str = ""
     accuracy: float = math.nan
     differing: bool = False
+    caveat: Caveat | None = None
 
     @property
     def needed(self) -> float:

@@ -65,8 +65,9 @@ def verdicts(results: WrittenStudy) -> list[Verdict]:
 def _verdict(claim: Claim, place: str, sample: PairedSample | None) -> Verdict:
     if sample is None:
         than = claim.row if claim.than == "" else claim.than
-        return Verdict(claim.says, place, claim.measured, claim.row, claim.side, than, "missing")
+        return Verdict(claim.says, place, claim.measured, claim.row, claim.side, than, "missing", caveat=claim.caveat)
     about = (claim.says, place, sample.metric, sample.row, claim.side, sample.than)
     verdict = judged(Verdict(*about, "missing", sample.mean, sample.than_mean), sample.gap, sample.learned)
     verdict = over_trainings(verdict, sample.trainings)
-    return verdict if sample.accuracy is None else replace(verdict, accuracy=sample.accuracy)
+    accuracy = verdict.accuracy if sample.accuracy is None else sample.accuracy
+    return replace(verdict, accuracy=accuracy, caveat=claim.caveat)

@@ -26,7 +26,7 @@ from raison.jobs.folder import FILE, WorkKind, read_marker, refuse_others, write
 from raison.jobs.identity import IDENTITY, SETTINGS, check, refuse
 from raison.report.style import phrases
 from raison.runs.headers import RunHead
-from raison.runs.judging import Side
+from raison.runs.judging import Caveat, Side
 from raison.runs.record_validation import check_schema
 from raison.runs.run import HEADER, SCHEMA, check_same
 
@@ -38,13 +38,15 @@ UNCOMPARED = ("versions", IDENTITY, "estimate", "spent")
 class Claim(ABC):
     """A claim that a study makes before it is run, in its file and its header: the row `above` or `below` another.
 
-    The rest of a claim, such as its metric, depends on the kind.
+    The rest of a claim, such as its metric, depends on the kind. `caveat`: it was "exploratory", stated after the
+    records had been seen, or holds "by construction", such as that the best of several maps is at least as good as one.
     """
 
     says: str
     above: str | None = None
     below: str | None = None
     than: Annotated[str | float, Setting(words="a row's label or a number")]
+    caveat: Caveat | None = None
 
     @property
     def side(self) -> Side:

@@ -12,7 +12,8 @@ from raison.core.errors import DataError
 from raison.core.results.explanation import Explanation
 from raison.jobs.store import RecordStore
 from raison.numerics.statistics.paired import Difference, against, difference
-from raison.runs.judging import FEWEST, JUDGED, Learned, Verdict, corrected, finding_of, judged
+from raison.report.tables.writers import claim_text
+from raison.runs.judging import FEWEST, JUDGED, Caveat, Learned, Verdict, corrected, finding_of, judged
 from raison.runs.run import Record, head_of, open_run
 from raison.runs.summary import Costs
 from raison.studies.claims import verdicts
@@ -206,6 +207,16 @@ def test_a_model_that_did_not_learn_is_not_judged(learned: Learned, finding: str
     stated = Verdict("so it is", "m--d", "auroc", "good", "above", 0.0, "missing")
     found = judged(stated, Difference(0.2, 0.1, 0.3, 0.001, 40), learned)
     assert (found.finding, found.note) == (finding, said)
+
+
+@pytest.mark.parametrize("caveat", ["exploratory", "by construction"])
+def test_a_claim_that_proves_less_says_so(tmp_path: Path, caveat: Caveat) -> None:
+    stated = replace(claim("auroc", "bad", above="good"), caveat=caveat)
+    assert stated.to_dict()["caveat"] == caveat
+    found = verdict_on(tmp_path, stated)
+    assert found.caveat == caveat
+    assert claim_text(found).endswith(f"; {caveat})")
+    assert not claim_text(replace(found, caveat=None)).endswith(f"; {caveat})")
 
 
 def test_labels_of_the_folder_decide_whether_a_run_is_judged(tmp_path: Path) -> None:

@@ -66,7 +66,8 @@ def claim_text(verdict: Verdict) -> str:
     stands = {None: "", True: "also after Holm's correction", False: "not after Holm's correction"}[verdict.survives]
     power = "" if verdict.finding == "too few" or verdict.differing else phrases.power(gap, places)
     seen = ", ".join(part for part in (verdict.run, known if gap.count else "", power, stands) if part)
-    return f"{verdict.says} ({seen}{'; ' if verdict.note else ''}{verdict.note})"
+    told = "; ".join(part for part in (seen, verdict.note, verdict.caveat) if part)
+    return f"{verdict.says} ({told})"
 
 
 def one_line(text: str) -> str:

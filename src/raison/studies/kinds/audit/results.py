@@ -10,7 +10,7 @@ Lights are rules on intervals, written down here and shown with every verdict; t
 next to them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -65,6 +65,7 @@ _BORDER = {
 CORRELATION, SHARE = Bounds(-1.0, 1.0), Bounds(0.0, 1.0)
 """The ranges of the values that decide lights."""
 ORDER: Order = "cascading"
+_NO_ORDER = "No text has two units whose scores differ, so there is no order to compare."
 ANSWERED = "log-probability of the answer"
 """The name of the number of a language model that writes."""
 
@@ -83,7 +84,9 @@ class AuditFinding:
     """The answer to one question about one method.
 
     `value` decides the light; None, with a grey light, if the question does not apply: `says` gives the reason. `shown`
-    is whether anything speaks for the method, or the texts were too few to tell: without it, it is not recommended.
+    is whether anything speaks for the method, be it a mean of texts that are too few to tell: without it, it is not
+    recommended. `open` is whether an amber light's interval lies on the green side, so that only the second test is
+    missing.
     """
 
     question: AuditQuestion
@@ -91,6 +94,7 @@ class AuditFinding:
     value: Summary | None
     says: str
     shown: bool = True
+    open: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +204,7 @@ def read(folder: Path) -> Audit:
     changed = read_run(folder / CHANGES) if (folder / CHANGES).is_dir() else None
     changes = None if changed is None else comparison(changed)
     trust = read_trust_run(folder, head.trust)
+    single = {text for (_row, _seed, text), record in run.records.items() if record.units < 2}
     judged = [
         _judged(
             row,
@@ -207,7 +212,7 @@ def read(folder: Path) -> Audit:
                 _faithful(row, table[RANDOM]),
                 _parameters(trust, row.method),
                 _changes(changes, row.method),
-                _attacks(trust, row.method, head.number),
+                _attacks(trust, row.method, head.number, single),
             ),
         )
         for row in table.rows
@@ -261,7 +266,8 @@ def _faithful(row: Scores, random: Scores) -> AuditFinding:
     )
     verdict = "Compared with random scores" if light == "grey" else f"Better than random scores {counts}"
     says = f"{verdict}: {means}.{_few(light)}"
-    return AuditFinding("faithful", light, summary(_gains(row, random)), says, better > 0 or light == "grey")
+    shown = any(gap.mean > 0 for gap in gaps) if light == "grey" else better > 0
+    return AuditFinding("faithful", light, summary(_gains(row, random)), says, shown)
 
 
 def _parameters(trust: TrustRun, method: str) -> AuditFinding:
@@ -270,41 +276,49 @@ def _parameters(trust: TrustRun, method: str) -> AuditFinding:
     curves = list(areas(trust, method, ORDER, "spearman").values())
     value = summary(curves)
     if not value.count:
-        return AuditFinding("parameters", "grey", None, "No text has a complete curve yet.")
-    light = light_of(curves, Border("below", HALF), Border("above", HALF), CORRELATION)
+        why = "No text has a complete curve yet." if trust.missing else _NO_ORDER
+        return AuditFinding("parameters", "grey", None, why)
+    light, undecided = light_of(curves, Border("below", HALF), Border("above", HALF), CORRELATION)
     end = summary(at_blocks(trust, method, ORDER, trust.blocks, "spearman").values())
     says = (
         f"With all {trust.blocks} blocks randomised the scores still correlate by {phrases.with_interval(end, '.2f')} "
         f"with the model's own; area under the curve {phrases.with_interval(value, '.2f')} (low: depends on the "
-        f"parameters; 1: does not depend on them at all).{_few(light)}"
+        f"parameters; 1: does not depend on them at all), over {phrases.count(value.count, 'text')}."
+        f"{_few(light, undecided)}"
     )
-    return AuditFinding("parameters", light, value, says)
+    return AuditFinding("parameters", light, value, says, open=undecided)
 
 
 def _changes(changes: Comparison | None, method: str) -> AuditFinding:
     rows = [] if changes is None else [row for row in changes.rows if row.method == method]
     value = rows[0][HARMLESS].summary if rows else None
     if value is None or not value.count:
-        return AuditFinding("changes", "grey", None, "No harmless change could be measured.")
-    light = light_of(rows[0][HARMLESS].values, Border("above", STEADY), Border("below", HALF), CORRELATION)
+        return AuditFinding("changes", "grey", None, f"No harmless change could be measured. {_NO_ORDER}")
+    light, undecided = light_of(rows[0][HARMLESS].values, Border("above", STEADY), Border("below", HALF), CORRELATION)
     says = (
         f"Rank correlation {phrases.with_interval(value, '.2f')} between a text and the same text with changes that "
-        f"keep the prediction, over {phrases.count(value.count, 'text')}.{_few(light)}"
+        f"keep the prediction, over {phrases.count(value.count, 'text')}.{_few(light, undecided)}"
     )
-    return AuditFinding("changes", light, value, says)
+    return AuditFinding("changes", light, value, says, open=undecided)
 
 
-def _attacks(trust: TrustRun, method: str, number: str) -> AuditFinding:
-    """The strongest change decides: an attack, or the best of random shifts, which is also an attack."""
+def _attacks(trust: TrustRun, method: str, number: str, single: Collection[int]) -> AuditFinding:
+    """The strongest change decides: an attack, or the best of random shifts, which is also an attack.
+
+    A text with a `single` unit has no ranks to lose, and is no evidence.
+    """
     by_variant = {
-        variant: effects(trust, method, variant, "rank_change")
+        variant: {
+            text: value for text, value in effects(trust, method, variant, "rank_change").items() if text not in single
+        }
         for variant, methods in trust.variants.items()
         if method in methods
     }
     values = {variant: summary(changes.values()) for variant, changes in by_variant.items()}
     known = [variant for variant, value in values.items() if value.count]
     if not known:
-        return AuditFinding("attacks", "grey", None, f"Not attacked: {_why(trust, 'attacks', method)}.")
+        why = _NO_ORDER if by_variant and not trust.missing else f"Not attacked: {_why(trust, 'attacks', method)}."
+        return AuditFinding("attacks", "grey", None, why)
     unfinished = sum(key.method == method and key not in trust.attacks for key in trust.wanted_attacks())
     if unfinished:
         # The strongest attack decides, and it may be among those that are missing.
@@ -312,26 +326,37 @@ def _attacks(trust: TrustRun, method: str, number: str) -> AuditFinding:
         return AuditFinding("attacks", "grey", None, says)
     worst = max(known, key=lambda variant: values[variant].mean)
     value = values[worst]
-    light = light_of(list(by_variant[worst].values()), Border("below", HARD), Border("above", HALF), SHARE)
+    light, undecided = light_of(list(by_variant[worst].values()), Border("below", HARD), Border("above", HALF), SHARE)
     losses = [f"{_HOW[variant.attack]} {phrases.with_interval(values[variant], '.0%')}" for variant in known]
     moved = summary(effects(trust, method, worst, "absolute_probability_change").values())
     what, digits = f"score ({number})" if number else "probability", phrases.places(10 * moved.mean)
     says = (
-        f"Share of the top ranks lost while the prediction holds: {', '.join(losses)}. The strongest of these changes "
-        f"the {what} by {moved.mean:.{digits}f}.{_few(light)}"
+        f"Share of the top ranks lost while the prediction holds, over {phrases.count(value.count, 'text')}: "
+        f"{', '.join(losses)}. The strongest of these changes the {what} by {moved.mean:.{digits}f}."
+        f"{_few(light, undecided)}"
     )
-    return AuditFinding("attacks", light, value, says)
+    return AuditFinding("attacks", light, value, says, open=undecided)
 
 
-def light_of(values: Sequence[float], green: Border, red: Border, bounds: Bounds) -> Light:
-    """By the rule of claims: whether the mean lies beyond a border; grey if there are too few values."""
+def light_of(values: Sequence[float], green: Border, red: Border, bounds: Bounds) -> tuple[Light, bool]:
+    """By the rule of claims: whether the mean lies beyond a border; grey if there are too few values.
+
+    Also whether an amber light's interval lies on the green side, so that only the second test speaks against it.
+    """
     parts = np.array(values, dtype=np.float64).reshape(-1, 1)
-    good, bad = (finding_of(against(parts, border.at, bounds=bounds), border.side) for border in (green, red))
-    return "grey" if good == "too few" else "green" if good == "holds" else "red" if bad == "holds" else "amber"
+    gaps = [against(parts, border.at, bounds=bounds) for border in (green, red)]
+    good, bad = (finding_of(gap, border.side) for gap, border in zip(gaps, (green, red), strict=True))
+    if good in ("holds", "too few"):
+        return ("green" if good == "holds" else "grey"), False
+    if bad == "holds":
+        return "red", False
+    return "amber", gaps[0].low > 0 if green.side == "above" else gaps[0].high < 0
 
 
-def _few(light: Light) -> str:
+def _few(light: Light, undecided: bool = False) -> str:
     """The note after evidence with too few values."""
+    if undecided:
+        return " The interval is on the green side, but so few texts may have missed a rare failure: undecided."
     return f" Too few texts to judge: at least {FEWEST} are needed." if light == "grey" else ""
 
 

@@ -170,6 +170,8 @@ def answer(evidence: AuditFinding) -> str:
     """The light of one question in a word or two."""
     if evidence.light == "amber" and not evidence.shown:
         return "not shown"
+    if evidence.open:
+        return "undecided"
     if evidence.light == "grey" and evidence.value is not None and evidence.value.count:
         return "too few texts"
     return ANSWERS[evidence.question][evidence.light]

@@ -88,7 +88,7 @@ class AuditPlan:
 
     randomised: int = 16
     changed: int = 12
-    attacked: int = 8
+    attacked: int = 12
     randomisation: Randomisation = _RANDOMISATION
     attack: EmbeddingAttack = _ATTACK
     substitution: Substitution = _SUBSTITUTION
