@@ -219,9 +219,12 @@ class ClaimNames:
 
 def claim_of(claim: C, canonical: Callable[[str], str]) -> C:
     """A claim with its rows written as the records do."""
-    sides = {"above": claim.above, "below": claim.below, "than": claim.than}
-    written = {key: canonical(label) for key, label in sides.items() if label in claim.labels}
-    return replace(claim, **written)
+
+    def written(side: str | None) -> str | None:
+        return canonical(side) if side else side
+
+    than = canonical(claim.than) if isinstance(claim.than, str) and claim.than else claim.than
+    return replace(claim, above=written(claim.above), below=written(claim.below), than=than)
 
 
 def examples_mistakes(

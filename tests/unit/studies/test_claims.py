@@ -211,9 +211,7 @@ def test_a_model_that_did_not_learn_is_not_judged(learned: Learned, finding: str
 
 @pytest.mark.parametrize("caveat", ["exploratory", "by construction"])
 def test_a_claim_that_proves_less_says_so(tmp_path: Path, caveat: Caveat) -> None:
-    stated = replace(claim("auroc", "bad", above="good"), caveat=caveat)
-    assert stated.to_dict()["caveat"] == caveat
-    found = verdict_on(tmp_path, stated)
+    found = verdict_on(tmp_path, claim("auroc", "bad", above="good", caveat=caveat))
     assert found.caveat == caveat
     assert claim_text(found).endswith(f"; {caveat})")
     assert not claim_text(replace(found, caveat=None)).endswith(f"; {caveat})")
