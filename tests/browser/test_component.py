@@ -217,6 +217,47 @@ def test_a_link_holds_the_state(opened: Opened) -> None:
     assert again.told() == stage.told()
 
 
+def test_what_a_link_does_not_name_is_as_the_page_began(opened: Opened) -> None:
+    stage = opened(values={"model_name": "words", "linked": True})
+    stage.page.wait_for_function("() => location.hash.includes('text=')")
+    link = stage.page.url.partition("#")[2]
+    asking = stage.page.get_by_role("form", name="What is explained")
+    asking.get_by_label("Why").select_option("negative")
+    asking.get_by_label("Quantity").select_option("log_odds")
+    stage.page.wait_for_function("() => location.hash.includes('log_odds')")
+    stage.settle()
+    stage.page.evaluate("(hash) => { location.hash = hash; }", link)
+    stage.page.wait_for_function("() => !location.hash.includes('log_odds')")
+    stage.settle()
+    assert [label.partition(": ")[2] for label in stage.labels()] == numbers(of_words(TEXT))
+
+
+def test_undo_leads_back_from_what_was_refused(opened: Opened) -> None:
+    stage = opened()
+    area = stage.page.get_by_label("Text", exact=True)
+    area.fill("dull film")
+    stage.page.wait_for_function("() => document.querySelectorAll('article:last-child .unit').length === 2")
+    stage.settle()
+    area.fill("long " * 200)
+    stage.page.locator(".place-status .warning").wait_for()
+    stage.page.get_by_role("button", name="Undo").click()
+    stage.page.wait_for_function("() => document.querySelectorAll('article:last-child .unit').length === 2")
+    stage.settle()
+    assert stage.words() == ["dull", "film"]
+
+
+def test_a_refused_comparison_leaves_the_own_map(opened: Opened) -> None:
+    stage = opened(values={"model_name": "words"})
+    comparing = stage.page.get_by_role("form", name="Comparison")
+    comparing.get_by_label("Beside it").select_option(label="another text")
+    comparing.get_by_label("Other text").fill(" ")
+    warning = stage.page.locator(".place-status .warning")
+    warning.wait_for()
+    assert warning.inner_text().startswith("Beside it ( ): ")
+    assert stage.words() == TEXT.split()
+    assert stage.page.get_by_text("Take away").count() == 1
+
+
 def test_an_error_is_one_line_and_leaves_no_old_map(opened: Opened) -> None:
     stage = opened()
     area = stage.page.get_by_label("Text", exact=True)

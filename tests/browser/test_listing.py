@@ -223,12 +223,19 @@ def test_what_was_written_is_listed_with_its_maps(browser: "Browser") -> None:
         page.get_by_text("Take away").click()
         assert "output=" in page.get_by_role("region", name="Code").inner_text()
         fits(page)
-    for page in table(browser, [cite(draws=2), cite(answer="sells tea .")], None, LOOKS[0]):
+    # Only the second has a template that a call can name.
+    found = [cite(draws=2), cite(answer="sells tea .", template="plain", draws=0)]
+    for page in table(browser, found, None, LOOKS[0]):
         says(page, "2 of 2")
         assert page.locator("td[data-said='Statements']").all_inner_texts() == ["2", "1"]
         page.locator(".text-out").first.click()
         page.locator("article.citations .statement").last.click()
-        assert page.locator("article.citations code").text_content().startswith("raison.cite(model, ")
+        page.get_by_text("Take away").wait_for()
+        assert not page.locator("article.citations code").count()
+        page.locator(".text-out").last.click()
+        code = page.locator("article.citations code").text_content()
+        assert code.startswith("raison.cite(model, ")
+        assert 'template="plain", draws=0)' in code
         fits(page)
 
 

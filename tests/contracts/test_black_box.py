@@ -6,7 +6,7 @@ import pytest
 from torch import Tensor
 
 import raison
-from raison.core.errors import RaisonError, UnsupportedError
+from raison.core.errors import RaisonError, UnknownNameError, UnsupportedError
 from raison.core.inputs.encoding import Encoding
 from raison.core.inputs.rationale import Span
 from raison.core.inputs.unit import Granularity, Text
@@ -50,6 +50,21 @@ def test_methods_that_only_remove_give_what_they_give_on_the_open_model(name: st
     method = able(name)
     found, expected = (raison.explain(model, list(TEXTS[:2]), method) for model in (BlackBox(), Linear()))
     assert [one.scores for one in found] == [pytest.approx(other.scores) for other in expected]
+
+
+def test_a_model_that_can_only_delete() -> None:
+    class Deleting(BlackBox):
+        removals = ("delete",)
+
+        def masked_logits(self, encoding: Encoding, keeps: Sequence[Tensor], removal: str) -> list[Tensor]:
+            return super().masked_logits(encoding, keeps, "delete")
+
+    model = Deleting()
+    given = raison.explain(model, list(TEXTS[:3]), "occlusion")
+    scores = raison.evaluate(model, given, progress=False)
+    assert "comprehensiveness" in [one.metric for one in scores.metrics]
+    with pytest.raises(UnknownNameError, match="mask"):
+        raison.explain(model, TEXTS[0], "occlusion", removal="mask")
 
 
 def test_there_are_such_methods() -> None:

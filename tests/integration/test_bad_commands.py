@@ -1,9 +1,11 @@
 """Every command on bad input: exit code 2 and one line, whatever is wrong with it."""
 
 import io
+import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import huggingface_hub.constants
@@ -107,6 +109,21 @@ def test_standard_input_that_is_no_text(
         main()
     assert end.value.code == 2
     assert "standard input is not UTF-8 text" in capsys.readouterr().err
+
+
+def test_a_text_from_standard_input_ends_where_it_ends(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def said(text: str, stdin: bytes = b"") -> str:
+        monkeypatch.setattr(sys, "argv", ["raison", "explain", text, "-m", str(folder), "-M", "random", "--json"])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
+        with suppress(SystemExit):
+            main()
+        return str(json.loads(capsys.readouterr().out)["text"])
+
+    assert said("-", b"a dull plot\n") == said("a dull plot") == "a dull plot"
+    assert said("-", b"a dull plot\r\n") == "a dull plot"
+    assert said("-", b"a dull plot\n\n") == "a dull plot\n"
 
 
 def test_what_moves_a_terminal_is_shown_as_an_escape() -> None:

@@ -3,6 +3,7 @@
 import json
 import signal
 import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -11,7 +12,8 @@ from typer.testing import CliRunner
 
 import raison
 from raison.cli import app
-from raison.core.errors import DataError, InputError, TextTooLongError, UnknownNameError
+from raison.core.errors import DataError, InputError, TextTooLongError, UnfinishedError, UnknownNameError
+from raison.core.results.scores import Comparison
 from raison.jobs import workers
 from raison.jobs.engine import Shard, Sharing
 from raison.methods import CATALOGUE
@@ -256,6 +258,20 @@ def test_repeated_texts_are_told(model: Classifier) -> None:
     caution = "2 of 5 texts repeat others: n and the intervals count them as if they were independent"
     assert told([*TEXTS[:3], TEXTS[0], TEXTS[0]]) == [caution]
     assert not told([TEXTS[0]] * 2, target=[0, 1])
+
+
+def test_a_share_says_what_is_unfinished(model: Classifier, tmp_path: Path) -> None:
+    def share(number: int) -> Comparison:
+        settings = {"out": tmp_path / "run", "progress": False}
+        return raison.compare(model, TEXTS[:3], "occlusion", sharing=Sharing(Shard(number, 4)), **settings)
+
+    with pytest.raises(UnfinishedError, match="finish the run first"):
+        share(4)
+    for number in (3, 2, 1):
+        with suppress(UnfinishedError):
+            found = share(number)
+    assert found.texts == 3
+    assert not any("unfinished" in caution for caution in found.cautions)
 
 
 def test_workers_need_a_folder_to_meet_in(model: Classifier) -> None:

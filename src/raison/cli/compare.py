@@ -9,9 +9,10 @@ import typer
 
 from raison.cli import options
 from raison.cli.readable_texts import TextSource, judged_rows
+from raison.core.errors import UnfinishedError
 from raison.core.settings.fields import Setting
 from raison.explaining.settings import ComparisonSettings, Settings
-from raison.jobs.engine import Sharing
+from raison.jobs.engine import WHOLE, Sharing
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,26 +47,33 @@ def compare(
     options.check_named(chosen)
     model = load_entry(entry)
     data = judged_rows(model, source, settings)
-    comparison = run(
-        model,
-        data.texts,
-        options.methods_of(chosen, data.given.model, data.given.texts, settings),
-        options.metrics_of(chosen),
-        unit=settings.unit,
-        units=comparing.texts.units,
-        language=comparing.texts.language,
-        target=data.target,
-        of=settings.of,
-        removal=settings.removal,
-        seed=chosen.seeds,
-        truncate=settings.truncate,
-        precision=settings.precision,
-        rationales=data.rationales,
-        select=chosen.select,
-        out=comparing.out,
-        data=data.name,
-        sharing=sharing,
-        load=partial(load_entry, entry),
-        threshold=comparing.threshold,
-    )
+    try:
+        comparison = run(
+            model,
+            data.texts,
+            options.methods_of(chosen, data.given.model, data.given.texts, settings),
+            options.metrics_of(chosen),
+            unit=settings.unit,
+            units=comparing.texts.units,
+            language=comparing.texts.language,
+            target=data.target,
+            of=settings.of,
+            removal=settings.removal,
+            seed=chosen.seeds,
+            truncate=settings.truncate,
+            precision=settings.precision,
+            rationales=data.rationales,
+            select=chosen.select,
+            out=comparing.out,
+            data=data.name,
+            sharing=sharing,
+            load=partial(load_entry, entry),
+            threshold=comparing.threshold,
+        )
+    except UnfinishedError as error:
+        if sharing.shard == WHOLE:
+            raise
+        # A share without a job of its own, or the first one to end.
+        typer.echo(str(error))
+        return
     typer.echo(comparison.to_json(indent=1)) if json else show(comparison)

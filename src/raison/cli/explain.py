@@ -228,6 +228,8 @@ def _input(text: str, pair: str | None, documents: Sequence[str] | None, chat: b
 
 def _standard_input() -> str:
     try:
-        return typer.get_text_stream("stdin").read()
+        text: str = typer.get_text_stream("stdin").read()
     except UnicodeDecodeError as error:
         raise InputError(f"standard input is not UTF-8 text ({error.reason}): convert it first (iconv).") from None
+    # echo and most editors end a text with a line end, which is not a part of it.
+    return text.removesuffix("\n").removesuffix("\r")

@@ -98,6 +98,10 @@ class LoadError(RaisonError):
     """A model or its weights could not be found or read."""
 
 
+class UnfinishedError(DataError):
+    """Work has no result yet: what it has done so far is kept."""
+
+
 class UnsteadyWarning(UserWarning):
     """The model's answers differ between equal calls."""
 

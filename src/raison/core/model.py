@@ -111,7 +111,10 @@ class LanguageModel(ABC):
     def masked_logits(
         self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str
     ) -> list[Float[Tensor, "_masks classes"]]:
-        """Logits of each text under each of its keeps, in at least single precision, on the CPU, without gradients."""
+        """Logits of each text under each of its keeps, in at least single precision, on the CPU, without gradients.
+
+        `removal` is one of `removals`.
+        """
 
 
 def asked_of(model: LanguageModel, of: str | None) -> Of:

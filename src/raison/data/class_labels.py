@@ -18,9 +18,21 @@ def labels_as_classes(labels: Sequence[str], classes: tuple[str, ...], name: str
     return [classes[next(indices)] if label else None for label in labels]
 
 
-def known_classes(labels: Sequence[str], classes: tuple[str, ...]) -> list[str | None]:
-    """The same, and None throughout if a label is no class."""
-    try:
-        return labels_as_classes(labels, classes)
-    except InputError:
-        return [None] * len(labels)
+def known_classes(labels: Sequence[str], classes: tuple[str, ...]) -> tuple[list[str | None], str]:
+    """The same, with None for a label that is no class, and why the first of them is none, "" if all are.
+
+    Numbers that could count the classes from 0 or from 1 are none, either.
+    """
+    names = {name.lower() for name in classes}
+    rest, why = list(labels), ""
+    for _ in range(2):
+        try:
+            return labels_as_classes(rest, classes), why
+        except InputError as error:
+            why = why or str(error)
+        rest = [label if label.lower() in names or _is_number(label) else "" for label in rest]
+    return [None] * len(labels), why
+
+
+def _is_number(label: str) -> bool:
+    return label.removeprefix("-").isdecimal()

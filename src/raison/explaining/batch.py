@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from raison.core.errors import InputError
+from raison.core.errors import InputError, UnknownNameError
 from raison.core.inputs.encoding import Encoding
 from raison.core.inputs.parts import Given, PartedText
 from raison.core.inputs.unit import Unit
@@ -147,6 +147,9 @@ def prepare_encoded(model: LanguageModel, texts: Sequence[Given], encoding: Enco
     with naming_the_longest(encoding):
         doubt = unsteady(model, encoding)
         logits = model.masked_logits(encoding, whole, removal)
+    if removal not in model.removals:
+        # Most adapters have refused it with the reason by now.
+        raise UnknownNameError(f"removal of {model.name}", removal, model.removals)
     for text, row in enumerate(logits):
         evaluations.logits[KeepKey.of(text, removal, whole[text][0].numpy().tobytes())] = row[0]
     full = torch.cat(logits)

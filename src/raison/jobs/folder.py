@@ -155,6 +155,25 @@ def begun_in(folder: Path, kind: WorkKind, shard: int | None, begin: Callable[[]
 
 
 @contextmanager
+def claimed(path: Path) -> Iterator[bool]:
+    """Inside, whether this process alone has the file `path` as its lock; it is removed at the end.
+
+    Whoever gets it afterwards has to look whether the work is already done.
+    """
+    lock: BaseFileLock = FileLock(path, timeout=0.0)
+    try:
+        lock.acquire()
+    except Timeout:
+        yield False
+        return
+    try:
+        yield True
+        disk.remove(path)
+    finally:
+        lock.release()
+
+
+@contextmanager
 def alone(folder: Path) -> Iterator[None]:
     """Inside `working_in` with a share: an exclusive lock to do what needs all shares. Waits without a limit."""
     with _held(folder, LOCK, seconds=-1):

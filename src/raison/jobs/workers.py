@@ -21,8 +21,9 @@ from raison.progress import Advance, CallbackProgress, ProgressCallback, progres
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
 _CODE = "from raison.jobs.workers import main; main()"
 _DONE, _FAILED = b"+", b"!"
-PROMPT, PATIENCE = 3.0, 20.0
-"""Seconds until an interrupt is passed on to the processes, and seconds that they then have to finish writing."""
+PROMPT, AGAIN, TIMES = 3.0, 5.0, 4
+"""Seconds until an interrupt is passed on to the processes, seconds that they then have to finish writing before it is
+repeated, and how often: Python loses one that comes while an object is deleted."""
 
 _LOOK = 0.1
 """Seconds between two looks at whether reporting progress has failed."""
@@ -156,12 +157,16 @@ def _joined(threads: list[threading.Thread], processes: "list[subprocess.Popen[b
 
 def interrupt(processes: "list[subprocess.Popen[bytes]]") -> None:
     """Pass an interrupt on, unless the terminal has interrupted all processes. Processes that take long are stopped."""
-    if not _all_ended(processes, PROMPT) and os.name == "posix":
-        for process in processes:
-            process.send_signal(signal.SIGINT)
-    if not _all_ended(processes, PATIENCE):
-        for process in processes:
-            process.terminate()
+    if _all_ended(processes, PROMPT):
+        return
+    for _ in range(TIMES):
+        for process in processes if os.name == "posix" else ():
+            if process.poll() is None:
+                process.send_signal(signal.SIGINT)
+        if _all_ended(processes, AGAIN):
+            return
+    for process in processes:
+        process.terminate()
 
 
 def _all_ended(processes: "list[subprocess.Popen[bytes]]", seconds: float) -> bool:

@@ -158,7 +158,11 @@ def _compared(
         header = header_of(plan, check_plan(plan, choosers))
     load = None if team.load is None else partial(_loaded, replace(plan, model=None), team.load)  # type: ignore[arg-type]
     perform(_ComparisonWork(Loadable(plan, load), header, folder), team.sharing, progress)
-    return comparison(read_run(folder))
+    found = comparison(read_run(folder))
+    if found.texts == header.texts:
+        return found
+    missing = f"unfinished: {found.texts:,} of {header.texts:,} texts. The table covers these; do the other shares"
+    return replace(found, cautions=(*found.cautions, missing))
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,9 +166,12 @@ def _scores_of(label: str, columns: Mapping[MetricInfo, Sequence[Value]], given:
 
 
 def default_metrics(model: LanguageModel) -> list[str]:
-    """The metrics of DEFAULT_METRICS that apply to the model's outputs."""
-    lacking = lacking_of(model.outputs)
-    return removing_in_place(model, [name for name in DEFAULT_METRICS if not CATALOGUE.get(name).needs & {*lacking}])
+    """The metrics of DEFAULT_METRICS that apply to the model's outputs and removals."""
+    lacking = {*lacking_of(model.outputs)}
+    able = [name for name in DEFAULT_METRICS if not CATALOGUE.get(name).needs & lacking]
+    if model.removals == ("delete",):
+        able = [name for name in able if getattr(CATALOGUE.get(name), "removal", None) != IN_PLACE]
+    return removing_in_place(model, able)
 
 
 def removing_in_place(model: LanguageModel, names: Sequence[str]) -> list[str]:
@@ -219,7 +222,9 @@ def check_metrics(
         removal = asdict(metric).get("removal")
         in_place = [name for name in model.removals if name != "delete"]
         if removal == IN_PLACE and not in_place:
-            reasons.append(f"{label_of(metric)} replaces tokens in place, and the tokenizer has no token for that")
+            reasons.append(
+                f"{label_of(metric)} replaces tokens in place, and the tokenizer has no token for that: leave it out"
+            )
         elif removal not in (*model.removals, IN_PLACE, None):
             way_out = f"give removal='{model.removals[0]}'"
             reasons.append(f"{label_of(metric)} removes by '{removal}', which the model cannot: {way_out}")

@@ -82,7 +82,9 @@ class DeepLift(Method):
             )
         problem.note(COMPLETENESS_GAP, gaps.tolist())
         problem.note(BASELINE, [name] * len(problem.encoding))
-        problem.note(CAUTION, list(map(_caution, gaps.tolist(), change.tolist())))
+        for notes, gap, whole in zip(problem.ledger.notes, gaps.tolist(), change.tolist(), strict=True):
+            if abs(gap) > max(SLACK, TOLERATED * abs(whole)):
+                notes[CAUTION] = _missed(gap, whole)
         return scores
 
     def cost(self, units: int) -> Cost:
@@ -94,9 +96,7 @@ def _largest(gaps: Float[Tensor, " batch"]) -> float:
     return float(gaps.abs().nan_to_num(torch.inf).max())
 
 
-def _caution(gap: float, change: float) -> str | None:
-    if abs(gap) <= max(SLACK, TOLERATED * abs(change)):
-        return None
+def _missed(gap: float, change: float) -> str:
     return (
         f"the scores miss the difference between the text and the baseline, {change:.3g}, by {gap:.3g}: a step of this "
         "model has no rule of deep_lift. Compare with integrated_gradients"

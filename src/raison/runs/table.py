@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from raison.core.errors import DataError
+from raison.core.errors import UnfinishedError
 from raison.core.note_names import EACH_FROM
 from raison.core.results.scores import Comparison, MetricScores, Scores
 from raison.runs.headers import RowHead
@@ -16,11 +16,11 @@ from raison.runs.summary import MetricInfo, method_scores, metric_scores, table_
 def comparison(run: Run) -> Comparison:
     """Methods side by side on the texts that all of them have results for, and the same for each of several labels.
 
-    Raises DataError if there is no such text yet.
+    Raises UnfinishedError if there is no such text yet.
     """
     texts = finished_texts(run)
     if not len(texts):
-        raise DataError(f"{run.folder} has no text yet that all methods have explained: finish the run first.")
+        raise UnfinishedError(f"{run.folder} has no text yet that all methods have explained: finish the run first.")
     header = run.header
     whole = _table(run, header.metrics, texts)
     targets = run.records.targets(*header.keys[0], texts)

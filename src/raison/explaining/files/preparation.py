@@ -17,7 +17,8 @@ from raison.runs.files.folder import Folder
 READ = 1000
 """Number of first rows of which at least one must be readable."""
 TRIED = 5
-"""Number of readable rows to try; if none can be explained, something is wrong with all rows."""
+"""Number of readable rows to try one after the other, before further ones, each twice as far away as the last, up to
+READ: if none can be explained, something is wrong with all rows."""
 
 
 def begun(model: M, given: Input, how: RowExplainer[M], folder: Folder) -> FileWork[M]:
@@ -48,10 +49,11 @@ def _try_one(model: M, given: Input, how: RowExplainer[M]) -> None:
     """Explain a readable row, so that a wrong target or setting is found at once. Raises RaisonError."""
     unreadable: list[RaisonError] = []
     failed: list[RaisonError] = []
+    following = 0
     for item in given.items():
-        if item.row >= READ or len(failed) == TRIED:
+        if item.row >= READ:
             break
-        if isinstance(item.entry, BrokenLine):
+        if isinstance(item.entry, BrokenLine) or item.row < following:
             continue
         try:
             how.check(model, item.entry)
@@ -62,6 +64,7 @@ def _try_one(model: M, given: Input, how: RowExplainer[M]) -> None:
             how.try_one(model, item.entry)
         except OF_A_ROW as error:
             failed.append(error)
+            following = item.row + 2 ** max(0, len(failed) - TRIED)
             continue
         return
     if failed:

@@ -18,7 +18,7 @@ from raison.explaining.files.survey import Cursor, RowPart, Survey
 from raison.jobs import disk
 from raison.jobs.engine import Job, Shard
 from raison.jobs.file_digest import sha256_of
-from raison.jobs.folder import EXPLANATIONS, begun_in, read_marker, write_marker
+from raison.jobs.folder import EXPLANATIONS, begun_in, claimed, read_marker, write_marker
 from raison.jobs.identity import DATA, IDENTITY, SETTINGS, check, digest_of
 from raison.jobs.loadable import Loadable
 from raison.jobs.store import RecordStore, write_record
@@ -107,7 +107,15 @@ class FileWork(Generic[M]):
         return [*jobs, Job("summary", "summary", finish, (self.folder / SUMMARY).exists, last=True)]
 
     def _do(self, desk: "_ProcessState[M]", number: int, advance: ProgressCallback) -> None:
-        """The missing parts of a shard, one after the other; then its file, its receipt, and the parts go."""
+        """The missing parts of a shard, one after the other; then its file, its receipt, and the parts go.
+
+        Nothing if another process is at it, one whose share is counted otherwise.
+        """
+        with claimed(self.shards.lock(number)) as is_mine:
+            if is_mine:
+                self._do_alone(desk, number, advance)
+
+    def _do_alone(self, desk: "_ProcessState[M]", number: int, advance: ProgressCallback) -> None:
         if self.shards.receipt(number).exists():
             disk.remove(self.shards.work(number))
             advance(sum(part.rows for part in self.survey.shards[number]))
@@ -140,6 +148,9 @@ class FileWork(Generic[M]):
 
     def _finish(self, count: int, advance: ProgressCallback) -> None:
         if all(self.shards.receipt(number).exists() for number in range(count)):
+            for left in range(count):
+                # A killed process may have left one.
+                disk.remove(self.shards.lock(left))
             summary.write(self.folder)
         advance(1)
 
@@ -156,15 +167,23 @@ class _ShardCounts:
 
     def __post_init__(self) -> None:
         self.rejected: list[Rejected] = []
+        self._text: tuple[int, int] = (-1, 0)
 
     def counted(self, part: FlatRecord) -> Iterator[FlatRecord]:
         self.rejected += [Rejected(**one) for one in part["rejected"]]
         for row in part["rows"]:
             self.explanations += 1
-            self.evaluations += row["evaluations"]
+            self.evaluations += self._further(row["row"], row["evaluations"])
             self.gradients += row["gradients"]
             self.seconds += row["seconds"]
             yield row
+
+    def _further(self, text: int, evaluations: int) -> int:
+        """The forward passes that a row adds to those of its text's earlier rows, of which it shares what it can."""
+        known, most = self._text
+        before = most if known == text else 0
+        self._text = text, max(before, evaluations)
+        return max(0, evaluations - before)
 
     def receipt(self, path: Path) -> Receipt:
         file = path.stat().st_size, sha256_of([path])

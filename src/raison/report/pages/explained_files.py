@@ -82,23 +82,24 @@ def _said(written: WrittenShards, counts: FileSummary) -> str:
 
 
 def _right(counts: FileSummary) -> str:
-    """How many of the texts with a label are predicted so; empty without labels."""
+    """How many of the texts with a label are predicted so, and which labels are not judged; empty without labels."""
+    unread = f" {phrases.count(counts.unread, 'label')} are not judged: {counts.why_unread}" if counts.unread else ""
     if not counts.labelled:
-        return ""
+        return unread
     low, high = share_interval(counts.right, counts.labelled)
     return (
         f" {counts.right:,} of {phrases.count(counts.labelled, 'labelled text')} are predicted as labelled: "
-        f"{100 * counts.right / counts.labelled:.1f} % [{100 * low:.1f} %, {100 * high:.1f} %]."
+        f"{100 * counts.right / counts.labelled:.1f} % [{100 * low:.1f} %, {100 * high:.1f} %].{unread}"
     )
 
 
 def _predictions(written: WrittenShards, counts: FileSummary) -> Table:
     names = _names(written)
-    total = max(1, counts.explanations)
+    total = max(1, sum(counts.predictions.values()))
     rows = [
         (name, (Cell(f"{count:,}"), Cell(f"{100 * count / total:.1f} %"))) for name, count in counts.predictions.items()
     ]
-    return Table(names.counts, (names.counted, "explanations", "share"), tuple(rows))
+    return Table(names.counts, (names.counted, "number", "share"), tuple(rows))
 
 
 def _words(written: WrittenShards, counts: FileSummary) -> Table:
@@ -163,12 +164,14 @@ def _examples(written: WrittenShards) -> Iterator[HeadedExplanation]:
 
 def _facts(written: WrittenShards, counts: FileSummary) -> dict[str, object]:
     manifest, raw = written.manifest, written.manifest.raw
+    # Several explanations of a text share most passes, and each counts all that it needs.
+    several = counts.explanations > counts.rows - counts.rejected
     return {
         "Sources": ", ".join(manifest.sources),
         "Model": manifest.model,
         "Method": manifest.method,
         "Methods that ran": ", ".join(f"{name} ({count:,})" for name, count in counts.methods.items()),
-        "Forward passes": f"{counts.evaluations:,}",
+        "Forward passes": f"{'at least ' * several}{counts.evaluations:,}",
         "Backward passes": f"{counts.gradients:,}",
         "Time of the model": str(timedelta(seconds=round(counts.seconds))),
         "Size": f"{counts.bytes / 1e6:,.1f} MB in {len(written.receipts)} files ({manifest.format})",

@@ -88,6 +88,11 @@ class Folder:
         """The finished parts of an incomplete shard."""
         return self.path / WORK / f"{number:05}.jsonl"
 
+    def lock(self, number: int) -> Path:
+        """The lock of the process that does a shard, in a folder that exists."""
+        (self.path / WORK).mkdir(exist_ok=True)
+        return self.path / WORK / f".{number:05}.lock"
+
     def known(self, number: int) -> Receipt | None:
         """The receipt of a complete shard; None for another. Raises DataError."""
         path = self.receipt(number)

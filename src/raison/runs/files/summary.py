@@ -65,6 +65,8 @@ class FileSummary:
     """The summary of all complete shards. `is_exact` says whether every word was counted (see KNOWN).
 
     Of the texts with a label that is a class of the model, `labelled` in number, `right` are predicted as labelled.
+    `unread` labels are no classes of a model that has classes; `why_unread` says it of the first. `evaluations` counts
+    the passes that several explanations of a text share once: there may be more.
     """
 
     rows: int
@@ -82,6 +84,8 @@ class FileSummary:
     is_exact: bool
     labelled: int = 0
     right: int = 0
+    unread: int = 0
+    why_unread: str = ""
 
 
 def of(written: WrittenShards) -> FileSummary:
@@ -105,7 +109,7 @@ def _counted(written: WrittenShards) -> FileSummary:
     counts = _SummaryCounts(written.manifest.explains)
     for record in written.rows(_COLUMNS):
         counts.add(record)
-    labelled, right = counts.judged(_classes_of(written))
+    judged = counts.judged(_classes_of(written))
     return FileSummary(
         rows=written.done,
         explanations=sum(one.explanations for one in receipts),
@@ -120,8 +124,10 @@ def _counted(written: WrittenShards) -> FileSummary:
         words=tuple(counts.heaviest()),
         slowest=tuple(counts.slowest),
         is_exact=counts.is_exact,
-        labelled=labelled,
-        right=right,
+        labelled=judged.labelled,
+        right=judged.right,
+        unread=judged.unread,
+        why_unread=judged.why,
     )
 
 
@@ -133,6 +139,14 @@ def _classes_of(written: WrittenShards) -> tuple[str, ...]:
 
 def _ordered(counter: Counter[str]) -> dict[str, int]:
     return dict(sorted(counter.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    labelled: int
+    right: int
+    unread: int
+    why: str
 
 
 @dataclass
@@ -181,13 +195,17 @@ class _SummaryCounts:
         elif self.explains == "citations":
             self.predictions[json.loads(record["notes"]).get("origin", "unknown (no lights)")] += 1
 
-    def judged(self, classes: tuple[str, ...]) -> tuple[int, int]:
-        """The number of texts with a label, and of those that are predicted so; 0 for labels that are no classes."""
+    def judged(self, classes: tuple[str, ...]) -> "_Judged":
+        """How many texts have a label that is a class, and how many of these are predicted so."""
         labels = [label for label, _ in self._labels]
-        own = known_classes(labels, classes)
-        pairs = [(one, said, count) for one, ((_, said), count) in zip(own, self._labels.items(), strict=True)]
-        labelled = sum(count for one, _, count in pairs if one is not None)
-        return labelled, sum(count for one, said, count in pairs if one == said)
+        own, why = known_classes(labels, classes)
+        pairs = [(one, *key, count) for one, (key, count) in zip(own, self._labels.items(), strict=True)]
+        return _Judged(
+            labelled=sum(count for one, _, _, count in pairs if one is not None),
+            right=sum(count for one, _, said, count in pairs if one == said),
+            unread=sum(count for one, label, _, count in pairs if one is None and label) if classes else 0,
+            why=why if classes else "",
+        )
 
     def heaviest(self) -> Iterator[WordSum]:
         """The words of each target with the highest sums of scores, the most frequent target first."""

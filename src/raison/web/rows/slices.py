@@ -79,7 +79,7 @@ class Slice:
 
 def slice_of(lines: Sequence[RunLine], wanted: TextFilter, cut: Cut) -> Slice:
     """The slice. Raises UnknownNameError for an unknown order, InputError for data that the run lacks."""
-    tests = list(_tests(wanted))
+    tests = list(_tests(wanted, lines))
     if lines and lines[0].text is None and (wanted.word or wanted.top):
         raise InputError("this run has only records, without texts: word and top cannot be used.")
     matching = [line for line in lines if all(test(line) for test in tests)]
@@ -121,7 +121,7 @@ def accuracy_of(lines: Sequence[RunLine]) -> Accuracy | None:
     return Accuracy(texts, right, right / texts, *share_interval(right, texts))
 
 
-def _tests(wanted: TextFilter) -> Iterator[Callable[[RunLine], bool]]:
+def _tests(wanted: TextFilter, lines: Sequence[RunLine]) -> Iterator[Callable[[RunLine], bool]]:
     if wanted.prediction is not None:
         yield lambda line: line.prediction == wanted.prediction
     if wanted.target is not None:
@@ -131,8 +131,7 @@ def _tests(wanted: TextFilter) -> Iterator[Callable[[RunLine], bool]]:
     if wanted.wrong:
         yield lambda line: line.label is not None and line.prediction != line.label
     if wanted.word:
-        pattern = re.compile(rf"(?<!\w){re.escape(wanted.word)}(?!\w)", re.IGNORECASE)
-        yield lambda line: any(pattern.search(text) for text in _strings(line))
+        yield _contains(wanted.word, lines)
     if wanted.top:
         yield lambda line: (line.top or "").casefold() == (wanted.top or "").casefold()
     yield lambda line: wanted.least <= line.units <= (math.inf if wanted.most is None else wanted.most)
@@ -142,6 +141,20 @@ def _tests(wanted: TextFilter) -> Iterator[Callable[[RunLine], bool]]:
         yield lambda line: line.value is not None and line.value >= (wanted.above or 0.0)
     if wanted.below is not None:
         yield lambda line: line.value is not None and line.value <= (wanted.below or 0.0)
+
+
+def _contains(word: str, lines: Sequence[RunLine]) -> Callable[[RunLine], bool]:
+    """Whether a text contains a whole word; or the same letters, if it is a whole word in no text: a part of a word, or
+    one of a language that writes without spaces."""
+    whole, part = (
+        re.compile(pattern, re.IGNORECASE) for pattern in (rf"(?<!\w){re.escape(word)}(?!\w)", re.escape(word))
+    )
+
+    def found(pattern: re.Pattern[str], line: RunLine) -> bool:
+        return any(pattern.search(text) for text in _strings(line))
+
+    pattern = whole if any(found(whole, line) for line in lines) else part
+    return lambda line: found(pattern, line)
 
 
 def _strings(line: RunLine) -> list[str]:

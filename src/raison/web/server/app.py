@@ -190,4 +190,6 @@ def _mistake(error: dict[str, Any], body: type[BaseModel]) -> tuple[int, str]:
         return 422, str(UnknownNameError("field", name, body.model_fields))
     if kind == "missing":
         return 422, f"{name or 'the body'} is missing: give {described(name, body) if name else 'a JSON object'}."
-    return 422, f"{name or 'the body'} cannot be {error['input']!r:.80}: give {described(name, body)}."
+    if not name:
+        return 422, "the body cannot be read: give a JSON object."
+    return 422, f"{name} cannot be {error['input']!r:.80}: give {described(name, body)}."

@@ -105,9 +105,11 @@ export class Citing extends Panel {
       const explanation = await this.cite(request);
       if (stale()) return;
       this.past.add({ settings, explanation });
-      const other = await beside(this.past, this.compared, settings, (one) => this.cite(citingRequest(one)));
+      const { warning, ...found } = (await beside(this.past, this.compared, settings, (one) => this.cite(citingRequest(one)))) ?? {};
       if (stale()) return;
+      const other = found.explanation && found;
       await this.show(request, other ? [other.explanation, explanation] : [explanation], other, stale);
+      if (warning && !stale()) this.warn(warning);
     } catch (error) {
       if (!stale()) this.fail(error.message);
     }

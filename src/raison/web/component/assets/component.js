@@ -5,7 +5,7 @@ import { beside, fromHash, toHash } from "./history.js";
 import { focusUnit, painted } from "./map.js";
 import { wordBar } from "./words.js";
 import { withoutSpan } from "./texts.js";
-import { comparisonForm, settingsForm } from "./form.js";
+import { comparisonForm, moved, settingsForm } from "./form.js";
 import { code } from "./reproduce.js";
 import { Panel, STOPPED } from "./panel.js";
 import { Writing } from "./writing.js";
@@ -107,14 +107,21 @@ class Component extends Panel {
     const explanation = await this.explain(settings);
     if (stale()) return;
     this.past.add({ settings, explanation });
-    const other = await beside(this.past, this.compared, settings, this.explain);
+    const { warning, ...found } = (await beside(this.past, this.compared, settings, (one) => this.explain(this.fitted(one, settings)))) ?? {};
     if (stale()) return;
+    const other = found.explanation && found;
     const shown = other ? [other.explanation, explanation] : [explanation];
     await this.show(shown, other ? [other.heading, other.own] : [""], settings);
     this.places.maps.removeAttribute("aria-busy");
-    this.say("");
+    if (warning) this.warn(warning);
+    else this.say("");
     this.showHistory({ hash: toHash(settings, this.compared), said: textSaid, code: code(settings), results: shown });
     this.showTrust(settings, explanation, stale);
+  }
+
+  /** The settings for the model that stands beside the own one. */
+  fitted(asked, own) {
+    return asked.model === own.model ? asked : { ...asked, ...moved(asked, this.model.get("models"), asked.model) };
   }
 
   async show(explanations, headings, settings) {

@@ -4,7 +4,8 @@ import { button, make } from "./elements.js";
 const FILES = { PNG: "png", SVG: "svg", HTML: "html", LaTeX: "tex", JSON: "json" };
 const PAGES = ["html", "json"];
 
-/** The part of the page from which things are taken; `link` is null where no address holds the state.
+/** The part of the page from which things are taken; `link` is null where no address holds the state, `pythonCall` where
+ * none makes what is seen.
  * `results` are what is seen, the own one last; `ask` makes files of them. */
 export function exportMenu(pythonCall, results, link, ask) {
   const said = make("span", { role: "status", class: "soft" });
@@ -16,7 +17,8 @@ export function exportMenu(pythonCall, results, link, ask) {
       said.textContent = `${name} could not be copied: select it by hand`;
     }
   };
-  const buttons = make("div", { class: "row" }, button("Copy as code", copy(pythonCall, "Code")));
+  const buttons = make("div", { class: "row" });
+  if (pythonCall) buttons.append(button("Copy as code", copy(pythonCall, "Code")));
   if (link) buttons.append(button("Copy link", copy(link, "Link")));
   const own = results.at(-1);
   const kinds = Object.entries(FILES).filter(([, kind]) => PAGES.includes(kind) || !own.statements);
@@ -31,8 +33,8 @@ export function exportMenu(pythonCall, results, link, ask) {
     }
   };
   buttons.append(...kinds.map(([name, kind]) => button(name, save(kind), { "aria-label": `Download ${name}` })), said);
-  const shown = make("pre", { tabindex: "0", role: "region", "aria-label": "Code" }, make("code", {}, pythonCall));
-  return make("details", { class: "taking" }, make("summary", {}, "Take away"), buttons, shown);
+  const shown = pythonCall ? [make("pre", { tabindex: "0", role: "region", "aria-label": "Code" }, make("code", {}, pythonCall))] : [];
+  return make("details", { class: "taking" }, make("summary", {}, "Take away"), buttons, ...shown);
 }
 
 function download({ name, type, content }) {

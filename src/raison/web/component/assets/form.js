@@ -83,7 +83,7 @@ function targets(settings, facts, set) {
 }
 
 /** The settings for another model: what that model lacks is left out. */
-function moved(settings, models, name) {
+export function moved(settings, models, name) {
   const facts = models.find((model) => model.name === name);
   const has = [settings.target].flat().every((target) => target === null || facts.classes.includes(target));
   const method = facts.methods.includes(settings.method.split("(")[0]) ? settings.method : "auto";

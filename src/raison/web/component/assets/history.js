@@ -45,8 +45,8 @@ export class StateHistory {
   }
 }
 
-/** What the present state is compared with, and what stands over the two; nothing where it stands alone.
- * `compared` is {with, value}, `explain(settings)` explains. */
+/** What the present state is compared with, and what stands over the two; nothing where it stands alone, and only a
+ * `warning` where it is refused. `compared` is {with, value}, `explain(settings)` explains. */
 export async function beside(past, compared, settings, explain) {
   const { with: sort, value } = compared;
   if (sort === "before") {
@@ -54,13 +54,19 @@ export async function beside(past, compared, settings, explain) {
     return before && { heading: "Before", own: "Now", explanation: before.explanation };
   }
   if (sort === "nothing" || value === null) return undefined;
-  const explanation = await explain({ ...settings, [sort]: value });
-  return { heading: [value].flat().join(" / "), own: [settings[sort] ?? "what is predicted"].flat().join(" / "), explanation };
+  const heading = [value].flat().join(" / ");
+  try {
+    const explanation = await explain({ ...settings, [sort]: value });
+    return { heading, own: [settings[sort] ?? "what is predicted"].flat().join(" / "), explanation };
+  } catch (error) {
+    return { warning: `Beside it (${heading}): ${error.message}` };
+  }
 }
 
 /** Undo, redo and all states. `said(settings, varied)` names one, with the settings that differ among all;
- * `go(count)` moves by `count` states. */
-export function historyRow(past, said, go) {
+ * `go(count)` moves by `count` states; `isAhead` says that what is asked is none of them, so that the last one is a step
+ * back. */
+export function historyRow(past, said, go, isAhead) {
   const { entries, place } = past;
   const list = make("ol");
   const varied = past.varied;
@@ -71,7 +77,7 @@ export function historyRow(past, said, go) {
   return make(
     "div",
     { class: "row" },
-    button("Undo", () => go(-1), { "aria-disabled": String(place < 1) }),
+    button("Undo", () => go(-1), { "aria-disabled": String(place < 1 && !isAhead) }),
     button("Redo", () => go(1), { "aria-disabled": String(place > entries.length - 2) }),
     make("details", {}, make("summary", {}, `History: ${entries.length}`), list),
   );

@@ -20,6 +20,7 @@ export class Panel {
     this.past = new StateHistory((settings) => this.about(settings));
     this.compared = { with: "before", value: null };
     this.linked = Boolean(model.get("linked"));
+    this.initial = this.read();
     this.root = make("div", { class: "raison-component" });
     this.places = Object.fromEntries(parts.map((name) => [name, make("div", { class: `place-${name}` })]));
     this.places.status.setAttribute("role", "status");
@@ -77,7 +78,7 @@ export class Panel {
     return this.linked ? this.stateOf(location.hash) : undefined;
   }
 
-  /** A state that an address holds; what it does not name is as before. */
+  /** A state that an address holds; what it does not name is as the page began. */
   open(state) {
     if (!state) return;
     const { model } = state.settings;
@@ -86,7 +87,7 @@ export class Panel {
       return this.start();
     }
     this.compared = state.compared;
-    this.go(state.settings);
+    this.go({ ...this.initial, ...state.settings });
   }
 
   /** Other settings at once. */
@@ -105,7 +106,13 @@ export class Panel {
     this.refresh();
   }
 
+  /** Whether the settings are not those of the last state: it was refused, or is not explained yet. */
+  get isAhead() {
+    return this.past.now !== undefined && JSON.stringify(this.settings) !== JSON.stringify(this.past.now.settings);
+  }
+
   undo(count) {
+    if (count === -1 && this.isAhead) return this.go(this.past.now.settings);
     const entry = this.past.step(count);
     if (entry) this.go(entry.settings);
   }
@@ -120,9 +127,15 @@ export class Panel {
   /** The history, and what can be taken away of the results that are seen; the address holds the state from now on. */
   showHistory({ hash, said, code, results }) {
     if (this.linked) history.replaceState(null, "", hash);
-    const row = historyRow(this.past, said, (count) => this.undo(count));
+    this.said = said;
+    const row = this.steps();
     const take = exportMenu(code, results, this.linked ? location.href : null, this.talk.ask);
     exchangeContent(this.places.past, make("section", { class: "raison", "aria-label": "History" }, row, take));
+  }
+
+  /** The history, from which a state that was refused is stepped back as well. */
+  steps() {
+    return historyRow(this.past, this.said, (count) => this.undo(count), this.isAhead);
   }
 
   say(message) {
@@ -148,6 +161,7 @@ export class Panel {
   /** Nothing is shown beside an error: the maps are those of something else. */
   fail(message) {
     this.clear();
+    if (this.said) this.places.past.querySelector(".row")?.replaceWith(this.steps());
     this.warn(message);
   }
 

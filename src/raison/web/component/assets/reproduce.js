@@ -11,19 +11,41 @@ export function call(name, about, options) {
   return `raison.${name}(model, ${[python(about), ...given.map(([key, value]) => `${key}=${python(value)}`)].join(", ")})`;
 }
 
-/** The Python call that made an explanation, of a prediction or of what was written. */
+/** The Python call that made an explanation, of a prediction or of what was written; null where what is known of it is
+ * not enough. */
 export function codeOf(explanation) {
-  const { method, of, removal, seed } = explanation;
+  if (!isKnown(explanation)) return null;
+  const { of, removal, seed } = explanation;
   if (explanation.statements) {
     const sources = Object.fromEntries(sourcesOf(explanation));
-    return call("cite", explanation.question, { sources, answer: explanation.answer, method: whole(explanation), removal, seed });
+    const statements = explanation.statements.map(({ start, end }) => [start, end]);
+    const { question, answer } = explanation;
+    return call("cite", question, { sources, answer, statements, method: whole(explanation), removal, seed, ...citingOptions(explanation) });
   }
   if (explanation.tokens) {
-    const unit = explanation.unit === "part" ? null : explanation.unit;
-    return call("explain", explanation.prompt, { method: whole(explanation), unit, of, removal, seed, output: explanation.output });
+    const { prompt, output, unit, earlier } = explanation;
+    return call("explain", prompt, { method: whole(explanation), unit, of, removal, seed, output, earlier: earlier || undefined });
   }
   const { text, ...options } = requestOf(explanation);
   return call("explain", text, options);
+}
+
+/** Whether an explanation tells all that was asked. Of parts that were named, and of chats and templates of one's own,
+ * only the whole text is known here. */
+function isKnown({ statements, tokens, template, unit, prompt, units }) {
+  if (statements) return ["plain", "chat"].includes(template);
+  if (unit === "part") return false;
+  if (!tokens) return true;
+  const points = Array.from(prompt);
+  for (const { start, end } of units) points.fill("", start, Math.min(end, points.length));
+  return points.join("").trim() === "";
+}
+
+/** How sources were cited, as far as it is not as usual. */
+function citingOptions({ template, within, sentences, sources, checks }) {
+  const none = within.every((row) => row.every((score) => score === null));
+  const within_ = none && sentences.length > sources.length ? "source" : undefined;
+  return { template, within: within_, draws: checks.length ? undefined : 0 };
 }
 
 /** What was asked for an explanation; the places of named parts are not among it. */
@@ -34,19 +56,26 @@ export function requestOf({ text, method, config, unit, target, against, of, rem
   return { text, method: whole({ method, config }), unit: named, target: why, of, removal, seed, truncate: truncated > 0 || undefined };
 }
 
-/** The address of a server's page on which the text of an explanation is edited. */
-export function editLink(explanation) {
+/** The address of a server's page on which the text of an explanation is edited, with the same model, served as `model`,
+ * and the same settings; null where what is known is not enough. */
+export function editLink(explanation, model) {
+  if (!isKnown(explanation)) return null;
+  const { unit, of } = explanation;
+  const method = whole(explanation);
   if (explanation.statements) {
     const { question, answer } = explanation;
     const sources = sourcesOf(explanation).flatMap(([id, text]) => [["source", id], ["text", text]]);
-    return `/#${new URLSearchParams([["face", "cite"], ["question", question], ["answer", answer], ...sources])}`;
+    const options = Object.entries(citingOptions(explanation)).filter(([, value]) => value !== undefined);
+    return `/#${new URLSearchParams([["face", "cite"], ["model", model], ["question", question], ["answer", answer], ["method", method], ...options, ...sources])}`;
   }
   if (explanation.tokens) {
     const { prompt, output } = explanation;
-    return `/#${new URLSearchParams({ face: "write", text: prompt, output })}`;
+    return `/#${new URLSearchParams({ face: "write", model, method, unit, of, text: prompt, output })}`;
   }
-  const cut = explanation.truncated > 0 ? [["truncate", "true"]] : [];
-  return `/#${new URLSearchParams([...[explanation.text].flat().map((text) => ["text", text]), ...cut])}`;
+  const { text, target, truncate } = requestOf(explanation);
+  const asked = [["model", model], ...[text].flat().map((one) => ["text", one]), ["method", method], ["unit", unit]];
+  if (target !== null) asked.push(...[target].flat().map((one) => ["target", one]), ["of", of]);
+  return `/#${new URLSearchParams(truncate ? [...asked, ["truncate", "true"]] : asked)}`;
 }
 
 /** Pairs of a source's name and its text. Places are counted in code points. */
@@ -66,5 +95,6 @@ function python(value) {
   const constant = { true: "True", false: "False", null: "None" }[String(value)];
   if (constant && typeof value !== "string") return constant;
   const strings = Array.isArray(value) && value.every((one) => typeof one === "string");
-  return strings ? `(${value.map(python).join(", ")})` : JSON.stringify(value);
+  // A tuple of one has a comma, without which it is a string.
+  return strings ? `(${value.map(python).join(", ")}${value.length === 1 ? "," : ""})` : JSON.stringify(value);
 }

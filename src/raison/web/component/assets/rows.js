@@ -235,14 +235,28 @@ class Rows {
     const article = await this.article(explanation, `Text ${Number(number) + 1}`);
     if (stale()) return;
     article.append(exportMenu(codeOf(explanation), [explanation], this.linked ? location.href : null, this.ask));
-    if (this.linked) article.append(make("p", {}, make("a", { href: editLink(explanation) }, "Edit this text")));
     exchangeContent(this.places.map, article);
-    if (isWritten(this.run)) return;
+    if (isWritten(this.run)) return this.offerEdit(article, explanation, await this.servedAs(explanation.model));
     const told = await this.ask("runs/trust", { ...this.place, number });
+    if (!stale()) this.offerEdit(article, explanation, told.model);
     // Of parts that were named only the texts are known here.
     const checks = told.model !== null && explanation.unit !== "part";
     const check = () => this.ask("check", { model: told.model, ...requestOf(explanation) });
     if (!stale()) this.places.trust.replaceChildren(trustView(told, checks ? check : null));
+  }
+
+  /** A model's name if it is served here under its own; null otherwise. */
+  async servedAs(name) {
+    if (!this.linked) return null;
+    const { models } = await this.ask("models", {});
+    return models.some((model) => model.name === name) ? name : null;
+  }
+
+  /** The link to the page on which this text can be changed: with the same model, or not at all. */
+  offerEdit(article, explanation, model) {
+    const link = this.linked && model !== null ? editLink(explanation, model) : null;
+    if (link) article.append(make("p", {}, make("a", { href: link }, "Edit this text")));
+    else if (this.linked && model === null) article.append(make("p", { class: "soft" }, "This model is not served here, so the text cannot be edited."));
   }
 
   /** The map of a prediction, of what was written, or of what an answer rests on. */

@@ -86,12 +86,14 @@ export class Writing extends Panel {
       const explanation = await this.explain(request);
       if (stale()) return;
       this.past.add({ settings, explanation });
-      const other = await beside(this.past, this.compared, settings, (one) => this.explain(writingRequest(one)));
+      const { warning, ...found } = (await beside(this.past, this.compared, settings, (one) => this.explain(writingRequest(one)))) ?? {};
       if (stale()) return;
+      const other = found.explanation && found;
       const view = await this.talk.ask("view/output", { explanation, beside: other?.explanation ?? null });
       const views = other ? [await this.talk.ask("view/output", { explanation: other.explanation }), view] : [view];
       if (stale()) return;
       this.show(request, other ? [other.explanation, explanation] : [explanation], views, other);
+      if (warning) this.warn(warning);
     } catch (error) {
       if (!stale()) this.fail(error.message);
     }

@@ -20,9 +20,12 @@ from raison.web.rows.strata import Stratum, strata
 from raison.web.server.pages import json_response
 from raison.web.server.runs.folders import RunFolders
 
-Name = Annotated[str, Query(max_length=500)]
-Whole = Annotated[int, Query(ge=0, le=1 << 31)]
-Share = Annotated[float, Query(ge=0, le=1)]
+Name = Annotated[str, Query(max_length=500, description="a name as GET /api/runs gives it")]
+Words = Annotated[str, Query(max_length=500, description="at most 500 characters")]
+Whole = Annotated[int, Query(ge=0, le=1 << 31, description="a whole number of at least 0")]
+Share = Annotated[float, Query(ge=0, le=1, description="a number from 0 to 1")]
+Choice = Annotated[bool, Query(description="true or false")]
+Number = Annotated[float, Query(description="a number")]
 
 
 class RunList(BaseModel):
@@ -62,21 +65,21 @@ class SomeTexts(RowQuery):
     """Some texts of a row: which, in which order, from which position."""
 
     start: Whole = 0
-    count: Annotated[int, Query(ge=1, le=LONGEST)] = 50
-    sort: Name = "number"
-    descending: bool = False
-    prediction: Name | None = None
-    target: Name | None = None
-    label: Name | None = None
-    wrong: bool = False
-    word: Name | None = None
-    top: Name | None = None
+    count: Annotated[int, Query(ge=1, le=LONGEST, description=f"a whole number from 1 to {LONGEST}")] = 50
+    sort: Words = "number"
+    descending: Choice = False
+    prediction: Words | None = None
+    target: Words | None = None
+    label: Words | None = None
+    wrong: Choice = False
+    word: Words | None = None
+    top: Words | None = None
     least: Whole = 0
     most: Whole | None = None
     surer: Share = 0.0
     unsurer: Share = 1.0
-    above: float | None = None
-    below: float | None = None
+    above: Number | None = None
+    below: Number | None = None
 
 
 def runs_paths(app: FastAPI, runs: RunFolders, trusts: Trusts) -> None:

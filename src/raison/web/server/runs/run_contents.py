@@ -199,7 +199,7 @@ class FileContents(RunContents):
             lines.append(line_of(number, e, record["id"]))
             labels.append(record.get("label") or "")
             classes = _classes_of(e)
-        of_texts = known_classes(labels, classes)
+        of_texts, _ = known_classes(labels, classes)
         return tuple(replace(line, label=label) for line, label in zip(lines, of_texts, strict=True))
 
     def explanations(self, place: RowKey) -> Iterator[Explanation]:
@@ -249,7 +249,7 @@ def _classes_of(e: Listable) -> tuple[str, ...]:
 def _any_class(written: files.WrittenShards, e: Listable) -> bool:
     """Whether the labels of the displayed rows are classes of the model, at least one of them."""
     labels = [str(row.get("label") or "") for row in islice(written.rows(["label"]), TEXTS)]
-    return any(label is not None for label in known_classes(labels, _classes_of(e)))
+    return any(label is not None for label in known_classes(labels, _classes_of(e))[0])
 
 
 def _identity_in(head: Mapping[str, object]) -> Identity:
