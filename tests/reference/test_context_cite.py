@@ -72,6 +72,16 @@ def test_without_a_difference_a_fitted_penalty_finds_nothing():
     assert scores.abs().max() == 0
 
 
+def test_scores_that_are_all_zero_say_why():
+    bits = (np.arange(2**4)[:, None] >> np.arange(4)) & 1
+    found = {}
+    for size in (0.0, 0.001, 1.0):
+        problem = game_problem(size * bits @ np.array([1.0, 0.5, 0, -1]))
+        scores = ContextCite(resamples=0).attribute(problem, generators(1))
+        found[size] = bool(scores.any()), "caution" in problem.ledger.notes[0]
+    assert found == {0.0: (False, False), 0.001: (False, True), 1.0: (True, False)}
+
+
 def test_ablations_keep_each_unit_with_the_given_probability(asked):
     ContextCite(ablations=20_000, keep=0.3, resamples=0).attribute(game_problem(np.zeros(2**4)), generators(1))
     keeps = asked[0][0][0].double()

@@ -64,12 +64,14 @@ class AmortizedShap(Method):
         if target.of != explainer.card.of:
             raise InputError(
                 f"this explainer of amortized_shap was trained for of='{explainer.card.of}' and cannot explain "
-                f"of='{target.of}': leave of out, or train another (raison train amortized-shap --of {target.of})."
+                f"of='{target.of}': use of='{explainer.card.of}', or train another (raison train amortized-shap --of "
+                f"{target.of})."
             )
         if problem.removal != explainer.card.removal:
             raise InputError(
                 f"this explainer of amortized_shap was trained for removal='{explainer.card.removal}', not "
-                f"'{problem.removal}': leave removal out, or train another (--removal {problem.removal})."
+                f"'{problem.removal}': use removal='{explainer.card.removal}', or train another (--removal "
+                f"{problem.removal})."
             )
         values = _values(problem, explainer)
         scores = _of_class(values, target.index)

@@ -13,6 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 from raison.core.capabilities.answer_lengths import AnswerLengths
 from raison.core.inputs.unit import Unit, runs_of
 from raison.core.method import Cost, Method, Property, Rngs
+from raison.core.note_names import CAUTION
 from raison.core.problem import Problem
 from raison.core.settings.fields import Setting
 from raison.core.targets.choices import Of
@@ -20,6 +21,11 @@ from raison.numerics.perturbation.lasso import lasso, lasso_resampled
 
 BETWEEN = (2.5, 97.5)
 """Percentiles."""
+ALL_ZERO = (
+    "all scores are 0, though removals change the value: the penalty is too strong for it; use alpha=None or "
+    "of='log_odds'"
+)
+ROUNDING = 1e-6
 FEWEST = 8
 """With fewer ablations a bootstrap says nothing: two may give every resample the same coefficients."""
 
@@ -46,7 +52,9 @@ class ContextCite(Method):
     Guarantees no sum. Units of little effect score exactly 0, and the others are shrunk towards it. The fit says little
     about texts with few removals, which are rare among the samples.
 
-    Differences from the paper: none known, except alpha=None. The random numbers differ from the public code's.
+    Differences from the paper: alpha=None, and other quantities than log-odds: on probabilities, which vary less, the
+    paper's penalty of 0.01 sets more scores to 0. The note `caution` says so where none is left. The random numbers
+    differ from the public code's.
 
     Reference: cohenwang2024contextcite.
     """
@@ -77,6 +85,8 @@ class ContextCite(Method):
             surrogate = lasso(rows, each, alpha)
             scores.append(torch.from_numpy(surrogate.coefficients * tokens))
             fits.append(surrogate.r_squared)
+            if not surrogate.coefficients.any() and np.ptp(each) > ROUNDING:
+                problem.ledger.notes[text][CAUTION] = ALL_ZERO
             if bootstrapped:
                 draws = rng.multinomial(len(rows), np.full(len(rows), 1 / len(rows)), size=self.resamples)
                 boots = tokens * lasso_resampled(rows, each, alpha, draws.astype(float))
