@@ -160,6 +160,7 @@ def claimed(path: Path) -> Iterator[bool]:
 
     Whoever gets it afterwards has to look whether the work is already done.
     """
+    path.parent.mkdir(parents=True, exist_ok=True)
     lock: BaseFileLock = FileLock(path, timeout=0.0)
     try:
         lock.acquire()

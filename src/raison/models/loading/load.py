@@ -117,8 +117,7 @@ def load(
             divide by the label words' probabilities on inputs without content (contextual calibration).
         similarity: "cosine" or "dot", of two texts' vectors. `pooling`: "mean" (None), "cls", "max", "lasttoken".
         device: "cuda", "cpu", ... `device_map`: of transformers. `dtype`: "float32", "bfloat16", ...; None: its own.
-        classes: of a function's columns, which are probabilities; a single column is a number in its own units. Also
-            the names of an adapter's outputs, which its folder does not contain.
+        classes: of a function's columns (probabilities; a single one is a number), or of an adapter's outputs.
         multi_label: each column is a label with its own probability. `pairs`: the function takes pairs of texts.
         batch: the maximum number of texts per call. `concurrency`: of simultaneous calls of an asynchronous function.
             `name`: the function's name. aggregation: how tokens become entities: "simple" (None), "none", "first", ...
@@ -138,19 +137,19 @@ def load(
     if is_address(model):
         _check_alone(model, tokenizer, place)
         return _behind(Endpoint(str(model), served, concurrency), agreed, use)
-    labels = _labels(model, agreed)
-    _check_here(agreed if labels == Labels() else replace(agreed, classes=None, multi_label=False), served)
+    _check_here(_unread(model, agreed), served)
     if isinstance(model, nn.Module):
         return _in_hand(model, tokenizer, place, use)
     _check_own(tokenizer)
-    return _by_name(str(model), place, use, labels)
+    classes = None if agreed.classes is None else tuple(map(str, agreed.classes))
+    return _by_name(str(model), place, use, Labels(classes, agreed.multi_label))
 
 
-def _labels(model: object, agreed: Agreement) -> Labels:
-    """What the caller says of the outputs of an adapter's folder; nothing for other models."""
-    if not isinstance(model, str | Path) or not is_foreign_adapter(Path(model)):
-        return Labels()
-    return Labels(None if agreed.classes is None else tuple(map(str, agreed.classes)), agreed.multi_label)
+def _unread(model: str | Path | nn.Module, agreed: Agreement) -> Agreement:
+    """What the caller says that only a function could follow: of an adapter's folder, all but its outputs."""
+    if isinstance(model, nn.Module) or not is_foreign_adapter(Path(model)):
+        return agreed
+    return replace(agreed, classes=None, multi_label=False)
 
 
 def _behind(endpoint: Endpoint, agreed: Agreement, use: _Usage) -> LanguageModel | Writer:

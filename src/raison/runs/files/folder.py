@@ -89,8 +89,7 @@ class Folder:
         return self.path / WORK / f"{number:05}.jsonl"
 
     def lock(self, number: int) -> Path:
-        """The lock of the process that does a shard, in a folder that exists."""
-        (self.path / WORK).mkdir(exist_ok=True)
+        """The lock of the process that does a shard."""
         return self.path / WORK / f".{number:05}.lock"
 
     def known(self, number: int) -> Receipt | None:
