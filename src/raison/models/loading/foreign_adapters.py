@@ -1,7 +1,7 @@
 """Folders of PEFT adapters from elsewhere: the kind of model, its number of outputs, and what neither file holds."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -60,6 +60,11 @@ class Labels:
 
     classes: tuple[str, ...] | None = None
     multi_label: bool = False
+
+    @classmethod
+    def of(cls, classes: Sequence[str] | None, multi_label: bool) -> "Labels":
+        """The labels as a caller gives them."""
+        return cls(None if classes is None else tuple(map(str, classes)), multi_label)
 
     def settings(self, outputs: int) -> dict[str, object]:
         """Settings of a model with so many outputs. Raises InputError."""

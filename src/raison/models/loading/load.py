@@ -141,13 +141,12 @@ def load(
     if isinstance(model, nn.Module):
         return _in_hand(model, tokenizer, place, use)
     _check_own(tokenizer)
-    classes = None if agreed.classes is None else tuple(map(str, agreed.classes))
-    return _by_name(str(model), place, use, Labels(classes, agreed.multi_label))
+    return _by_name(str(model), place, use, Labels.of(agreed.classes, agreed.multi_label))
 
 
-def _unread(model: str | Path | nn.Module, agreed: Agreement) -> Agreement:
+def _unread(model: object, agreed: Agreement) -> Agreement:
     """What the caller says that only a function could follow: of an adapter's folder, all but its outputs."""
-    if isinstance(model, nn.Module) or not is_foreign_adapter(Path(model)):
+    if not isinstance(model, str | Path) or not is_foreign_adapter(Path(model)):
         return agreed
     return replace(agreed, classes=None, multi_label=False)
 
