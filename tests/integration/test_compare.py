@@ -272,6 +272,12 @@ def test_a_share_says_what_is_unfinished(model: Classifier, tmp_path: Path) -> N
             found = share(number)
     assert found.texts == 3
     assert not any("unfinished" in caution for caution in found.cautions)
+    records = tmp_path / "run" / "records.jsonl"
+    (path,) = [records] if records.exists() else (tmp_path / "run").glob("records*.jsonl")
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(line for line in lines if json.loads(line)["text"] != 2))
+    told = [caution for caution in share(4).cautions if "unfinished" in caution]
+    assert told == ["unfinished: 2 of 3 texts. The table covers these; do the other shares"]
 
 
 def test_workers_need_a_folder_to_meet_in(model: Classifier) -> None:

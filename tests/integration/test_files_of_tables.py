@@ -8,6 +8,7 @@ import pytest
 import raison
 from raison.core.errors import InputError
 from raison.core.model import LanguageModel
+from raison.data.class_labels import known_classes
 from raison.data.streams import Reading
 from raison.jobs import disk
 from raison.jobs.engine import Shard, Sharing
@@ -25,10 +26,12 @@ from tests.integration.test_explain_files import reviews as reviews
     [
         ([1.0, 0.0, 1.0, None, 0.0], 4, 2, 0),
         ([True, False, True, None, False], 4, 2, 0),
+        (["1.0", "0.0", "1.0", "", "0.0"], 4, 2, 0),
         (["yes", "No", "yes", "unsure", ""], 3, 2, 1),
+        ([1, 0, -1, 0, 1], 4, 2, 1),
         ([1, 1, 1, 1, 1], 0, 0, 5),
     ],
-    ids=["floats", "booleans", "one odd", "of one class"],
+    ids=["floats", "booleans", "text", "one odd", "a mark", "of one class"],
 )
 def test_labels_are_read_as_tables_write_them(
     tmp_path: Path, labels: list[object], labelled: int, right: int, unread: int
@@ -40,7 +43,17 @@ def test_labels_are_read_as_tables_write_them(
     found = summary.of(explained(sure, path, tmp_path / "out"))
     assert (found.labelled, found.right, found.unread) == (labelled, right, unread)
     page = report(tmp_path / "out", tmp_path / "page", draw=False).read_text()
-    assert ("not judged: labels, row" in page or "not judged: labels has" in page) == bool(unread)
+    if unread == 1:
+        odd = "unsure" if "unsure" in labels else "-1"
+        assert f"1 label is not judged: &#x27;{odd}&#x27; is none of no, yes." in page
+    else:
+        assert ("5 labels are not judged: the column has neither" in page) == bool(unread)
+
+
+def test_the_names_of_classes_come_first() -> None:
+    assert known_classes(["True", "False", "true"], ("true", "false")) == (["true", "false", "true"], "")
+    assert known_classes(["1.0", "2.0"], ("1.0", "2.0")) == (["1.0", "2.0"], "")
+    assert known_classes(["1.0", "2.0", "10.0"], tuple("abcdefghij")) == (["a", "b", "j"], "")
 
 
 def test_several_explanations_of_a_text_count_it_once(tmp_path: Path, reviews: Path) -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
+from json import dumps
 from pathlib import Path
 from typing import Annotated
 
@@ -74,6 +75,6 @@ def compare(
         if sharing.shard == WHOLE:
             raise
         # A share without a job of its own, or the first one to end.
-        typer.echo(str(error))
+        typer.echo(dumps({"unfinished": str(error)}) if json else str(error), err=not json)
         return
     typer.echo(comparison.to_json(indent=1)) if json else show(comparison)

@@ -151,14 +151,6 @@ def _fault(record: LineRecord, layout: ColumnLayout, labelled: bool) -> str:
     return ""
 
 
-def label_of_cell(value: Any) -> Label:
-    """The label that a cell holds: a number also where tables write it as 1.0 or true, None where it is missing."""
-    if _is_missing(value):
-        return None
-    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-    return int(value) if whole else str(value).strip()
-
-
 def _is_missing(label: object) -> bool:
     """Whether a label's cell is empty, or not a number (as tables write what is missing)."""
     return label is None or not str(label).strip() or label != label
@@ -177,7 +169,11 @@ def _texts(cells: list[Any] | Mapping[str, Any], layout: ColumnLayout) -> tuple[
 def _row(record: LineRecord, layout: ColumnLayout) -> Row:
     texts = _texts(record.cells, layout)
     text = cast("Text", texts[0] if len(texts) == 1 else texts)
-    label = None if layout.label is None else label_of_cell(_cell(record.cells, layout.label))
+    label: Label = None
+    if layout.label is not None:
+        value = _cell(record.cells, layout.label)
+        whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+        label = None if _is_missing(value) else int(value) if whole else str(value).strip()
     answers = () if layout.answers is None else parse_answers(_cell(record.cells, layout.answers), texts[1])
     rationales, units = _rationales(record, layout, texts), _units(record, layout, text)
     return Row(text, label, record.number, rationales, answers, units, _contrast(record, layout))

@@ -15,7 +15,7 @@ from raison.data.dataset import BrokenLine, Row
 from raison.data.files import KINDS, records_of
 from raison.data.lines import LineRecord
 from raison.data.named import load_named, named
-from raison.data.rows import Entry, entry_of, label_of_cell, laid_out
+from raison.data.rows import Entry, entry_of, laid_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ def _entries(source: str, reading: Reading) -> Iterator[tuple[str, str, Entry]]:
         for record in laid.records:
             entry = entry_of(record, layout)
             entry = entry if output is None else _with_output(entry, record, output, layout)
-            yield _cell(record, ids_from), _label(record, laid.layout.label), entry
+            yield _cell(record, ids_from), _cell(record, laid.layout.label), entry
 
 
 def _records(source: str, reading: Reading) -> Iterator[LineRecord]:
@@ -179,11 +179,6 @@ def _cell(record: LineRecord, column: Column | None) -> str:
         return ""
     value = _value(record, column)
     return "" if value is None else str(value).strip()
-
-
-def _label(record: LineRecord, column: Column | None) -> str:
-    label = None if column is None or record.broken else label_of_cell(_value(record, column))
-    return "" if label is None else str(label)
 
 
 def _value(record: LineRecord, column: Column) -> object:

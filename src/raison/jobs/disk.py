@@ -135,7 +135,8 @@ def explained(path: Path, kept: str = RECORDS) -> Iterator[None]:
 
 
 def _part_of(name: str) -> str:
-    """A name that no other process or thread uses meanwhile; readers of whole folders skip names with a full stop."""
+    """A name that no other process or thread uses meanwhile; readers of whole folders skip names that begin
+    with a full stop."""
     return f".{name}.{os.getpid()}.{next(_NUMBERS)}{PART}"
 
 

@@ -160,18 +160,26 @@ def claimed(path: Path) -> Iterator[bool]:
 
     Whoever gets it afterwards has to look whether the work is already done.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     lock: BaseFileLock = FileLock(path, timeout=0.0)
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         lock.acquire()
     except Timeout:
         yield False
         return
+    except OSError as error:
+        raise DataError(f"{path} cannot be locked: {error.strerror or error}.") from None
     try:
         yield True
-        disk.remove(path)
+        forget(path)
     finally:
         lock.release()
+
+
+def forget(lock: Path) -> None:
+    """Remove the file of a lock, unless it is already gone or, on Windows, open: it holds nothing."""
+    with suppress(OSError):
+        lock.unlink()
 
 
 @contextmanager

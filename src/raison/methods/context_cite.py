@@ -21,10 +21,6 @@ from raison.numerics.perturbation.lasso import lasso, lasso_resampled
 
 BETWEEN = (2.5, 97.5)
 """Percentiles."""
-ALL_ZERO = (
-    "all scores are 0, though removals change the value: the penalty is too strong for it; use alpha=None or "
-    "of='log_odds'"
-)
 ROUNDING = 1e-6
 FEWEST = 8
 """With fewer ablations a bootstrap says nothing: two may give every resample the same coefficients."""
@@ -86,7 +82,7 @@ class ContextCite(Method):
             scores.append(torch.from_numpy(surrogate.coefficients * tokens))
             fits.append(surrogate.r_squared)
             if not surrogate.coefficients.any() and np.ptp(each) > ROUNDING:
-                problem.ledger.notes[text][CAUTION] = ALL_ZERO
+                problem.ledger.notes[text][CAUTION] = self._all_zero(problem.target.of)
             if bootstrapped:
                 draws = rng.multinomial(len(rows), np.full(len(rows), 1 / len(rows)), size=self.resamples)
                 boots = tokens * lasso_resampled(rows, each, alpha, draws.astype(float))
@@ -97,6 +93,14 @@ class ContextCite(Method):
             problem.note("intervals", intervals)
             problem.note("group_intervals", grouped)
         return pad_sequence(scores, batch_first=True)
+
+    def _all_zero(self, of: Of) -> str:
+        """Why no score is left, and the ways out."""
+        why = "all scores are 0, though removals change the value"
+        if self.alpha is None:
+            return f"{why}: no unit alone has an effect that so few ablations show; take more ablations"
+        other = "" if of == "log_odds" else ", or of='log_odds', which varies more"
+        return f"{why}: the penalty is too strong for it; use alpha=None{other}"
 
     def cost(self, units: int) -> Cost:
         return Cost(forwards=min(self.ablations, 2**units))

@@ -12,16 +12,11 @@ from raison.core.capabilities.rules import BackwardRules
 from raison.core.capability import Capability
 from raison.core.errors import InputError
 from raison.core.method import Cost, Method, Property, Rngs
-from raison.core.note_names import BASELINE, CAUTION, COMPLETENESS_GAP
+from raison.core.note_names import BASELINE, COMPLETENESS_GAP
 from raison.core.problem import Problem
 from raison.integration.baselines import Baseline, baseline_embeddings, baseline_name
 from raison.integration.relevance import differences
 from raison.integration.repeated_texts import own_embeddings
-
-TOLERATED = 0.1
-"""Share of the difference that the scores may miss without a caution."""
-SLACK = 0.02
-"""What they may miss of a small difference: models of 16 bits round by so much."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +42,7 @@ class DeepLift(Method):
     pass computes the layers again, one at a time, so that memory grows nearly as the length. The note
     `completeness_gap` is the sum of the scores minus (v(x) - v(b)). It is a rounding error if every nonlinear call of
     the model has a rule, as in all families of docs/families.md that it runs on. A larger gap reveals a call without
-    one; from a tenth of the difference on, the note `caution` says so.
+    one.
 
     Guarantees that sum only up to the gap, and relative to its own baseline (the fully removed text, if the baseline is
     the problem's removal). Two networks that compute the same function in different steps may get different scores, and
@@ -82,9 +77,6 @@ class DeepLift(Method):
             )
         problem.note(COMPLETENESS_GAP, gaps.tolist())
         problem.note(BASELINE, [name] * len(problem.encoding))
-        for notes, gap, whole in zip(problem.ledger.notes, gaps.tolist(), change.tolist(), strict=True):
-            if abs(gap) > max(SLACK, TOLERATED * abs(whole)):
-                notes[CAUTION] = _missed(gap, whole)
         return scores
 
     def cost(self, units: int) -> Cost:
@@ -94,10 +86,3 @@ class DeepLift(Method):
 def _largest(gaps: Float[Tensor, " batch"]) -> float:
     """The largest gap; infinite if one is not a number."""
     return float(gaps.abs().nan_to_num(torch.inf).max())
-
-
-def _missed(gap: float, change: float) -> str:
-    return (
-        f"the scores miss the difference between the text and the baseline, {change:.3g}, by {gap:.3g}: a step of this "
-        "model has no rule of deep_lift. Compare with integrated_gradients"
-    )

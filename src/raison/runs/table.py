@@ -20,7 +20,9 @@ def comparison(run: Run) -> Comparison:
     """
     texts = finished_texts(run)
     if not len(texts):
-        raise UnfinishedError(f"{run.folder} has no text yet that all methods have explained: finish the run first.")
+        raise UnfinishedError(
+            f"{run.folder} has no text yet that all methods have explained: finish the run first, with all its shares."
+        )
     header = run.header
     whole = _table(run, header.metrics, texts)
     targets = run.records.targets(*header.keys[0], texts)

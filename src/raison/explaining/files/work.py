@@ -18,7 +18,7 @@ from raison.explaining.files.survey import Cursor, RowPart, Survey
 from raison.jobs import disk
 from raison.jobs.engine import Job, Shard
 from raison.jobs.file_digest import sha256_of
-from raison.jobs.folder import EXPLANATIONS, begun_in, claimed, read_marker, write_marker
+from raison.jobs.folder import EXPLANATIONS, begun_in, claimed, forget, read_marker, write_marker
 from raison.jobs.identity import DATA, IDENTITY, SETTINGS, check, digest_of
 from raison.jobs.loadable import Loadable
 from raison.jobs.store import RecordStore, write_record
@@ -150,7 +150,7 @@ class FileWork(Generic[M]):
         if all(self.shards.receipt(number).exists() for number in range(count)):
             for left in range(count):
                 # A killed process may have left one.
-                disk.remove(self.shards.lock(left))
+                forget(self.shards.lock(left))
             summary.write(self.folder)
         advance(1)
 

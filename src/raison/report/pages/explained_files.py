@@ -83,7 +83,9 @@ def _said(written: WrittenShards, counts: FileSummary) -> str:
 
 def _right(counts: FileSummary) -> str:
     """How many of the texts with a label are predicted so, and which labels are not judged; empty without labels."""
-    unread = f" {phrases.count(counts.unread, 'label')} are not judged: {counts.why_unread}" if counts.unread else ""
+    verb = "is" if counts.unread == 1 else "are"
+    why = f" {phrases.count(counts.unread, 'label')} {verb} not judged: {counts.why_unread}."
+    unread = why if counts.unread else ""
     if not counts.labelled:
         return unread
     low, high = share_interval(counts.right, counts.labelled)

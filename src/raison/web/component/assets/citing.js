@@ -30,6 +30,7 @@ export class Citing extends Panel {
     this.cite = remembered((request) => this.talk.ask("cite", request), QUESTIONS);
     this.refresh = this.refreshing(() => this.talk.drop());
     this.settings = { ...structuredClone(EXAMPLE), model: model.get("models")[0].name };
+    this.initial = structuredClone(this.settings);
     const found = this.found();
     if (found) this.open(found);
     else this.showForms();
@@ -130,10 +131,6 @@ export class Citing extends Panel {
     this.showHistory({ hash: citingToHash(this.settings, this.compared), said: citingSaid, code, results: [found.at(-1)] });
   }
 
-  clear() {
-    super.clear();
-    this.places.past.replaceChildren();
-  }
 }
 
 /** What is asked of the server for these settings. Throws an error for sources whose names do not go together. */

@@ -110,6 +110,8 @@ class Component extends Panel {
     const { warning, ...found } = (await beside(this.past, this.compared, settings, (one) => this.explain(this.fitted(one, settings)))) ?? {};
     if (stale()) return;
     const other = found.explanation && found;
+    const asked = settings.target !== null && this.compared.with === "model" && this.fitted({ ...settings, model: this.compared.value }, settings);
+    if (other && asked && asked.target === null) other.heading = `${other.heading}: what it predicts`;
     const shown = other ? [other.explanation, explanation] : [explanation];
     await this.show(shown, other ? [other.heading, other.own] : [""], settings);
     this.places.maps.removeAttribute("aria-busy");
@@ -121,7 +123,9 @@ class Component extends Panel {
 
   /** The settings for the model that stands beside the own one. */
   fitted(asked, own) {
-    return asked.model === own.model ? asked : { ...asked, ...moved(asked, this.model.get("models"), asked.model) };
+    const models = this.model.get("models");
+    const isKnown = models.some(({ name }) => name === asked.model);
+    return asked.model === own.model || !isKnown ? asked : { ...asked, ...moved(asked, models, asked.model) };
   }
 
   async show(explanations, headings, settings) {

@@ -64,21 +64,21 @@ export async function beside(past, compared, settings, explain) {
 }
 
 /** Undo, redo and all states. `said(settings, varied)` names one, with the settings that differ among all;
- * `go(count)` moves by `count` states; `isAhead` says that what is asked is none of them, so that the last one is a step
- * back. */
-export function historyRow(past, said, go, isAhead) {
+ * `undo(count)` and `visit(count)` move by `count` states; `isAhead` says that what is asked is none of them, so that the
+ * last one is a step back. */
+export function historyRow(past, said, { undo, visit }, isAhead) {
   const { entries, place } = past;
   const list = make("ol");
   const varied = past.varied;
   entries.forEach((entry, number) => {
-    const one = button(said(entry.settings, varied), () => go(number - place), { "aria-current": number === place ? "step" : null });
+    const one = button(said(entry.settings, varied), () => visit(number - place), { "aria-current": number === place ? "step" : null });
     list.append(make("li", {}, one));
   });
   return make(
     "div",
     { class: "row" },
-    button("Undo", () => go(-1), { "aria-disabled": String(place < 1 && !isAhead) }),
-    button("Redo", () => go(1), { "aria-disabled": String(place > entries.length - 2) }),
+    button("Undo", () => undo(-1), { "aria-disabled": String(place < 1 && !isAhead) }),
+    button("Redo", () => undo(1), { "aria-disabled": String(place > entries.length - 2) }),
     make("details", {}, make("summary", {}, `History: ${entries.length}`), list),
   );
 }

@@ -106,13 +106,19 @@ export class Panel {
     this.refresh();
   }
 
-  /** Whether the settings are not those of the last state: it was refused, or is not explained yet. */
+  /** Whether what is asked is not the last state: it was refused, or is not explained yet. */
   get isAhead() {
-    return this.past.now !== undefined && JSON.stringify(this.settings) !== JSON.stringify(this.past.now.settings);
+    const { now } = this.past;
+    return now !== undefined && (Boolean(this.refused) || JSON.stringify(this.settings) !== JSON.stringify(now.settings));
   }
 
+  /** A step back or on; back from what is ahead of all states is the last one. */
   undo(count) {
-    if (count === -1 && this.isAhead) return this.go(this.past.now.settings);
+    this.visit(count === -1 && this.isAhead ? 0 : count);
+  }
+
+  /** The state a number of steps away. */
+  visit(count) {
     const entry = this.past.step(count);
     if (entry) this.go(entry.settings);
   }
@@ -135,7 +141,8 @@ export class Panel {
 
   /** The history, from which a state that was refused is stepped back as well. */
   steps() {
-    return historyRow(this.past, this.said, (count) => this.undo(count), this.isAhead);
+    const moves = { undo: (count) => this.undo(count), visit: (count) => this.visit(count) };
+    return historyRow(this.past, this.said, moves, this.isAhead);
   }
 
   say(message) {
@@ -161,7 +168,6 @@ export class Panel {
   /** Nothing is shown beside an error: the maps are those of something else. */
   fail(message) {
     this.clear();
-    if (this.said) this.places.past.querySelector(".row")?.replaceWith(this.steps());
     this.warn(message);
   }
 
@@ -169,7 +175,7 @@ export class Panel {
   clear() {
     this.places.maps.replaceChildren();
     this.places.maps.removeAttribute("aria-busy");
-    // What could be taken away was of what was seen.
-    this.places.past.querySelector(".taking")?.remove();
+    // What could be taken away was of what was seen; the history leads back.
+    if (this.past.now && this.said) exchangeContent(this.places.past, make("section", { class: "raison", "aria-label": "History" }, this.steps()));
   }
 }

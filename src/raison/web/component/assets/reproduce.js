@@ -27,15 +27,16 @@ export function codeOf(explanation) {
     return call("explain", prompt, { method: whole(explanation), unit, of, removal, seed, output, earlier: earlier || undefined });
   }
   const { text, ...options } = requestOf(explanation);
-  return call("explain", text, options);
+  return call("explain", text, { ...options, select: explanation.notes.selected_by });
 }
 
-/** Whether an explanation tells all that was asked. Of parts that were named, and of chats and templates of one's own,
- * only the whole text is known here. */
-function isKnown({ statements, tokens, template, unit, prompt, units }) {
-  if (statements) return ["plain", "chat"].includes(template);
-  if (unit === "part") return false;
+/** Whether an explanation tells all that was asked. Of parts that were named, of chats and templates of one's own, and of
+ * places in a text or an output, not all is known here. */
+function isKnown({ statements, supported, tokens, template, unit, prompt, units, place, answer, text }) {
+  if (statements) return ["plain", "chat"].includes(template) && !supported?.length;
+  if (unit === "part" || place || answer || (Array.isArray(text) && text.length > 2)) return false;
   if (!tokens) return true;
+  if (tokens.some(({ against }) => against !== null && against !== undefined)) return false;
   const points = Array.from(prompt);
   for (const { start, end } of units) points.fill("", start, Math.min(end, points.length));
   return points.join("").trim() === "";
@@ -57,9 +58,10 @@ export function requestOf({ text, method, config, unit, target, against, of, rem
 }
 
 /** The address of a server's page on which the text of an explanation is edited, with the same model, served as `model`,
- * and the same settings; null where what is known is not enough. */
+ * method, unit and target; null where what is known is not enough. */
 export function editLink(explanation, model) {
-  if (!isKnown(explanation)) return null;
+  // The page has no field for a choice among a method's maps.
+  if (!isKnown(explanation) || explanation.notes.selected_by) return null;
   const { unit, of } = explanation;
   const method = whole(explanation);
   if (explanation.statements) {

@@ -248,7 +248,7 @@ class Rows {
   /** A model's name if it is served here under its own; null otherwise. */
   async servedAs(name) {
     if (!this.linked) return null;
-    const { models } = await this.ask("models", {});
+    const { models } = await this.ask("models", {}).catch(() => ({ models: [] }));
     return models.some((model) => model.name === name) ? name : null;
   }
 
@@ -256,7 +256,7 @@ class Rows {
   offerEdit(article, explanation, model) {
     const link = this.linked && model !== null ? editLink(explanation, model) : null;
     if (link) article.append(make("p", {}, make("a", { href: link }, "Edit this text")));
-    else if (this.linked && model === null) article.append(make("p", { class: "soft" }, "This model is not served here, so the text cannot be edited."));
+    else if (this.linked && model === null) article.append(make("p", { class: "soft" }, "No model of this name is served here, so the text cannot be edited."));
   }
 
   /** The map of a prediction, of what was written, or of what an answer rests on. */

@@ -157,7 +157,7 @@ export class Writing extends Panel {
 
   clear() {
     super.clear();
-    this.places.past.replaceChildren();
+    this.places.against.replaceChildren();
   }
 }
 
