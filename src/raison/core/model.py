@@ -113,7 +113,7 @@ class LanguageModel(ABC):
     ) -> list[Float[Tensor, "_masks classes"]]:
         """Logits of each text under each of its keeps, in at least single precision, on the CPU, without gradients.
 
-        `removal` is one of `removals`.
+        `removal` is one of `removals`; an adapter may also put a string that is no word in place.
         """
 
 
