@@ -53,6 +53,8 @@ def test_labels_are_read_as_tables_write_them(
 def test_the_names_of_classes_come_first() -> None:
     assert known_classes(["True", "False", "true"], ("true", "false")) == (["true", "false", "true"], "")
     assert known_classes(["1.0", "2.0"], ("1.0", "2.0")) == (["1.0", "2.0"], "")
+    long = "9" * 5000
+    assert known_classes(["0", "1", long], ("a", "b")) == (["a", "b", None], f"'{long:.60}' is none of a, b")
     assert known_classes(["1.0", "2.0", "10.0"], tuple("abcdefghij")) == (["a", "b", "j"], "")
 
 

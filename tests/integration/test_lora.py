@@ -1,5 +1,6 @@
 """Models with LoRA adapters: in hand, and from a folder."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -151,9 +152,32 @@ def test_tokens_that_were_added_with_the_adapter(tmp_path: Path) -> None:
     lora = get_peft_model(held, LoraConfig(task_type="CAUSAL_LM", r=2, init_lora_weights=False)).eval()
     lora.save_pretrained(tmp_path / "lora", save_embedding_layers=True)
     tokenizer.save_pretrained(tmp_path / "lora")
+    before = torch.random.get_rng_state()
+    raison.load(tmp_path / "lora")
+    assert torch.equal(torch.random.get_rng_state(), before)
     expected = raison.explain(raison.load(lora, tokenizer), TEXT, "occlusion", output=" quietly")
     found = raison.explain(raison.load(tmp_path / "lora"), TEXT, "occlusion", output=" quietly")
     assert np.ravel(found.scores) == pytest.approx(np.ravel(expected.scores), abs=1e-5)
+
+
+def test_loading_draws_no_random_number_of_the_callers(tmp_path: Path) -> None:
+    saved(AutoModelForSequenceClassification, "roberta", "SEQ_CLS", ["query"], tmp_path, num_labels=3)
+    before = torch.random.get_rng_state()
+    raison.load(tmp_path / "lora")
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_an_adapter_of_no_known_task_is_refused(tmp_path: Path) -> None:
+    saved(AutoModelForSequenceClassification, "roberta", "SEQ_CLS", ["query"], tmp_path, num_labels=3)
+    path = tmp_path / "lora" / "adapter_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"task_type": "FEATURE_EXTRACTION"}))
+    with pytest.raises(errors.LoadError, match="is for FEATURE_EXTRACTION, which predicts nothing"):
+        raison.load(tmp_path / "lora")
+    path.write_text(
+        json.dumps(json.loads(path.read_text()) | {"task_type": "TOKEN_CLS", "base_model_name_or_path": ""})
+    )
+    with pytest.raises(errors.LoadError, match="names no base model"):
+        raison.load(tmp_path / "lora")
 
 
 def test_a_weight_of_another_shape_is_named(tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ from raison.core.errors import InputError
 from raison.data.dataset import Dataset, Row
 from raison.data.rows import typed_labels
 
+LONGEST = 9
+"""Maximum number of digits of a number that may count classes."""
 _NUMBERS = {"True": "1", "False": "0"}
 _WHOLE = re.compile(r"^(\d+)\.0+$")
 
@@ -35,7 +37,7 @@ def known_classes(labels: Sequence[str], classes: tuple[str, ...]) -> tuple[list
     named = any(label.lower() in names for label in plain)
     kept = [label if (label.lower() in names if named else _counts(label, len(classes))) else "" for label in plain]
     others = (own for own, label in zip(labels, kept, strict=True) if own and not label)
-    why = next((f"'{own}' is none of {', '.join(classes)}" for own in others), "")
+    why = next((f"'{own:.60}' is none of {', '.join(classes):.200}" for own in others), "")
     try:
         return labels_as_classes(kept, classes, "the column"), why
     except InputError as error:
@@ -50,4 +52,5 @@ def _plain(labels: Sequence[str], classes: tuple[str, ...]) -> list[str]:
 
 def _counts(label: str, classes: int) -> bool:
     """Whether a label is a number that can count so many classes."""
-    return label.isdecimal() and int(label) <= classes
+    # A cell may hold any number of digits.
+    return label.isdecimal() and len(label) <= LONGEST and int(label) <= classes

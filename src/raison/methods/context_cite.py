@@ -22,6 +22,7 @@ from raison.numerics.perturbation.lasso import lasso, lasso_resampled
 BETWEEN = (2.5, 97.5)
 """Percentiles."""
 ROUNDING = 1e-6
+"""Values that differ by no more are the same."""
 FEWEST = 8
 """With fewer ablations a bootstrap says nothing: two may give every resample the same coefficients."""
 

@@ -15,11 +15,7 @@ from transformers import (
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from raison.core.errors import LoadError, first_line
-from raison.models.loading.pretrained import (
-    lacking,
-    read_checkpoint,
-    read_config,
-)
+from raison.models.loading.pretrained import lacking, read_checkpoint, read_config
 from raison.models.loading.ready_made import zoo
 from raison.models.loading.t5_encoder import ARCHITECTURE, T5EncoderForSequenceClassification
 

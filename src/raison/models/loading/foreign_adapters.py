@@ -1,7 +1,8 @@
 """Folders of PEFT adapters from elsewhere: the kind of model, its number of outputs, and what neither file holds."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -21,7 +22,6 @@ from transformers import PreTrainedTokenizerBase as Tokenizer
 from raison.core.errors import InputError, LoadError
 from raison.models.loading.checkpoints import no_head, pretrained
 from raison.models.loading.pretrained import (
-    AdapterConfig,
     adapter_config,
     adapter_tensors,
     load_errors,
@@ -31,6 +31,7 @@ from raison.models.loading.pretrained import (
     read_tokenizer,
 )
 from raison.models.loading.ready_made import zoo
+from raison.models.stack.eval_mode import drawing
 
 TASKS: Final[Mapping[str, Any]] = {
     "SEQ_CLS": AutoModelForSequenceClassification,
@@ -95,16 +96,20 @@ def foreign_adapter(
     if not config.base:
         raise LoadError(no_head(str(folder), "the adapter names no base model"))
     task = config.task or _task_of(saved)
+    if task is not None and task not in TASKS:
+        raise LoadError(
+            f"the adapter '{folder}' is for {task}, which predicts nothing: load the model with it as an object. Known "
+            f"tasks: {', '.join(TASKS)}."
+        )
     if labels != Labels() and task not in CLASSIFIERS:
         raise InputError(f"classes= and multi_label= name the outputs of a classifier, and '{folder}' adapts none.")
-    try:
-        if task is None:
-            # The head, if any, is that of the base.
+    if task is None:
+        # The head, if any, is that of the base.
+        with _reading_base_of(folder):
             model = pretrained(config.base, placing, prompted)
-        else:
-            model = _base_of(config, task, saved, labels, placing)
-    except LoadError as error:
-        raise LoadError(f"{error} It is the base of the adapter {folder}.") from error.__cause__
+    else:
+        head = labels.settings(_outputs(TASKS[task], config.base, saved, folder)) if task in CLASSIFIERS else {}
+        model = _headed(TASKS[task], config.base, {**head, **placing}, saved, folder)
     _resize(model, saved, folder)
     has_tokenizer = (folder / "tokenizer_config.json").is_file()
     return merged(model, folder), read_tokenizer(folder if has_tokenizer else config.base)
@@ -126,39 +131,42 @@ def _task_of(saved: Mapping[str, Tensor]) -> str | None:
     return "SEQ_CLS" if any(name.endswith(HEADS) for name in names) else None
 
 
-def _base_of(
-    config: AdapterConfig, task: str, saved: Mapping[str, Tensor], labels: Labels, placing: dict[str, object]
+@contextmanager
+def _reading_base_of(folder: Path) -> Iterator[None]:
+    """LoadErrors about a base name its adapter."""
+    try:
+        yield
+    except LoadError as error:
+        raise LoadError(f"{error} It is the base of the adapter {folder}.") from error.__cause__
+
+
+def _headed(
+    kind: Any, base: str, settings: Mapping[str, object], saved: Mapping[str, Tensor], folder: Path
 ) -> PreTrainedModel:
-    if task not in TASKS:
-        raise LoadError(
-            f"the adapter is for {task}, which predicts nothing: load the model with it as an object. Known tasks: "
-            f"{', '.join(TASKS)}."
-        )
-    settings: dict[str, object] = {}
-    if task in CLASSIFIERS:
-        outputs = _outputs(TASKS[task], config.base, saved)
-        if outputs is None:
-            raise LoadError(no_head(config.base, "the adapter contains none"))
-        settings = labels.settings(outputs)
-    checkpoint = read_checkpoint(TASKS[task], config.base, **settings, **placing)
+    """The base with a head whose weights the adapter brings. Raises LoadError for weights that neither has."""
+    with _reading_base_of(folder):
+        checkpoint = read_checkpoint(kind, base, **settings)
     nowhere = [name for name in checkpoint.missing if name not in saved]
     if nowhere:
         raise LoadError(
-            f"the weights {', '.join(nowhere[:4])} are neither in '{config.base}' nor in the adapter, and would be "
-            "random: train the adapter with these modules in modules_to_save=, or load the trained object itself."
+            f"the weights {', '.join(nowhere[:4])} are neither in the adapter '{folder}' nor in its base '{base}', and "
+            "would be random: train the adapter with these modules in modules_to_save=, or load the trained object "
+            "itself."
         )
     return checkpoint.model
 
 
-def _outputs(kind: Any, base: str, saved: Mapping[str, Tensor]) -> int | None:
-    """The number of the adapter's outputs; None if it has saved no head.
+def _outputs(kind: Any, base: str, saved: Mapping[str, Tensor], folder: Path) -> int:
+    """The number of the adapter's outputs. Raises LoadError if it has saved no head.
 
     A model without weights shows which of them have as many rows as there are outputs.
     """
-    with load_errors(f"'{base}'", base), torch.device("meta"):
+    with _reading_base_of(folder), load_errors(f"'{base}'", base), drawing(), torch.device("meta"):
         shape = kind.from_config(read_config(base, num_labels=PROBE), trust_remote_code=False)
     heads = [name for name, weight in shape.named_parameters() if weight.shape[:1] == (PROBE,) and name in saved]
-    return len(saved[heads[0]]) if heads else None
+    if not heads:
+        raise LoadError(no_head(str(folder), "the adapter contains none"))
+    return len(saved[heads[0]])
 
 
 def _numbers(classes: tuple[str, ...]) -> dict[str, int]:
@@ -172,5 +180,5 @@ def _resize(model: PreTrainedModel, saved: Mapping[str, Tensor], folder: Path) -
     names = [name for name, weight in model.named_parameters(remove_duplicate=False) if weight is table]
     sizes = {len(saved[name]) for name in names if name in saved} - {len(table)}
     if sizes:
-        with load_errors(f"the adapter '{folder}'", folder):
+        with load_errors(f"the adapter '{folder}'", folder), drawing():
             model.resize_token_embeddings(max(sizes), mean_resizing=False)

@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from raison.core.errors import LoadError, RaisonError, first_line
+from raison.core.errors import LoadError, RaisonError
 from raison.hub import patiently
 from raison.models.loading.merged_adapters import remember
 from raison.models.stack.eval_mode import drawing, quiet
@@ -195,10 +195,9 @@ def lacking(source: str | Path, missing: tuple[str, ...]) -> str:
 
 
 def _reason(error: Exception, source: Path) -> str:
-    line = first_line(error).rstrip(".")
-    if line.endswith(":"):
-        # torch names what does not fit on the lines after the first.
-        line += f" {first_line(Exception(str(error).strip().partition(chr(10))[2])).rstrip('.')}"
+    line, *others = [line for line in map(str.strip, str(error).splitlines()) if line] or [type(error).__name__]
+    # torch names what does not fit on the lines after the first.
+    line = (f"{line} {others[0]}" if others and line.endswith(":") else line).rstrip(".")
     if isinstance(error, ImportError | UserWarning | RuntimeError | AssertionError):
         return line
     if isinstance(error, SafetensorError):

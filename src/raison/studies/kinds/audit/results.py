@@ -10,7 +10,7 @@ Lights are rules on intervals, written down here and shown with every verdict; t
 next to them.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -65,7 +65,7 @@ _BORDER = {
 CORRELATION, SHARE = Bounds(-1.0, 1.0), Bounds(0.0, 1.0)
 """The ranges of the values that decide lights."""
 ORDER: Order = "cascading"
-_NO_ORDER = "No text has two units whose scores differ, so there is no order to compare."
+_SINGLE = "No text has more than one unit, so there is no order to compare."
 ANSWERED = "log-probability of the answer"
 """The name of the number of a language model that writes."""
 
@@ -85,8 +85,8 @@ class AuditFinding:
 
     `value` decides the light; None, with a grey light, if the question does not apply: `says` gives the reason. `shown`
     is whether anything speaks for the method, be it a mean of texts that are too few to tell: without it, it is not
-    recommended. `open` is whether an amber light's interval lies on the green side, so that only the second test is
-    missing.
+    recommended. `undecided` is whether an amber light's interval lies on the green side, but the second test does not
+    confirm it.
     """
 
     question: AuditQuestion
@@ -94,7 +94,7 @@ class AuditFinding:
     value: Summary | None
     says: str
     shown: bool = True
-    open: bool = False
+    undecided: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,14 +204,14 @@ def read(folder: Path) -> Audit:
     changed = read_run(folder / CHANGES) if (folder / CHANGES).is_dir() else None
     changes = None if changed is None else comparison(changed)
     trust = read_trust_run(folder, head.trust)
-    single = {text for (_row, _seed, text), record in run.records.items() if record.units < 2}
+    single = {text: record.units < 2 for (_row, _seed, text), record in run.records.items()}
     judged = [
         _judged(
             row,
             (
                 _faithful(row, table[RANDOM]),
-                _parameters(trust, row.method),
-                _changes(changes, row.method),
+                _parameters(trust, row.method, single),
+                _changes(changes, row.method, single),
                 _attacks(trust, row.method, head.number, single),
             ),
         )
@@ -270,13 +270,14 @@ def _faithful(row: Scores, random: Scores) -> AuditFinding:
     return AuditFinding("faithful", light, summary(_gains(row, random)), says, shown)
 
 
-def _parameters(trust: TrustRun, method: str) -> AuditFinding:
+def _parameters(trust: TrustRun, method: str, single: Mapping[int, bool]) -> AuditFinding:
     if method not in trust.randomised:
         return AuditFinding("parameters", "grey", None, f"Not randomised: {_why(trust, 'randomisation', method)}.")
     curves = list(areas(trust, method, ORDER, "spearman").values())
     value = summary(curves)
     if not value.count:
-        why = "No text has a complete curve yet." if trust.missing else _NO_ORDER
+        unfinished = "yet" if trust.missing else "that is defined"
+        why = _SINGLE if all(single.values()) else f"No text has a complete curve {unfinished}."
         return AuditFinding("parameters", "grey", None, why)
     light, undecided = light_of(curves, Border("below", HALF), Border("above", HALF), CORRELATION)
     end = summary(at_blocks(trust, method, ORDER, trust.blocks, "spearman").values())
@@ -286,30 +287,33 @@ def _parameters(trust: TrustRun, method: str) -> AuditFinding:
         f"parameters; 1: does not depend on them at all), over {phrases.count(value.count, 'text')}."
         f"{_few(light, undecided)}"
     )
-    return AuditFinding("parameters", light, value, says, open=undecided)
+    return AuditFinding("parameters", light, value, says, undecided=undecided)
 
 
-def _changes(changes: Comparison | None, method: str) -> AuditFinding:
+def _changes(changes: Comparison | None, method: str, single: Mapping[int, bool]) -> AuditFinding:
     rows = [] if changes is None else [row for row in changes.rows if row.method == method]
     value = rows[0][HARMLESS].summary if rows else None
     if value is None or not value.count:
-        return AuditFinding("changes", "grey", None, f"No harmless change could be measured. {_NO_ORDER}")
+        why = _SINGLE if all(single.values()) else "No harmless change could be measured."
+        return AuditFinding("changes", "grey", None, why)
     light, undecided = light_of(rows[0][HARMLESS].values, Border("above", STEADY), Border("below", HALF), CORRELATION)
     says = (
         f"Rank correlation {phrases.with_interval(value, '.2f')} between a text and the same text with changes that "
         f"keep the prediction, over {phrases.count(value.count, 'text')}.{_few(light, undecided)}"
     )
-    return AuditFinding("changes", light, value, says, open=undecided)
+    return AuditFinding("changes", light, value, says, undecided=undecided)
 
 
-def _attacks(trust: TrustRun, method: str, number: str, single: Collection[int]) -> AuditFinding:
+def _attacks(trust: TrustRun, method: str, number: str, single: Mapping[int, bool]) -> AuditFinding:
     """The strongest change decides: an attack, or the best of random shifts, which is also an attack.
 
-    A text with a `single` unit has no ranks to lose, and is no evidence.
+    A text with a single unit has no ranks to lose, and is no evidence.
     """
     by_variant = {
         variant: {
-            text: value for text, value in effects(trust, method, variant, "rank_change").items() if text not in single
+            text: value
+            for text, value in effects(trust, method, variant, "rank_change").items()
+            if not single.get(text, False)
         }
         for variant, methods in trust.variants.items()
         if method in methods
@@ -317,7 +321,7 @@ def _attacks(trust: TrustRun, method: str, number: str, single: Collection[int])
     values = {variant: summary(changes.values()) for variant, changes in by_variant.items()}
     known = [variant for variant, value in values.items() if value.count]
     if not known:
-        why = _NO_ORDER if by_variant and not trust.missing else f"Not attacked: {_why(trust, 'attacks', method)}."
+        why = _SINGLE if all(single.values()) else f"Not attacked: {_why(trust, 'attacks', method)}."
         return AuditFinding("attacks", "grey", None, why)
     unfinished = sum(key.method == method and key not in trust.attacks for key in trust.wanted_attacks())
     if unfinished:
@@ -335,13 +339,13 @@ def _attacks(trust: TrustRun, method: str, number: str, single: Collection[int])
         f"{', '.join(losses)}. The strongest of these changes the {what} by {moved.mean:.{digits}f}."
         f"{_few(light, undecided)}"
     )
-    return AuditFinding("attacks", light, value, says, open=undecided)
+    return AuditFinding("attacks", light, value, says, undecided=undecided)
 
 
 def light_of(values: Sequence[float], green: Border, red: Border, bounds: Bounds) -> tuple[Light, bool]:
     """By the rule of claims: whether the mean lies beyond a border; grey if there are too few values.
 
-    Also whether an amber light's interval lies on the green side, so that only the second test speaks against it.
+    Also whether an amber light's interval lies on the green side, but the second test does not confirm it.
     """
     parts = np.array(values, dtype=np.float64).reshape(-1, 1)
     gaps = [against(parts, border.at, bounds=bounds) for border in (green, red)]

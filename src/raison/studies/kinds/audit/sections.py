@@ -170,7 +170,7 @@ def answer(evidence: AuditFinding) -> str:
     """The light of one question in a word or two."""
     if evidence.light == "amber" and not evidence.shown:
         return "not shown"
-    if evidence.open:
+    if evidence.undecided:
         return "undecided"
     if evidence.light == "grey" and evidence.value is not None and evidence.value.count:
         return "too few texts"

@@ -38,7 +38,7 @@ def test_a_method_that_always_breaks_breaks(values: list[float], light: str) -> 
 def test_a_light_whose_interval_is_on_the_green_side_is_undecided() -> None:
     assert light_of([0.0] * 8, GREEN, RED, SHARE) == ("amber", True)
     assert light_of([0.6] * 8, GREEN, RED, SHARE) == ("amber", False)
-    assert answer(AuditFinding("attacks", "amber", None, "", open=True)) == "undecided"
+    assert answer(AuditFinding("attacks", "amber", None, "", undecided=True)) == "undecided"
     assert answer(AuditFinding("attacks", "amber", None, "")) == "bends"
 
 
