@@ -100,17 +100,20 @@ def test_a_shard_that_another_process_does_is_left_to_it(model: LanguageModel, r
 def test_what_a_killed_share_leaves_is_no_file_of_the_folder(
     model: LanguageModel, reviews: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    out = tmp_path / "out"
+    out, place = tmp_path / "out", disk._place
 
-    def killed(part: Path, _path: Path) -> None:
-        raise KeyboardInterrupt(part.name)
+    def killed(part: Path, path: Path) -> None:
+        if path.parent.name == "explanations":
+            raise KeyboardInterrupt(part.name)
+        place(part, path)
 
-    explained(model, reviews, tmp_path / "whole", "jsonl")
     with monkeypatch.context() as patched:
         patched.setattr(disk, "_place", killed)
         patched.setattr(disk.os, "unlink", lambda _path: None)
         with pytest.raises(KeyboardInterrupt):
             explained(model, reviews, out, "jsonl", sharing=Sharing(Shard(1, 2)))
+    [left] = (out / "explanations").iterdir()
+    assert left.name.startswith(".0000")
     for share in (1, 2):
         explained(model, reviews, out, "jsonl", sharing=Sharing(Shard(share, 2)))
     seen = [path.name for path in (out / "explanations").iterdir() if not path.name.startswith(".")]

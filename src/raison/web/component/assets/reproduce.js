@@ -45,8 +45,8 @@ function isKnown({ statements, supported, tokens, template, unit, prompt, units,
 /** How sources were cited, as far as it is not as usual. */
 function citingOptions({ template, within, sentences, sources, checks }) {
   const none = within.every((row) => row.every((score) => score === null));
-  const within_ = none && sentences.length > sources.length ? "source" : undefined;
-  return { template, within: within_, draws: checks.length ? undefined : 0 };
+  const level = none && sentences.length > sources.length ? "source" : undefined;
+  return { template, within: level, draws: checks.length ? undefined : 0 };
 }
 
 /** What was asked for an explanation; the places of named parts are not among it. */
