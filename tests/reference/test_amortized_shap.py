@@ -80,7 +80,7 @@ def test_what_was_not_learned_is_refused(tmp_path: Path) -> None:
     method = f"amortized_shap(checkpoint={str(tmp_path)!r})"
     with pytest.raises(InputError, match="was trained for of='probability' and cannot explain of='logit'"):
         raison.explain(adapter, TEXTS[0], method, of="logit")
-    with pytest.raises(InputError, match="was trained for removal='mask', not 'delete': leave removal out"):
+    with pytest.raises(InputError, match="was trained for removal='mask', not 'delete': use removal='mask', or train"):
         raison.explain(adapter, TEXTS[0], method, removal="delete")
     with pytest.raises(UnsupportedError, match="was trained for .* and does not explain"):
         raison.explain(adapter_of("roberta"), TEXTS[0], method)
