@@ -106,7 +106,7 @@ def open_stage(
     page = browser.new_context(**named).new_page()
     stage = Stage(page, models)
     facts = [facts_of(name, model).to_dict() for name, model in models.items()]
-    settings = {"model_name": next(iter(models)), "method": "occlusion", "unit": "word", "truncate": False}
+    settings = {"model_name": next(iter(models)), "method": "occlusion", "unit": "word", "seed": 0, "truncate": False}
     initial = {"models": facts, **settings, **values}
     place(page, initial, stage.answer, stage.problems)
     page.goto(address)

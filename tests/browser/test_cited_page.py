@@ -110,6 +110,21 @@ def test_old_and_new_stand_side_by_side_and_undo_goes_back(served: ServedPage) -
     becomes(page, TOLD, article(other).states.told[0])
 
 
+def test_removal_and_seed_of_a_link_are_those_of_the_citations(served: ServedPage) -> None:
+    method = "context_cite(ablations=4)"
+    given = {"face": "cite", "question": QUESTION, "answer": ANSWER, "template": "plain", "method": method}
+    given |= {"within": "source", "removal": "unk", "seed": 3, "draws": 0}
+    pairs = [*given.items(), *(pair for name, text in SOURCES.items() for pair in (("source", name), ("text", text)))]
+    page = served("#" + urlencode(pairs))
+    page.locator("article.citations").wait_for()
+    options = {"answer": ANSWER, "template": "plain", "method": method, "within": "source", "draws": 0}
+    found: Any = raison.cite(writer(), QUESTION, SOURCES, removal="unk", seed=3, **options)
+    becomes(page, TOLD, article(found).states.told[0])
+    assert "removal=unk&seed=3" in page.url
+    page.get_by_text("Take away").click()
+    assert 'removal="unk", seed=3' in page.get_by_role("region", name="Code").inner_text()
+
+
 def test_what_is_refused_leaves_no_old_colours(served: ServedPage) -> None:
     page = opened(served)
     page.get_by_label("Name").nth(1).fill("sea")

@@ -1,6 +1,7 @@
 """What a person does with the component: type, change a word, look again, compare, go back, send a link."""
 
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -230,6 +231,24 @@ def test_what_a_link_does_not_name_is_as_the_page_began(opened: Opened) -> None:
     stage.page.wait_for_function("() => !location.hash.includes('log_odds')")
     stage.settle()
     assert [label.partition(": ")[2] for label in stage.labels()] == numbers(of_words(TEXT))
+
+
+def test_removal_and_seed_of_a_link_are_explained_and_kept(opened: Opened) -> None:
+    method = "kernel_shap(samples=8)"
+    link = urlencode({"model": "tiny", "method": method, "text": TEXT, "removal": "pad", "seed": 3})
+    stage = opened(values={"linked": True}, hash=f"#{link}")
+    e = raison.explain(models()["tiny"], TEXT, method, removal="pad", seed=3, progress=False)
+    assert [label.partition(": ")[2] for label in stage.labels()] == numbers(e)
+    assert "removal=pad&seed=3" in stage.page.url
+    stage.page.get_by_text("Take away").click()
+    assert 'removal="pad", seed=3' in stage.page.get_by_role("region", name="Code").inner_text()
+    asking = stage.page.get_by_role("form", name="What is explained")
+    asking.get_by_label("Seed").select_option("0")
+    asking.get_by_label("Removal").select_option("by default")
+    stage.page.wait_for_function("() => !location.hash.includes('seed') && !location.hash.includes('removal')")
+    stage.settle()
+    e = raison.explain(models()["tiny"], TEXT, method, progress=False)
+    assert [label.partition(": ")[2] for label in stage.labels()] == numbers(e)
 
 
 def test_undo_leads_back_from_what_was_refused(opened: Opened) -> None:

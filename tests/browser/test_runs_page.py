@@ -120,7 +120,10 @@ def test_a_map_is_that_of_every_other_page(page: "Page") -> None:
     assert saved.value.suggested_filename == "explanation.svg"
     assert "dull" in saved.value.path().read_text("utf-8")
     page.get_by_role("link", name="Edit this text").click()
-    page.wait_for_url("**/#model=words&text=dull+film+with+ease&method=occlusion&unit=word&target=negative&of=*")
+    page.wait_for_url(
+        "**/#model=words&text=dull+film+with+ease&method=occlusion&unit=word&removal=delete&target=negative&of=*"
+    )
+    assert page.get_by_label("Removal").input_value() == "delete"
 
 
 def test_words_and_slices_lead_to_their_texts(page: "Page") -> None:

@@ -157,6 +157,7 @@ def _cited(writer: Writer, prompt: SourcedPrompt, answer: StatedAnswer, how: Cit
         removed=source.blocks,
         answer_ids=answered.output.ids,
         signed=all(e.signed for e in explained),
+        draws=how.draws,
     )
 
 

@@ -277,8 +277,15 @@ BAD = {
     "seconds": -1,
     "evaluations": 1.5,
     "answer": 3,
+    "draws": -1,
     "schema": 99,
 }
+
+
+def test_the_number_of_draws_is_kept_where_it_was_recorded():
+    data = json.loads(cite(draws=2).to_json())
+    assert Citations.from_dict(data).draws == 2
+    assert Citations.from_dict({name: value for name, value in data.items() if name != "draws"}).draws is None
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -286,7 +293,7 @@ def test_bad_json_is_refused(name):
     data = json.loads(cite(draws=2).to_json())
     with pytest.raises(DataError):
         Citations.from_dict(data | {name: BAD[name]})
-    if name not in ("schema", "intervals", "supported"):
+    if name not in ("schema", "intervals", "supported", "draws"):
         short = copy.copy(data)
         del short[name]
         with pytest.raises(DataError, match=name):

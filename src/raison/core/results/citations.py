@@ -24,7 +24,18 @@ SourceLight = Literal["used", "not used", "undecided"]
 Origin = Literal["sources", "together", "memory", "undecided"]
 """What a statement depends on: at least one source that is used, only several sources together, or none of them."""
 
-_OPTIONAL = ("intervals", "supported", "notes", "version", "schema", "removed", "answer_ids", "gradients", "signed")
+_OPTIONAL = (
+    "intervals",
+    "supported",
+    "notes",
+    "version",
+    "schema",
+    "removed",
+    "answer_ids",
+    "gradients",
+    "signed",
+    "draws",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +79,7 @@ class Citations(ViewedResult):
     - `scores[i][j]` is for statement i and source j; `intervals[i][j]` has two numbers if the method samples.
     - `within[i][k]` is for statement i and sentence k; None for a sentence that the method did not examine.
     - `checks[i][j]` has the lights; it is empty without draws (`draws=0`).
+    - `draws` is the number of random texts per source that the lights compare with; None in records without it.
     - `supported[i][j]` is the degree, from 0 to 1, to which source j entails statement i, if a judge was given.
     - `of` is the explained quantity of each statement: its log-probability, or its log-odds.
     - `removed[j]` are the characters of the prompt that are removed with source j: its text and its label.
@@ -109,6 +121,7 @@ class Citations(ViewedResult):
     answer_ids: tuple[int, ...] = ()
     gradients: int = 0
     signed: bool = True
+    draws: int | None = None
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -164,6 +177,8 @@ class Citations(ViewedResult):
         record.whole("evaluations")
         if "gradients" in data:
             record.whole("gradients")
+        if data.get("draws") is not None:
+            record.whole("draws")
         if not isinstance(data.get("signed", True), bool):
             record.refuse("signed", "true or false")
         for name in ("config", "notes"):

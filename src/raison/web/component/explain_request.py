@@ -11,7 +11,7 @@ from raison.core.results.explanation import Explanation
 from raison.core.settings.reading import Fields
 from raison.explaining.explain import explain
 
-_FIELDS = ("model", "text", "method", "unit", "target", "of", "truncate")
+_FIELDS = ("model", "text", "method", "unit", "target", "of", "removal", "seed", "truncate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,21 +24,26 @@ class ExplainRequest:
     unit: Granularity
     target: str | tuple[str, str] | None
     of: str | None
+    removal: str | None = None
+    seed: int = 0
     truncate: bool = False
 
     @classmethod
     def read(cls, body: Mapping[str, object]) -> "ExplainRequest":
         """From a JSON object. Raises a RaisonError in one line."""
         known = request_fields(body, _FIELDS)
-        known.optional_string("of")
+        for name in ("of", "removal"):
+            known.optional_string(name)
         text, target = (_strings(known, name) for name in ("text", "target"))
         if text is None:
             known.refuse("text", "a string, or a list of two")
+        if "seed" in known.data:
+            known.whole("seed")
         if "truncate" in known.data:
             known.flag("truncate")
-        values, truncate = known.data, known.data.get("truncate", False)
-        unit = check_unit(values["unit"])
-        return cls(values["model"], text, values["method"], unit, target, values.get("of"), truncate)
+        values = {name: known.data[name] for name in _FIELDS if name in known.data}
+        values |= {"text": text, "target": target, "of": values.get("of"), "unit": check_unit(values["unit"])}
+        return cls(**values)
 
 
 def explained(models: Mapping[str, LanguageModel], request: ExplainRequest) -> Explanation:
@@ -50,6 +55,8 @@ def explained(models: Mapping[str, LanguageModel], request: ExplainRequest) -> E
         unit=request.unit,
         target=request.target,
         of=request.of,
+        removal=request.removal,
+        seed=request.seed,
         truncate=request.truncate,
         progress=False,
     )

@@ -41,9 +41,9 @@ class Widget(anywidget.AnyWidget):
     """A text with its map that can be edited in place: every change is predicted and explained again.
 
     It works in both directions: `w.text = "..."` changes what is shown, and `w.text` has what was typed. So do
-    `method`, `unit`, `target`, `of` and `truncate`, and with several models `model_name`. `w.explanation` is the
-    explanation for these settings. Without a kernel, the notebook shows the explanation with which it was displayed, as
-    plain HTML.
+    `method`, `unit`, `target`, `of`, `removal`, `seed` and `truncate`, and with several models `model_name`.
+    `w.explanation` is the explanation for these settings. Without a kernel, the notebook shows the explanation with
+    which it was displayed, as plain HTML.
 
     For a generative model, the text is a prompt or a chat (a list of messages), and the map is that of its answer:
     `output`, or its own answer with at most `max_new_tokens` tokens.
@@ -66,6 +66,8 @@ class Widget(anywidget.AnyWidget):
     unit = traitlets.Unicode("word").tag(sync=True)
     target = traitlets.Any(None, allow_none=True).tag(sync=True)
     of = traitlets.Unicode(None, allow_none=True).tag(sync=True)
+    removal = traitlets.Unicode(None, allow_none=True).tag(sync=True)
+    seed = traitlets.Int(0, min=0).tag(sync=True)
     truncate = traitlets.Bool(False).tag(sync=True)
     output = traitlets.Unicode("").tag(sync=True)
     max_new_tokens = traitlets.Int(NEW_TOKENS, min=1).tag(sync=True)
@@ -112,7 +114,7 @@ class Widget(anywidget.AnyWidget):
         return self._explained(self._request())
 
     def _request(self) -> ExplainRequest | WritingRequest:
-        shared = {name: getattr(self, name) for name in ("text", "method", "unit", "of")}
+        shared = {name: getattr(self, name) for name in ("text", "method", "unit", "of", "removal", "seed")}
         settings = {"model": self.model_name, **shared}
         if self.face == "predict":
             return ExplainRequest.read({**settings, "target": self.target, "truncate": self.truncate})

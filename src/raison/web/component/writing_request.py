@@ -16,7 +16,7 @@ from raison.web.component.explain_request import model_of, request_fields
 from raison.web.component.exports import taken
 from raison.web.component.generation_view import output_seen, span_seen, token_seen
 
-_FIELDS = ("model", "text", "method", "unit", "of", "output", "max_new_tokens", "contrast")
+_FIELDS = ("model", "text", "method", "unit", "of", "removal", "seed", "output", "max_new_tokens", "contrast")
 
 VIEWS = {"view/output": output_seen, "view/span": span_seen, "view/token": token_seen, "view/file": taken}
 """Requests about an explained answer, by their names."""
@@ -34,6 +34,8 @@ class WritingRequest:
     method: str = "auto"
     unit: Granularity = "word"
     of: str | None = None
+    removal: str | None = None
+    seed: int = 0
     output: str | None = None
     max_new_tokens: int | None = None
     contrast: tuple[str | int, ...] | None = None
@@ -42,8 +44,10 @@ class WritingRequest:
     def read(cls, body: Mapping[str, object]) -> "WritingRequest":
         """From a JSON object. Raises a RaisonError in one line."""
         known = request_fields(body, _FIELDS)
-        for name in ("of", "output"):
+        for name in ("of", "removal", "output"):
             known.optional_string(name)
+        if "seed" in known.data:
+            known.whole("seed")
         if known.data.get("max_new_tokens") is not None:
             known.whole("max_new_tokens", 1)
         values = {name: known.data[name] for name in _FIELDS if name in known.data}
@@ -72,6 +76,8 @@ def written(model: Writer, request: WritingRequest) -> GenerationExplanation:
         request.method,
         unit=request.unit,
         of=request.of,
+        removal=request.removal,
+        seed=request.seed,
         output=request.output,
         max_new_tokens=request.max_new_tokens,
         contrast=None if contrast is None else list(contrast),

@@ -39,6 +39,16 @@ def test_a_request_is_a_call_of_explain() -> None:
     assert (told.target, told.against) == ("short", "long")
 
 
+def test_removal_and_seed_are_those_that_are_asked() -> None:
+    body = {"model": "m", "text": "a bb ccc d", "method": "lime(samples=8)", "removal": "ellipsis", "seed": 3}
+    told = explained({"m": MODEL}, ExplainRequest.read(body))
+    expected = raison.explain(MODEL, "a bb ccc d", "lime(samples=8)", removal="ellipsis", seed=3, progress=False)
+    assert told.scores == expected.scores
+    assert (told.removal, told.seed) == ("ellipsis", 3)
+    for other in ({"removal": None}, {"seed": 4}):
+        assert explained({"m": MODEL}, ExplainRequest.read(body | other)).scores != told.scores
+
+
 def test_what_is_left_out_is_as_in_explain() -> None:
     assert ExplainRequest.read({"model": "m", "text": ["a", "b"]}) == ExplainRequest(
         "m", ("a", "b"), "auto", "word", None, None
@@ -57,6 +67,9 @@ def test_what_is_left_out_is_as_in_explain() -> None:
         ({"model": "m", "text": "a", "unit": "paragraph"}, "paragraph"),
         ({"model": "m", "text": "a", "method": None}, "method"),
         ({"model": "m", "text": "a", "truncate": "yes"}, "truncate"),
+        ({"model": "m", "text": "a", "removal": 3}, "removal"),
+        ({"model": "m", "text": "a", "seed": -1}, "seed"),
+        ({"model": "m", "text": "a", "seed": None}, "seed"),
         ({"model": "m", "text": "a", "checkpoint": "/etc/passwd"}, "checkpoint"),
     ],
 )
@@ -86,6 +99,8 @@ def test_a_request_for_an_answer_is_a_call_of_explain() -> None:
         ({"max_new_tokens": 0}, "max_new_tokens"),
         ({"contrast": [1.5]}, "contrast"),
         ({"output": 5}, "output"),
+        ({"removal": 5}, "removal"),
+        ({"seed": 0.5}, "seed"),
         ({"target": "a"}, "target"),
     ],
 )

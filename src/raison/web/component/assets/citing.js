@@ -2,10 +2,10 @@
 import { button, choice, exchangeContent, field, make } from "./elements.js";
 import { remembered } from "./requests.js";
 import { addressOf, beside, comparedIn } from "./history.js";
-import { comparisonForm, methodsOf, names } from "./form.js";
+import { comparisonForm, drawingChoices, methodsOf, names } from "./form.js";
 import { area, count } from "./messages.js";
 import { paintedCitations } from "./statements.js";
-import { call } from "./reproduce.js";
+import { call, drawing } from "./reproduce.js";
 import { Panel } from "./panel.js";
 
 const QUESTIONS = 20;
@@ -21,6 +21,8 @@ const EXAMPLE = {
   within: "sentence",
   template: "",
   draws: 16,
+  removal: "",
+  seed: 0,
   tokens: 30,
 };
 
@@ -47,7 +49,7 @@ export class Citing extends Panel {
   showForms() {
     const models = this.model.get("models");
     const facts = models.find((one) => one.name === this.settings.model) ?? models[0];
-    const { question, sources, answer, method, within, template, draws, tokens } = this.settings;
+    const { question, sources, answer, method, within, template, draws, removal, seed, tokens } = this.settings;
     const set = (changes, again) => {
       Object.assign(this.settings, changes);
       if (again) this.showForms();
@@ -59,6 +61,7 @@ export class Citing extends Panel {
       choice("Scores of", [["sentence", "sources and sentences"], ["source", "sources only"]], within, (value) => set({ within: value })),
       choice("Template", [["", "by default"], ...names(facts.chats ? ["plain", "chat"] : ["plain"])], template, (value) => set({ template: value })),
       choice("Lights", [["16", "from 16 draws"], ["64", "from 64 draws"], ["0", "none"]], String(draws), (value) => set({ draws: Number(value) })),
+      ...drawingChoices({ removal, seed }, [], (changes) => set(changes, true)),
       count("Tokens at most", tokens, this.model.get("limits").new_tokens, (value) => set({ tokens: value })),
       make("button", { type: "submit", class: "out" }, "Explain"),
     );
@@ -134,7 +137,7 @@ export class Citing extends Panel {
 }
 
 /** What is asked of the server for these settings. Throws an error for sources whose names do not go together. */
-function citingRequest({ model, question, sources, answer, method, within, template, draws, tokens }) {
+function citingRequest({ model, question, sources, answer, method, within, template, draws, removal, seed, tokens }) {
   const ids = sources.map(({ id }) => id);
   const twice = ids.find((id, place) => ids.indexOf(id) < place);
   if (twice !== undefined) throw new Error(`Two sources are named “${twice}”: name one otherwise.`);
@@ -143,7 +146,7 @@ function citingRequest({ model, question, sources, answer, method, within, templ
   const numbered = ids.every((id, place) => id === String(place + 1));
   if (!numbered && ids.some((id) => /^\d+$/.test(id))) throw new Error("A source's name cannot be a number alone, unless all are numbered from 1.");
   const named = numbered ? sources.map(({ text }) => text) : Object.fromEntries(sources.map(({ id, text }) => [id, text]));
-  return { model, question, sources: named, method, within, draws, ...(template ? { template } : {}), ...own };
+  return { model, question, sources: named, method, within, draws, ...(template ? { template } : {}), ...drawing({ removal, seed }), ...own };
 }
 
 /** Settings in the history. */
@@ -151,12 +154,12 @@ function citingSaid({ question, sources, method }) {
   return `${question} (${sources.map(({ id }) => id).join(", ")}; ${method})`;
 }
 
-const NAMED = ["model", "question", "answer", "method", "within", "template", "draws", "tokens"];
+const NAMED = ["model", "question", "answer", "method", "within", "template", "draws", "removal", "seed", "tokens"];
 
 /** The settings as what follows # in an address. */
 function citingToHash(settings, compared) {
   const held = new URLSearchParams({ face: "cite" });
-  for (const name of NAMED) if (settings[name] !== "") held.append(name, settings[name]);
+  for (const name of NAMED) if (!["", null].includes(settings[name])) held.append(name, settings[name]);
   for (const { id, text } of settings.sources) {
     held.append("source", id);
     held.append("text", text);
@@ -170,7 +173,7 @@ function citingFromHash(hash) {
   if (held.get("face") !== "cite" || !held.has("question")) return undefined;
   const found = {};
   for (const name of NAMED) if (held.has(name)) found[name] = held.get(name);
-  for (const name of ["draws", "tokens"]) if (name in found) found[name] = Number(found[name]);
+  for (const name of ["draws", "seed", "tokens"]) if (name in found) found[name] = Number(found[name]);
   const texts = held.getAll("text");
   const sources = held.getAll("source").map((id, place) => ({ id, text: texts[place] ?? "" }));
   const settings = sources.length ? { ...found, sources } : found;

@@ -13,7 +13,7 @@ import { Citing } from "./citing.js";
 import { trustView } from "./trust.js";
 import { listed, renderRows } from "./rows.js";
 
-const TRAITS = { model: "model_name", text: "text", method: "method", unit: "unit", target: "target", of: "of", truncate: "truncate" };
+const TRAITS = { model: "model_name", text: "text", method: "method", unit: "unit", target: "target", of: "of", removal: "removal", seed: "seed", truncate: "truncate" };
 const TYPING = 120;
 const RESTING = 250;
 const KEPT = 60;

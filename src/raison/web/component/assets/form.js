@@ -17,6 +17,7 @@ export function settingsForm(settings, models, change) {
   row.append(choice("Method", methodsOf(facts, settings.method), settings.method, (method) => set({ method })));
   row.append(choice("Units", facts.units.map((unit) => [unit, `${unit}s`]), settings.unit, (unit) => set({ unit })));
   if (facts.outputs !== "number") row.append(...targets(settings, facts, set));
+  row.append(...drawingChoices(settings, facts.removals, set));
   // Offered with the refusal of a text that is too long; from then on it can be taken back here.
   if (settings.truncate) row.append(choice("Long texts", [["", "are refused"], ["cut", "are cut off"]], "cut", (value) => set({ truncate: value === "cut" })));
   form.append(row);
@@ -69,6 +70,15 @@ export function comparisonForm(compared, settings, models, change) {
   return row;
 }
 
+/** How absent text is replaced, if there is a choice, and a seed that is not the usual one. */
+export function drawingChoices({ removal, seed }, removals, set) {
+  const offered = [...new Set([...removals, ...(removal ? [removal] : [])])];
+  const parts = [];
+  if (offered.length > 1 || removal) parts.push(choice("Removal", [["", "by default"], ...names(offered)], removal ?? "", (value) => set({ removal: value || null })));
+  if (seed) parts.push(choice("Seed", names(["0", String(seed)]), String(seed), (value) => set({ seed: Number(value) })));
+  return parts;
+}
+
 function targets(settings, facts, set) {
   const [target, against] = Array.isArray(settings.target) ? settings.target : [settings.target, null];
   const both = (why, not) => set({ target: why && not && why !== not ? [why, not] : why || null });
@@ -87,7 +97,8 @@ export function moved(settings, models, name) {
   const facts = models.find((model) => model.name === name);
   const has = [settings.target].flat().every((target) => target === null || facts.classes.includes(target));
   const method = facts.methods.includes(settings.method.split("(")[0]) ? settings.method : "auto";
-  return { model: name, method, target: has ? settings.target : null, of: facts.outputs === "number" ? null : settings.of };
+  const removal = facts.removals.includes(settings.removal) ? settings.removal : null;
+  return { model: name, method, target: has ? settings.target : null, of: facts.outputs === "number" ? null : settings.of, removal };
 }
 
 /** The methods that work on a model, the chosen one among the first. */

@@ -98,7 +98,7 @@ export function toHash(settings, compared) {
   const held = new URLSearchParams();
   const named = { ...settings, with: compared.with, than: compared.value };
   for (const [name, value] of Object.entries(named)) {
-    for (const one of [value].flat()) if (one !== null && one !== undefined && one !== false) held.append(name, one);
+    for (const one of [value].flat()) if (![null, undefined, false, 0].includes(one)) held.append(name, one);
   }
   return "#" + held;
 }
@@ -112,6 +112,7 @@ export function fromHash(hash, names) {
     const values = held.getAll(name);
     // A text is never cut off because the page did so before.
     if (name === "truncate") settings[name] = values[0] === "true";
+    else if (name === "seed" && values.length) settings[name] = Number(values[0]);
     else if (values.length) settings[name] = LISTS.includes(name) && values.length > 1 ? values : values[0];
   }
   return { settings, compared: comparedIn(held) };

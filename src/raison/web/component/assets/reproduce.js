@@ -1,8 +1,8 @@
 // How the explanation on screen is made again: the Python call, and the link to the page that edits it.
 
 /** The Python call that makes the explanation of these settings. */
-export function code({ text, method, unit, target, of, truncate }) {
-  return call("explain", text, { method, unit, target, of, truncate: truncate || undefined });
+export function code({ text, method, unit, target, of, removal, seed, truncate }) {
+  return call("explain", text, { method, unit, target, of, removal, seed: seed || undefined, truncate: truncate || undefined });
 }
 
 /** The Python call of a function: what it is about, and the options that are given. */
@@ -43,10 +43,12 @@ function isKnown({ statements, supported, tokens, template, unit, prompt, units,
 }
 
 /** How sources were cited, as far as it is not as usual. */
-function citingOptions({ template, within, sentences, sources, checks }) {
+function citingOptions({ template, within, sentences, sources, checks, draws }) {
   const none = within.every((row) => row.every((score) => score === null));
   const level = none && sentences.length > sources.length ? "source" : undefined;
-  return { template, within: level, draws: checks.length ? undefined : 0 };
+  // What was cited before the number was recorded had the usual one, or none.
+  const usual = draws === 16 ? undefined : draws;
+  return { template, within: level, draws: checks.length ? (usual ?? undefined) : 0 };
 }
 
 /** What was asked for an explanation; the places of named parts are not among it. */
@@ -57,27 +59,34 @@ export function requestOf({ text, method, config, unit, target, against, of, rem
   return { text, method: whole({ method, config }), unit: named, target: why, of, removal, seed, truncate: truncated > 0 || undefined };
 }
 
-/** The address of a server's page on which the text of an explanation is edited, with the same model, served as `model`,
- * method, unit and target; null where what is known is not enough. */
+/** The address of a server's page on which the text of an explanation is edited, with all else as it was and the same
+ * model, served as `model`; null where what is known is not enough. */
 export function editLink(explanation, model) {
   // The page has no field for a choice among a method's maps.
   if (!isKnown(explanation) || explanation.notes.selected_by) return null;
   const { unit, of } = explanation;
   const method = whole(explanation);
+  const { removal, seed, statements } = explanation;
+  const drawn = Object.entries(drawing({ removal: statements && removal === "delete" ? null : removal, seed }));
   if (explanation.statements) {
     const { question, answer } = explanation;
     const sources = sourcesOf(explanation).flatMap(([id, text]) => [["source", id], ["text", text]]);
     const options = Object.entries(citingOptions(explanation)).filter(([, value]) => value !== undefined);
-    return `/#${new URLSearchParams([["face", "cite"], ["model", model], ["question", question], ["answer", answer], ["method", method], ...options, ...sources])}`;
+    return `/#${new URLSearchParams([["face", "cite"], ["model", model], ["question", question], ["answer", answer], ["method", method], ...drawn, ...options, ...sources])}`;
   }
   if (explanation.tokens) {
     const { prompt, output } = explanation;
-    return `/#${new URLSearchParams({ face: "write", model, method, unit, of, text: prompt, output })}`;
+    return `/#${new URLSearchParams([...Object.entries({ face: "write", model, method, unit, of, text: prompt, output }), ...drawn])}`;
   }
   const { text, target, truncate } = requestOf(explanation);
-  const asked = [["model", model], ...[text].flat().map((one) => ["text", one]), ["method", method], ["unit", unit]];
+  const asked = [["model", model], ...[text].flat().map((one) => ["text", one]), ["method", method], ["unit", unit], ...drawn];
   if (target !== null) asked.push(...[target].flat().map((one) => ["target", one]), ["of", of]);
   return `/#${new URLSearchParams(truncate ? [...asked, ["truncate", "true"]] : asked)}`;
+}
+
+/** How absent text was replaced, and the seed of draws, as far as it is not as usual. */
+export function drawing({ removal, seed }) {
+  return { ...(removal ? { removal } : {}), ...(seed ? { seed } : {}) };
 }
 
 /** Pairs of a source's name and its text. Places are counted in code points. */

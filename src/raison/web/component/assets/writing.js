@@ -3,14 +3,14 @@ import { choice, exchangeContent, field, make } from "./elements.js";
 import { remembered } from "./requests.js";
 import { addressOf, beside, comparedIn } from "./history.js";
 import { painted } from "./map.js";
-import { comparisonForm, methodsOf, names, QUANTITIES } from "./form.js";
+import { comparisonForm, drawingChoices, methodsOf, names, QUANTITIES } from "./form.js";
 import { area, count, isBlank, promptEditor } from "./messages.js";
 import { paintedOutput } from "./written.js";
-import { call } from "./reproduce.js";
+import { call, drawing } from "./reproduce.js";
 import { Panel } from "./panel.js";
 
 const ANSWERS = 20;
-const ANSWERING = { model: "model_name", prompt: "text", method: "method", unit: "unit", of: "of", output: "output", tokens: "max_new_tokens" };
+const ANSWERING = { model: "model_name", prompt: "text", method: "method", unit: "unit", of: "of", removal: "removal", seed: "seed", output: "output", tokens: "max_new_tokens" };
 
 export class Writing extends Panel {
   constructor(model, el) {
@@ -50,6 +50,7 @@ export class Writing extends Panel {
       choice("Method", methodsOf(facts, method), method, (value) => set({ method: value }, true)),
       choice("Units", units, unit, (value) => set({ unit: value }, true)),
       choice("Quantity", [["", "by default"], ...QUANTITIES.map((name) => [name, name.replace("_", "-")])], of ?? "", (value) => set({ of: value || null }, true)),
+      ...drawingChoices(this.settings, facts.removals, set),
       count("Tokens at most", tokens, this.model.get("limits").new_tokens, (value) => set({ tokens: value }, true)),
       make("button", { type: "submit", class: "out" }, "Explain"),
     );
@@ -162,9 +163,9 @@ export class Writing extends Panel {
 }
 
 /** What is asked of a server or a kernel for these settings. */
-function writingRequest({ model, prompt, method, unit, of, output, tokens }) {
+function writingRequest({ model, prompt, method, unit, of, removal, seed, output, tokens }) {
   const own = output ? { output } : { max_new_tokens: tokens };
-  return { model, text: structuredClone(prompt), method, unit, of, ...own };
+  return { model, text: structuredClone(prompt), method, unit, of, ...drawing({ removal, seed }), ...own };
 }
 
 /** Settings in the history. */
@@ -186,8 +187,8 @@ function forModel({ method, prompt, unit }, models, name) {
 }
 
 /** The settings as what follows # in an address. */
-function writingToHash({ model, prompt, method, unit, of, output, tokens }, compared) {
-  const held = new URLSearchParams({ face: "write", model, method, unit, tokens, ...(of ? { of } : {}), ...(output ? { output } : {}) });
+function writingToHash({ model, prompt, method, unit, of, removal, seed, output, tokens }, compared) {
+  const held = new URLSearchParams({ face: "write", model, method, unit, tokens, ...(of ? { of } : {}), ...drawing({ removal, seed }), ...(output ? { output } : {}) });
   const messages = typeof prompt === "string" ? [{ content: prompt }] : prompt;
   for (const { role, content } of messages) {
     if (role) held.append("role", role);

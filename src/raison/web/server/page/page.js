@@ -51,7 +51,7 @@ const FACES = [
 function traits(face, models, limits) {
   const [first] = models;
   const text = face === "predict" ? FIRST[first.strings] : PROMPT;
-  const settings = { model_name: first.name, text, method: first.advised ?? "auto", unit: "word", target: null, of: null, truncate: false, output: "", max_new_tokens: 10 };
+  const settings = { model_name: first.name, text, method: first.advised ?? "auto", unit: "word", target: null, of: null, removal: null, seed: 0, truncate: false, output: "", max_new_tokens: 10 };
   return { ...settings, models, limits, face, linked: true, drops: true };
 }
 
