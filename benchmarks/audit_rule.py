@@ -22,6 +22,7 @@ from raison.runs.judging import finding_of
 from raison.runs.run import read_run
 from raison.runs.statistics import cost, subtract
 from raison.runs.table import comparison
+from raison.studies.kinds.audit.evidence import faithful
 from raison.studies.kinds.audit.recommendation import COMPREHENSIVE, RANDOM, SUFFICIENT, faithfulness, recommended
 
 RECORDS = Path(__file__).parents[1] / "studies/catalogue_sst2/results/sst2--sst2"
@@ -74,14 +75,11 @@ def drawn(table: Comparison, texts: np.ndarray) -> Comparison:
 
 def passing(table: Comparison, methods: Sequence[str]) -> dict[str, float]:
     """Passes per text of the methods that are better than random scores on both counts, or else on one."""
-    better: dict[int, dict[str, float]] = {1: {}, 2: {}}
-    random = table[RANDOM]
-    for row in (table[method] for method in methods):
-        gaps = subtract(row[COMPREHENSIVE], random[COMPREHENSIVE]), subtract(random[SUFFICIENT], row[SUFFICIENT])
-        counts = [finding_of(gap, "above") for gap in gaps].count("holds")
-        if counts:
-            better[counts][row.method] = cost(row)
-    return better[2] or better[1]
+    rows = [table[method] for method in methods]
+    found = dict(zip(methods, faithful(rows, table[RANDOM]), strict=True))
+    shown = [row for row in rows if found[row.method].shown]
+    green = [row for row in shown if found[row.method].light == "green"]
+    return {row.method: cost(row) for row in green or shown}
 
 
 def main() -> None:
@@ -98,8 +96,8 @@ def main() -> None:
                 able = passing(sample, methods)
                 for rule, choose in RULES.items() if able else ():
                     chosen[rule].append(choose(able, sample))
-            row: dict[str, object] = {"methods": name, "texts": count}
-            for rule, of_rule in chosen.items():
+            row: dict[str, object] = {"methods": name, "texts": count, "recommends": len(chosen["best"]) / DRAWS}
+            for rule, of_rule in chosen.items() if chosen["best"] else ():
                 losses = [known[BASE] - known[method] for method in of_rule]
                 row[f"{rule}: mean loss"] = round(float(np.mean(losses)), 3)
                 row[f"{rule}: loss over {LARGE}"] = round(float(np.mean(np.array(losses) > LARGE)), 2)

@@ -111,7 +111,6 @@ def rows_of(name: str, folder: Path) -> list[Row]:
 def line(name: str, verdict: "Verdict") -> Row:
     """The cells of a verdict under COLUMNS."""
     gap = verdict.difference
-    p = gap.p if math.isnan(gap.second) else max(gap.p, gap.second)
     cells = (
         name,
         verdict.run,
@@ -128,8 +127,8 @@ def line(name: str, verdict: "Verdict") -> Row:
         number(gap.low),
         number(gap.high),
         str(gap.count),
-        number(p),
-        number(gap.detectable),
+        number(verdict.p),
+        number(verdict.detectable),
         "" if math.isnan(verdict.needed) else f"{verdict.needed:.0f}",
         number(verdict.accuracy),
         verdict.note,

@@ -198,9 +198,10 @@ def _page_line(name: str, rows: Sequence[Row]) -> list[str]:
 
 def _half(rows: Sequence[Row]) -> str:
     """How many values would decide half of the undecided claims, with a power of 80 %."""
-    needed = sorted(float(row["needed"] or "inf") for row in rows if row["verdict"] == "undecided")
+    undecided = [row["needed"] for row in rows if row["verdict"] == "undecided"]
+    needed = sorted(float(count) for count in undecided if count)
     if not needed:
-        return ""
+        return "no number of texts" if undecided else ""
     half = needed[(len(needed) - 1) // 2]
     return "over 1,000,000" if math.isinf(half) else f"{half:,.0f}"
 

@@ -13,8 +13,9 @@ If all values are equal, the chance of not having seen others takes its place (n
 their range is known, as for an audit's lights, a bet on it may decide as well (numerics.statistics.bounded). Holm's
 correction over all judged claims of a study is reported, too.
 
-The interval is over texts. Where models were trained several times, the 95 % bootstrap interval of the mean over the
-trainings has to lie on the same side; with two or three trainings, all of them have to.
+The interval is over texts. Where models were trained several times, Student's 95 % interval over trainings and texts
+(`over_trainings`) has to lie on the same side, and its p-value counts as a further test: other trainings are what the
+claim speaks of, too. Two trainings decide only if their differences hardly differ.
 """
 
 import math
@@ -22,20 +23,20 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
+import numpy as np
+
 from raison.core.errors import InputError
 from raison.core.settings.reading import plain_values
-from raison.numerics.statistics.bootstrap import mean_interval
 from raison.numerics.statistics.multiple import holm
 from raison.numerics.statistics.paired import FEW, Difference
 from raison.numerics.statistics.power import SIGNIFICANCE
+from raison.numerics.statistics.student import FEWEST, student_interval, student_p
 
 Side = Literal["above", "below"]
 Caveat = Literal["exploratory", "by construction"]
 """Why a claim proves less than others: stated after its records had been seen, or unable to fail."""
 Finding = Literal["holds", "fails", "undecided", "too few", "not judged", "missing"]
 
-FEWEST = 8
-"""Minimum number of paired values for a verdict."""
 LEARNED = 0.1
 """How much a model's accuracy must exceed the share of the largest class."""
 JUDGED: frozenset[Finding] = frozenset({"holds", "fails", "undecided"})
@@ -44,11 +45,11 @@ UNKNOWN = Difference(math.nan, math.nan, math.nan, math.nan, 0)
 
 RULE = (
     "A claim holds if the 95 % interval of the difference lies wholly on its side of zero, fails if it lies wholly on "
-    "the other side, and is undecided otherwise. Where models were trained with several seeds, the interval over the "
-    f"trainings has to lie on that side, too. Fewer than {FEWEST} values are too few; with fewer than 30 a second "
-    "test must agree: the studentised bootstrap, or for hits and misses the exact permutation test. It is not judged "
-    "if the model's accuracy exceeds the share of the largest class by at most 10 points, and missing if the records "
-    "lack its subject."
+    "the other side, and is undecided otherwise. Where models were trained with several seeds, Student's interval over "
+    f"trainings and texts has to lie on that side, too. Fewer than {FEWEST} values are too few; with fewer than 30 a "
+    "second test must agree: the studentised bootstrap, or for hits and misses the exact permutation test. It is not "
+    "judged if the model's accuracy exceeds the share of the largest class by at most 10 points, and missing if the "
+    "records lack its subject."
 )
 """The rule in the words of reports."""
 
@@ -105,8 +106,8 @@ class Verdict:
     `mean` and `than_mean` are the two values in the table. `difference` has NaN for what is unknown; on a group metric
     it counts groups instead of texts. `adjusted` is the claim's p-value after Holm's correction over the study; NaN for
     claims that were not tested. `accuracy` is the model's share of correct predictions, NaN if unknown. `note` says why
-    a claim was not judged, or what is unknown about its model. `differing`: it is undecided because of its trainings,
-    which no number of texts would change. `caveat` is the claim's own.
+    a claim was not judged, or what is unknown about its model. `trainings` is the difference over the trainings, if the
+    models were trained several times. `caveat` is the claim's own.
     """
 
     says: str
@@ -122,13 +123,31 @@ class Verdict:
     adjusted: float = math.nan
     note: str = ""
     accuracy: float = math.nan
-    differing: bool = False
+    trainings: Difference | None = None
     caveat: Caveat | None = None
 
     @property
+    def differing(self) -> bool:
+        """Whether its trainings leave the side open, which no number of texts would change."""
+        over = self.trainings
+        return over is not None and not (over.low > 0 or over.high < 0)
+
+    @property
+    def p(self) -> float:
+        """The largest p-value of the tests that were made."""
+        over = math.nan if self.trainings is None else self.trainings.p
+        return float(np.fmax(self.difference.confirmed, over))
+
+    @property
+    def detectable(self) -> float:
+        """The smallest true difference that these values, and these trainings, find with 80 % power; NaN if unknown."""
+        over = math.nan if self.trainings is None else self.trainings.detectable
+        return float(np.fmax(self.difference.detectable, over))
+
+    @property
     def needed(self) -> float:
-        """The number of texts that would show the difference; NaN if it is unknown, or if they would not decide."""
-        return math.nan if self.differing else self.difference.needed
+        """The number of values that would show the difference; NaN if it is unknown, or if they would not decide."""
+        return math.nan if self.differing or math.isnan(self.difference.needed) else max(FEWEST, self.difference.needed)
 
     @property
     def survives(self) -> bool | None:
@@ -145,24 +164,40 @@ def finding_of(gap: Difference, side: Side) -> Finding:
     if gap.count < FEWEST:
         return "too few"
     low, high = (gap.low, gap.high) if side == "above" else (-gap.high, -gap.low)
-    # A NaN interval or p-value gives no verdict.
-    agreed = gap.count >= FEW or gap.second < SIGNIFICANCE
+    # A NaN interval gives no verdict, and with few values no second test gives none either.
+    agreed = gap.second < SIGNIFICANCE or (gap.count >= FEW and math.isnan(gap.second))
     if not agreed:
         return "undecided"
     return "holds" if low > 0 else "fails" if high < 0 else "undecided"
 
 
 def over_trainings(verdict: Verdict, trainings: Sequence[float]) -> Verdict:
-    """The verdict, undecided if it rests on some trainings only; `trainings` has the difference in each."""
-    if verdict.finding not in ("holds", "fails") or len(trainings) < 2:
+    """The verdict, undecided if other trainings may turn it; `trainings` has the difference in each.
+
+    Trainings and texts are both samples: the variance of the mean is the sum of those over trainings and over texts,
+    with Satterthwaite's degrees of freedom (1946). Where the two or three trainings are alike by chance, these are too
+    many, so that the interval reaches at least as far as that over the trainings alone.
+    """
+    count, gap = len(trainings), verdict.difference
+    if verdict.finding not in JUDGED or count < 2:
         return verdict
-    over = mean_interval(trainings)
+    mean = float(np.mean(trainings))
+    parts = np.array([np.var(trainings, ddof=1) / count, 0.0 if math.isnan(gap.error) else gap.error**2])
+    error = math.sqrt(parts.sum())
+    freedom = float(parts.sum() ** 2 / (parts**2 / [count - 1, gap.count - 1]).sum()) if error > 0 else count - 1.0
+    both = ((error, freedom), (math.sqrt(parts[0]), count - 1.0))
+    half = max(student_interval(0.0, *one)[1] for one in both)
+    p = max(student_p(mean, *one) for one in both)
+    over = Difference(mean, mean - half, mean + half, p, count, error=error)
     positive = (verdict.side == "above") == (verdict.finding == "holds")
-    if (over.low > 0) if positive else (over.high < 0):
-        return verdict
-    note = f"its {len(trainings)} trainings differ, from {min(trainings):+.3f} to {max(trainings):+.3f}"
-    notes = "; ".join(part for part in (verdict.note, note) if part)
-    return replace(verdict, finding="undecided", note=notes, differing=True)
+    if verdict.finding != "undecided" and ((over.low > 0) if positive else (over.high < 0)):
+        return replace(verdict, trainings=over)
+    found = replace(verdict, finding="undecided", trainings=over)
+    if not found.differing:
+        return found
+    ends = f"from {min(trainings):+.3f} to {max(trainings):+.3f}"
+    note = f"its {count} trainings, {ends}, leave open what others would give"
+    return replace(found, note="; ".join(part for part in (verdict.note, note) if part))
 
 
 def judged(verdict: Verdict, gap: Difference, learned: Learned) -> Verdict:
@@ -180,11 +215,6 @@ def judged(verdict: Verdict, gap: Difference, learned: Learned) -> Verdict:
 
 def corrected(verdicts: Sequence[Verdict]) -> list[Verdict]:
     """A study's verdicts with Holm's p-values over all its claims that were judged."""
-    tested = [_p(verdict.difference) if verdict.finding in JUDGED else math.nan for verdict in verdicts]
+    tested = [verdict.p if verdict.finding in JUDGED else math.nan for verdict in verdicts]
     adjusted = holm(tested)
     return [replace(verdict, adjusted=p) for verdict, p in zip(verdicts, adjusted, strict=True)]
-
-
-def _p(gap: Difference) -> float:
-    """The larger p-value if two tests were made."""
-    return gap.p if math.isnan(gap.second) else max(gap.p, gap.second)

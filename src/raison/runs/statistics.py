@@ -7,7 +7,7 @@ import numpy as np
 
 from raison.core.results.scores import Comparison, MetricScores, Scores
 from raison.numerics.statistics import ranks
-from raison.numerics.statistics.multiple import holm
+from raison.numerics.statistics.best import of_any_pair
 from raison.numerics.statistics.paired import Difference, difference
 from raison.numerics.statistics.pareto import front
 from raison.runs.judging import UNKNOWN
@@ -21,8 +21,9 @@ BACKWARD = 2
 class PairedContrast:
     """One method minus the best of a metric's column, text by text.
 
-    `p` is adjusted by Holm's method over all methods and metrics of the table; `difference.p` is not. It is NaN for
-    the best method itself. The best is found on the same texts, which favours it a little.
+    `p` is for "both are equally good", though the best was found on the same texts: the largest of the two tests of
+    the difference and of the chance that any two of the metric's methods differ as much (numerics.statistics.best),
+    times the number of metrics (Bonferroni). It is NaN for the best method itself.
     """
 
     method: str
@@ -72,19 +73,25 @@ def contrasts(comparison: Comparison) -> dict[str, list[PairedContrast]]:
 
     Metrics without a defined mean have an empty list. Rows keep the table's order.
     """
-    pairs: list[tuple[str, str, str, Difference]] = []
-    for metric, higher in directed(comparison).items():
-        best = _best(comparison, metric, higher)
-        if best is not None:
-            pairs += [
-                (metric, row.method, best.method, subtract(row[metric], best[metric]))
-                for row in _having(comparison, metric)
-            ]
-    adjusted = holm([math.nan if method == first else gap.p for _, method, first, gap in pairs])
-    listed: dict[str, list[PairedContrast]] = {metric: [] for metric in directed(comparison)}
-    for (metric, method, first, gap), p in zip(pairs, adjusted, strict=True):
-        listed[metric].append(PairedContrast(method, first, gap, p))
-    return listed
+    directions = directed(comparison)
+    return {metric: _contrasts(comparison, metric, higher, len(directions)) for metric, higher in directions.items()}
+
+
+def _contrasts(comparison: Comparison, metric: str, higher: bool, metrics: int) -> list[PairedContrast]:
+    best = _best(comparison, metric, higher)
+    if best is None:
+        return []
+    rows = _having(comparison, metric)
+    gaps = [subtract(row[metric], best[metric]) for row in rows]
+    same = [row for row, gap in zip(rows, gaps, strict=True) if gap is not UNKNOWN]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.array([gap.mean for gap in gaps]) / np.array([gap.error for gap in gaps])
+    chances = of_any_pair([parts_of(row[metric]) for row in same], best[metric].pool, ratios)
+    ps = [min(1.0, metrics * max(gap.confirmed, p)) for gap, p in zip(gaps, chances.tolist(), strict=True)]
+    return [
+        PairedContrast(row.method, best.method, gap, math.nan if row is best else p)
+        for row, gap, p in zip(rows, gaps, ps, strict=True)
+    ]
 
 
 def mean_ranks(comparison: Comparison) -> dict[str, float]:

@@ -5,10 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import sem, t, ttest_1samp
 
 from raison.numerics.statistics.paired import difference
+from raison.numerics.statistics.power import detectable
 from raison.report.tables.writers import claim_text
-from raison.runs.judging import Learned, Side, Verdict, judged, over_trainings
+from raison.runs.judging import FEWEST, Learned, Side, Verdict, corrected, judged, over_trainings
 
 LEARNED = Learned(0.9, 0.5)
 
@@ -26,10 +28,12 @@ def verdict(mean: float, side: Side, trainings: tuple[float, ...]) -> Verdict:
     [
         ((), "holds"),
         ((0.1,), "holds"),
-        ((0.05, 0.15), "holds"),
+        ((0.099, 0.101), "holds"),
+        ((0.05, 0.15), "undecided"),
         ((-0.02, 0.22), "undecided"),
         ((-0.01, 0.2, 0.2), "undecided"),
-        ((0.05, 0.1, 0.15), "holds"),
+        ((0.08, 0.1, 0.12), "holds"),
+        ((0.05, 0.1, 0.15), "undecided"),
         # Of many trainings one may differ.
         ((-0.02, *[0.12] * 7), "holds"),
         ((-0.4, -0.3, *[0.25] * 6), "undecided"),
@@ -47,19 +51,49 @@ def test_the_trainings_have_to_agree(trainings: tuple[float, ...], finding: str)
 def test_what_differs_is_said_and_no_number_of_texts_would_decide() -> None:
     found = verdict(0.1, "above", (-0.02, 0.22))
     assert found.differing
-    assert found.note == "its 2 trainings differ, from -0.020 to +0.220"
+    assert found.note == "its 2 trainings, from -0.020 to +0.220, leave open what others would give"
     assert math.isnan(found.needed)
     assert "80 % power" not in claim_text(found)
     assert found.note in claim_text(found)
-    agreed = verdict(0.1, "above", (0.08, 0.12))
+    agreed = verdict(0.1, "above", (0.08, 0.1, 0.12))
     assert not agreed.differing
-    assert agreed.needed == agreed.difference.needed
+    assert agreed.needed == max(FEWEST, agreed.difference.needed)
     assert "80 % power" in claim_text(agreed)
 
 
 def test_what_is_not_decided_stays_as_it_is() -> None:
     undecided = verdict(0.0, "above", ())
     assert undecided.finding == "undecided"
-    assert over_trainings(undecided, (-1.0, 1.0)) == undecided
+    other = over_trainings(undecided, (-1.0, 1.0))
+    assert (other.finding, other.differing) == ("undecided", True)
+    assert over_trainings(undecided, (0.5,)) == undecided
     missing = replace(undecided, finding="missing")
     assert over_trainings(missing, (-1.0, 1.0)) == missing
+
+
+@pytest.mark.parametrize("trainings", [(0.08, 0.1, 0.12), (0.05, 0.09, 0.1, 0.12, 0.15)])
+def test_a_verdict_has_the_p_and_the_power_of_its_trainings(trainings: tuple[float, ...]) -> None:
+    found = verdict(0.1, "above", trainings)
+    parts = sem(trainings) ** 2, found.difference.error**2
+    error, freedom = sum(parts) ** 0.5, sum(parts) ** 2 / (parts[0] ** 2 / (len(trainings) - 1) + parts[1] ** 2 / 199)
+    both = 2 * t.sf(np.mean(trainings) / error, freedom)
+    assert found.p == pytest.approx(max(both, ttest_1samp(trainings, 0.0).pvalue))
+    assert found.p > found.difference.p
+    assert found.detectable == pytest.approx(detectable(error, len(trainings)))
+    assert found.detectable > found.difference.detectable
+    [adjusted] = corrected([found])
+    assert adjusted.adjusted == found.p
+
+
+def test_equal_trainings_are_rarely_told_apart() -> None:
+    """Two recipes that are equally good, of which each training deviates: few verdicts, however many texts."""
+    rng = np.random.default_rng(0)
+    decided = 0
+    for _ in range(40):
+        deviations = rng.normal(0, 0.03, 3)
+        decided += verdict(float(deviations.mean()), "above", tuple(deviations)).finding in ("holds", "fails")
+    assert decided <= 6
+
+
+def test_no_fewer_values_are_needed_than_a_verdict_takes() -> None:
+    assert verdict(2.0, "above", ()).needed == FEWEST

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from raison.core.results.scores import Comparison, MetricScores, Scores, Summary
+from raison.numerics.statistics.best import of_any_pair
 from raison.runs.statistics import (
     contrasts,
     cost,
@@ -56,10 +57,9 @@ def test_direction_of_each_metric() -> None:
     assert directed(THREE) == {"gain": True, "loss": False}
 
 
-def test_differences_from_the_best_are_corrected_over_the_whole_table() -> None:
+def test_differences_from_the_best_count_that_any_could_have_been_it() -> None:
     found = contrasts(THREE)
     assert list(found) == ["gain", "loss"]
-    tests = []
     for metric, listed in found.items():
         assert [one.method for one in listed] == ["good", "fair", "random"]
         assert {one.best for one in listed} == {"good"}
@@ -68,10 +68,9 @@ def test_differences_from_the_best_are_corrected_over_the_whole_table() -> None:
             values, best = THREE[one.method][metric].values, THREE["good"][metric].values
             assert one.difference.mean == pytest.approx(np.mean(values) - np.mean(best))
             assert one.difference.p == pytest.approx(exact_p(values, best))
-            tests.append((one.difference.p, one.p))
-    raw = sorted(p for p, _ in tests)
-    literal = [max(min(1.0, (4 - j) * raw[j]) for j in range(i + 1)) for i in range(4)]
-    assert sorted(p for _, p in tests) == pytest.approx(literal)
+            ratio = np.array([one.difference.mean / one.difference.error])
+            [chance] = of_any_pair([np.array(row[metric].values)[:, None] for row in THREE.rows], "mean", ratio)
+            assert one.p == pytest.approx(min(1.0, 2 * max(one.difference.confirmed, chance)))
 
 
 def test_lower_is_better_finds_the_lowest() -> None:

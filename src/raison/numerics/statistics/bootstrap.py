@@ -7,7 +7,10 @@ import numpy as np
 from jaxtyping import Float
 
 from raison.core.errors import UnknownNameError
+from raison.numerics.statistics.bounded import is_hit_or_miss
 from raison.numerics.statistics.resampling import draws, grouped
+from raison.numerics.statistics.student import FEWEST, student_interval
+from raison.numerics.statistics.successes import share_interval
 
 Parts = Float[np.ndarray, "texts parts"]
 Pool = Callable[[Float[np.ndarray, "samples parts"]], Float[np.ndarray, " samples"]]
@@ -77,9 +80,10 @@ def mean_interval(values: Sequence[float]) -> Interval:
 def pooled_interval(parts: Parts, pool: str = "mean") -> Interval:
     """A pooled value with its 95 % percentile bootstrap interval (Efron 1979), `RESAMPLES` resamples of the texts.
 
-    Above `LARGEST` texts, groups of texts are resampled in their place (numerics/statistics/resampling.py).
-    A part that is NaN on a text is left out of that part's mean. One text has no spread to resample: its interval is
-    NaN. No text gives NaN throughout.
+    Above `LARGEST` texts, groups of texts are resampled in their place (numerics/statistics/resampling.py). Of hits and
+    misses the interval is Wilson's; of fewer than `FEWEST` other values it is Student's, with the jackknife's standard
+    error (Tukey 1958; of a mean it is the usual one). A part that is NaN on a text is left out of that part's mean. One
+    text has no spread: its interval is NaN. No text gives NaN throughout.
     """
     make = pool_of(pool)
     if not len(parts):
@@ -87,6 +91,10 @@ def pooled_interval(parts: Parts, pool: str = "mean") -> Interval:
     value = pooled(parts, pool)
     if len(parts) == 1:
         return Interval(value, float("nan"), float("nan"))
+    if make is _first and value > 0 and is_hit_or_miss(parts[:, 0]):
+        return Interval(value, *share_interval(int(parts[:, 0].sum()), len(parts)))
+    if len(parts) < FEWEST:
+        return Interval(value, *student_interval(value, jackknife_error(parts, pool), len(parts) - 1.0))
     resampled = make(_resampled_means(parts))
     # Resamples in which the pooled value is undefined say nothing about it.
     resampled = resampled[~np.isnan(resampled)]
@@ -94,6 +102,12 @@ def pooled_interval(parts: Parts, pool: str = "mean") -> Interval:
         return Interval(value, float("nan"), float("nan"))
     low, high = np.quantile(resampled, [0.025, 0.975])
     return Interval(value, float(low), float(high))
+
+
+def jackknife_error(parts: Parts, pool: str) -> float:
+    """The standard error of a pooled value, from the values without each text; NaN if one of these is undefined."""
+    without = np.array([pooled(np.delete(parts, text, axis=0), pool) for text in range(len(parts))])
+    return float(np.sqrt((len(parts) - 1) * without.var()))
 
 
 def _resampled_means(parts: Parts) -> Float[np.ndarray, "samples parts"]:

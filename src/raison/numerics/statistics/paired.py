@@ -11,7 +11,9 @@ from raison.numerics.statistics.bootstrap import POOLS, Pool, pool_of, pooled_in
 from raison.numerics.statistics.bounded import Bounds, betting_p, is_hit_or_miss, share_p
 from raison.numerics.statistics.power import detectable, needed
 from raison.numerics.statistics.resampling import RESAMPLES, Draws, Swaps, draws, grouped
+from raison.numerics.statistics.student import FEWEST, student_interval
 from raison.numerics.statistics.studentised import studentised_p
+from raison.numerics.statistics.successes import share_interval
 
 COVERAGE = 0.95
 """Of a confidence interval."""
@@ -36,8 +38,8 @@ class Difference:
     """Pooled value of the first method minus that of the second, or minus a number, on the same `count` texts.
 
     `low` and `high` are its 95 % interval; `p` is two-sided, for "the two methods could be exchanged on every text", or
-    "the values lie evenly around the number" (see `against`). `second` is the p-value of a second test, NaN with `FEW`
-    texts or more: the studentised bootstrap, or `p` where it is exact (see `difference`).
+    "the values lie evenly around the number" (see `against`). `second` is the p-value of a second test, NaN where `FEW`
+    texts or more need none: the studentised bootstrap, or `p` where it is exact (see `difference`).
     """
 
     mean: float
@@ -47,6 +49,11 @@ class Difference:
     count: int
     second: float = math.nan
     error: float = math.nan
+
+    @property
+    def confirmed(self) -> float:
+        """The larger p-value if two tests were made; NaN if none was."""
+        return float(np.fmax(self.p, self.second))
 
     @property
     def detectable(self) -> float:
@@ -67,12 +74,12 @@ def difference(
 ) -> Difference:
     """Compare two methods text by text; row i of both is text i, in a metric's own unit.
 
-    The interval is a percentile bootstrap (Efron 1979): texts are resampled with both of their rows. The p-value is a
-    paired permutation test (Fisher 1935): under the null each text's two rows may be swapped. Up to 12 texts all
-    swaps are tried; above, p = (hits + 1) / (draws + 1) over 10,000 random ones (Phipson and Smyth 2010), so that it
-    is never 0. Above 2,048 texts, groups of texts are resampled and swapped in their place
-    (numerics/statistics/resampling.py). A swap whose pooled value is undefined counts as a hit, which can only raise p;
-    a resample whose pooled value is undefined is left out of the interval.
+    The interval is a percentile bootstrap (Efron 1979): texts are resampled with both of their rows; of fewer than
+    `FEWEST` texts it is Student's. The p-value is a paired permutation test (Fisher 1935): under the null each text's
+    two rows may be swapped. Up to 12 texts all swaps are tried; above, p = (hits + 1) / (draws + 1) over 10,000 random
+    ones (Phipson and Smyth 2010), so that it is never 0. Above 2,048 texts, groups of texts are resampled and swapped
+    in their place (numerics/statistics/resampling.py). A swap whose pooled value is undefined counts as a hit, which
+    can only raise p; a resample whose pooled value is undefined is left out of the interval.
 
     With fewer than 30 texts there is a second test. Where each value is 1 or 0, a hit or a miss, it is the permutation
     test itself: the mean of differences of -1, 0 and 1 is zero only if -1 and 1 are equally likely, which is what that
@@ -96,7 +103,9 @@ def difference(
     sums = grouped(np.hstack([*pairs, np.ones((count, 1))]), seed)
     drawn = draws(len(sums), seed)
     scale = _scale(pairs, make)
-    low, high = (_settled(end, scale) for end in _interval(sums, make, drawn))
+    error = _error(contributions(pairs[0], make) - contributions(pairs[1], make))
+    ends = student_interval(observed, error, count - 1.0) if count < FEWEST else _interval(sums, make, drawn)
+    low, high = (_settled(end, scale) for end in ends)
     observed = _settled(observed, scale)
     parts = pairs.shape[2]
     p = _p_value(pairs, sums, make, observed, drawn)
@@ -106,8 +115,7 @@ def difference(
         second_test = _second_test(
             np.hstack([*pairs]), lambda means: make(means[:, :parts]) - make(means[:, parts:]), seed
         )
-    apart = _shares(pairs[0], make) - _shares(pairs[1], make)
-    return Difference(observed, low, high, p, count, second_test, _error(apart))
+    return Difference(observed, low, high, p, count, second_test, error)
 
 
 def against(
@@ -121,7 +129,8 @@ def against(
     The interval is the percentile bootstrap of `pooled_interval`. The p-value is that of `difference` under the null
     that each text may equally well lie on the other side of the number, at the same distance. For a pool other than the
     mean, each text counts with its share in the value, by the pool's slopes at the means. Where each value is 1 or 0,
-    a hit or a miss, both tests are the exact binomial test: such values cannot lie evenly around most numbers.
+    a hit or a miss, both tests are the exact binomial test, with any number of texts, and the interval is Wilson's:
+    such values cannot lie evenly around most numbers.
 
     With `bounds`, the second test is the better of the studentised bootstrap and `betting_p`: the former cannot tell
     how values spread that are nearly all alike, the latter how they spread within their range
@@ -136,13 +145,15 @@ def against(
     if math.isnan(value):
         return Difference(math.nan, math.nan, math.nan, math.nan, len(known))
     scale = max(abs(number), float(np.abs(make(np.abs(known).mean(axis=0, keepdims=True))).sum()))
+    hits = make is POOLS["mean"] and 0 < number < 1 and is_hit_or_miss(known[:, 0])
+    if hits and len(known) > 1:
+        low, high = share_interval(int(known[:, 0].sum()), len(known))
     gap, low, high = (_settled(end - number, scale) for end in (value, low, high))
     if len(known) == 1:
         return Difference(gap, math.nan, math.nan, 1.0, 1)
-    apart = _shares(known, make)
-    if make is POOLS["mean"] and 0 < number < 1 and is_hit_or_miss(known[:, 0]):
-        p = share_p(known[:, 0], number)
-        second_test = p if len(known) < FEW else math.nan
+    apart = contributions(known, make)
+    if hits:
+        p = second_test = share_p(known[:, 0], number)
     else:
         shares = gap + apart
         shares = np.where(np.abs(shares) <= TOLERANCE * scale, 0.0, shares)[:, None]
@@ -154,8 +165,8 @@ def against(
 
 
 def _second_test(columns: Float[np.ndarray, "texts columns"], statistic: Pool, seed: int) -> float:
-    """The studentised bootstrap if there are few texts, otherwise NaN."""
-    if len(columns) >= FEW:
+    """The studentised bootstrap if there are few texts, or if they are all alike, otherwise NaN."""
+    if len(columns) >= FEW and np.ptp(columns, axis=0).any():
         return math.nan
     return studentised_p(columns, statistic, draws(len(columns), seed).resamples())
 
@@ -165,7 +176,7 @@ def _error(shares: Gaps) -> float:
     return float(shares.std(ddof=1)) / math.sqrt(len(shares))
 
 
-def _shares(values: Float[np.ndarray, "texts parts"], make: Pool) -> Float[np.ndarray, " texts"]:
+def contributions(values: Float[np.ndarray, "texts parts"], make: Pool) -> Float[np.ndarray, " texts"]:
     """Each text's contribution to the pooled value beyond its mean share: deviations times the pool's slopes."""
     centre = values.mean(axis=0)
     slopes = []

@@ -28,7 +28,8 @@ def studentised_p(columns: Columns, statistic: Statistic, resamples: Iterable[We
     raise p. NaN if the statistic is undefined on the texts themselves. Texts that are all alike have no spread: then p
     is that of `_all_alike`.
     """
-    centre = columns.mean(axis=0)
+    # The mean of equal numbers is another one by rounding.
+    centre = np.where(np.ptp(columns, axis=0) == 0, columns[0], columns.mean(axis=0))
     # Deviations from the mean, so that variances keep their precision.
     deviations = columns - centre
     size = np.maximum(np.abs(columns).max(axis=0), _STEP)

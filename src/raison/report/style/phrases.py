@@ -93,18 +93,18 @@ def signed(value: float, places: int) -> str:
     return text if any(digit in text for digit in "123456789") else text[1:]
 
 
-def power(gap: Difference, places: int) -> str:
-    """The smallest difference that these texts could have shown, and the number of texts that the observed one needs;
-    empty if unknown.
+def power(detectable: float, needed: float, places: int) -> str:
+    """The smallest difference that these values could have shown, and how many the observed one needs; empty if
+    unknown.
     """
-    if not math.isfinite(gap.detectable):
+    if not math.isfinite(detectable):
         return ""
-    return f"80 % power: differences from {number(gap.detectable, places)} on; for this one {texts_needed(gap.needed)}"
+    return f"80 % power: differences from {number(detectable, places)} on; for this one n = {values_needed(needed)}"
 
 
-def texts_needed(count: float) -> str:
-    """The approximate number of texts."""
-    return f"{count:,.0f} texts" if math.isfinite(count) else "over 1,000,000 texts"
+def values_needed(count: float) -> str:
+    """The approximate number of values, such as texts or trainings."""
+    return f"{count:,.0f}" if math.isfinite(count) else "over 1,000,000"
 
 
 def score(e: AnyExplanation, value: float, places: int) -> str:

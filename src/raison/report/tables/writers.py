@@ -64,7 +64,8 @@ def claim_text(verdict: Verdict) -> str:
         f"difference {phrases.signed(gap.mean, places)} {phrases.interval(gap.low, gap.high, places)}, n = {gap.count}"
     )
     stands = {None: "", True: "also after Holm's correction", False: "not after Holm's correction"}[verdict.survives]
-    power = "" if verdict.finding == "too few" or verdict.differing else phrases.power(gap, places)
+    without = verdict.finding == "too few" or verdict.differing
+    power = "" if without else phrases.power(verdict.detectable, verdict.needed, places)
     seen = ", ".join(part for part in (verdict.run, known if gap.count else "", power, stands) if part)
     told = "; ".join(part for part in (seen, verdict.note, verdict.caveat) if part)
     return f"{verdict.says} ({told})"

@@ -5,10 +5,12 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.stats import t, ttest_1samp
 
 from raison.core.errors import UnknownNameError
 from raison.numerics.statistics.bootstrap import POOLS, mean_interval, part_means, pooled_interval
 from raison.numerics.statistics.resampling import RESAMPLES
+from raison.numerics.statistics.successes import share_interval
 
 
 def literal(parts: np.ndarray, pool: str) -> tuple[float, float, float]:
@@ -30,8 +32,29 @@ def literal(parts: np.ndarray, pool: str) -> tuple[float, float, float]:
 
 @pytest.mark.parametrize("pool", POOLS)
 def test_equals_a_loop_over_resamples(pool: str) -> None:
-    parts = np.random.default_rng(1).uniform(0.1, 1, size=(7, 1 if pool == "mean" else 2))
+    parts = np.random.default_rng(1).uniform(0.1, 1, size=(9, 1 if pool == "mean" else 2))
     np.testing.assert_allclose(pooled_interval(parts, pool), literal(parts, pool), atol=1e-12)
+
+
+@pytest.mark.parametrize("count", [2, 5, 7])
+def test_few_values_have_students_interval(count: int) -> None:
+    values = np.random.default_rng(2).normal(size=count)
+    found = ttest_1samp(values, 0.0).confidence_interval(0.95)
+    assert mean_interval(values.tolist()) == pytest.approx((values.mean(), found.low, found.high))
+    # Of a ratio, the error is the jackknife's.
+    parts = np.random.default_rng(3).uniform(0.5, 1, size=(count, 2))
+    ratios = [np.delete(parts[:, 0], text).sum() / np.delete(parts[:, 1], text).sum() for text in range(count)]
+    error = math.sqrt((count - 1) / count * sum((ratio - np.mean(ratios)) ** 2 for ratio in ratios))
+    value, low, high = pooled_interval(parts, "ratio")
+    assert (high - value, value - low) == pytest.approx((t.ppf(0.975, count - 1) * error,) * 2)
+
+
+@pytest.mark.parametrize("count", [5, 40])
+def test_hits_and_misses_have_wilsons_interval(count: int) -> None:
+    """Of successes alone a bootstrap's interval is a point, as if none could fail."""
+    assert mean_interval([1.0] * count) == (1.0, *share_interval(count, count))
+    mixed = [1.0, 0.0, 1.0, 1.0, 0.0] * (count // 5)
+    assert mean_interval(mixed) == (0.6, *share_interval(3 * count // 5, count))
 
 
 def test_a_missing_part_is_left_out_of_its_own_mean() -> None:

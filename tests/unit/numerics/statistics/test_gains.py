@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from raison.numerics.statistics.bootstrap import mean_interval
 from raison.numerics.statistics.crossed import crossed_interval
 from raison.numerics.statistics.gains import average_relative_gain, relative_gains
 
@@ -73,7 +74,7 @@ def literal_crossed(table: np.ndarray, draws: int) -> tuple[float, float]:
 
 def test_crossed_interval_agrees_with_drawing_cell_by_cell() -> None:
     rng = np.random.default_rng(1)
-    table = rng.normal(size=(3, 5)) + rng.normal(size=(3, 1))
+    table = rng.normal(size=(8, 9)) + rng.normal(size=(8, 1))
     table[1, 2] = math.nan
     mean, low, high = crossed_interval(table)
     assert mean == pytest.approx(np.nanmean(table))
@@ -84,8 +85,8 @@ def test_crossed_interval_agrees_with_drawing_cell_by_cell() -> None:
 def test_crossed_interval_is_wide_where_every_group_moves_with_its_seed() -> None:
     # Three values thirty times each: as good as three values, not as ninety.
     table = np.repeat([[0.0], [1.0], [2.0]], 30, axis=1)
-    _, low, high = crossed_interval(table)
-    assert (low, high) == (0.0, 2.0)
+    assert crossed_interval(table) == pytest.approx(mean_interval([0.0, 1.0, 2.0]))
+    assert crossed_interval(table.T) == pytest.approx(mean_interval([0.0, 1.0, 2.0]))
 
 
 def test_crossed_interval_of_one_cell_and_of_nothing() -> None:
@@ -99,4 +100,4 @@ def test_seeds_of_a_task_are_not_tasks() -> None:
     """Equal gains of a task's seeds say nothing about other tasks."""
     values = np.array([[1.1] * 5, [1.9] * 5])
     found = average_relative_gain(values, np.ones((2, 5)), True)
-    assert (found.low, found.high) == pytest.approx((0.1, 0.9))
+    assert (found.mean, found.low, found.high) == pytest.approx(mean_interval([0.1, 0.9]))

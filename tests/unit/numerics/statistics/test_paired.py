@@ -7,11 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.stats import sem
+from scipy.stats import sem, ttest_1samp
 
 from raison.core.errors import InputError, UnknownNameError
 from raison.numerics.statistics.bounded import Bounds
 from raison.numerics.statistics.paired import EXACT_TEXTS, FEW, TOLERANCE, Difference, against, difference
+from raison.numerics.statistics.successes import share_interval
 from raison.runs.judging import finding_of
 
 
@@ -332,7 +333,22 @@ def test_hits_and_misses_against_a_share_have_the_binomial_test(hits: int, count
     found = against(np.array([1.0] * hits + [0.0] * (count - hits))[:, None], share)
     likely = [math.comb(count, k) * share**k * (1 - share) ** (count - k) for k in range(count + 1)]
     assert found.p == pytest.approx(sum(one for one in likely if one <= likely[hits] * (1 + 1e-9)), rel=1e-6)
-    assert (found.second == found.p) == (count < FEW)
+    assert found.second == found.p
+    assert (found.low + share, found.high + share) == pytest.approx(share_interval(hits, count))
+
+
+def test_many_hits_without_a_miss_do_not_show_more_than_they_can() -> None:
+    """Of 30 texts of which 95 % are right, all are right in one case of five."""
+    assert finding_of(against(np.ones((30, 1)), 0.95), "above") == "undecided"
+    assert finding_of(against(np.ones((200, 1)), 0.95), "above") == "holds"
+    # Other values that are all alike: those that differ may not have been seen.
+    assert finding_of(against(np.full((30, 1), 0.97), 0.95), "above") == "undecided"
+
+
+def test_few_texts_have_students_interval() -> None:
+    first, second = scores(5)
+    found, expected = difference(first, second), ttest_1samp((first - second)[:, 0], 0.0).confidence_interval(0.95)
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
 
 
 @pytest.mark.parametrize("values", [[1.0] * 8, [1.0] * 7 + [0.9], [1, 0.9, 0.8, 0.9, 1, 0.8, 0.9, 0.9]])

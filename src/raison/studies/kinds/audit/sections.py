@@ -32,19 +32,10 @@ from raison.report.tables.records import (
 from raison.report.tables.results import warnings
 from raison.runs.run import read_run
 from raison.runs.statistics import pareto
+from raison.studies.kinds.audit.evidence import HALF, HARD, ORDER, STEADY, AuditFinding, AuditQuestion
 from raison.studies.kinds.audit.head import AuditHead
 from raison.studies.kinds.audit.recommendation import COMPREHENSIVE, SUFFICIENT, count_of, passes, share
-from raison.studies.kinds.audit.results import (
-    FAITHFULNESS,
-    HALF,
-    HARD,
-    ORDER,
-    STEADY,
-    Audit,
-    AuditFinding,
-    AuditQuestion,
-    MethodAudit,
-)
+from raison.studies.kinds.audit.results import FAITHFULNESS, Audit, MethodAudit
 from raison.trust.records import Substituted
 from raison.trust.results import AttackedHead, RandomisedHead, substituted
 
@@ -90,15 +81,15 @@ _ATTACKED = " The prediction counts as kept if the score does not change, as und
 RULES: dict[AuditQuestion, str] = {
     "faithful": (
         "The units with the highest scores are removed (comprehensiveness), or kept alone (sufficiency). Green: "
-        "better than random scores on both, that is, the 95 % interval of the difference lies above 0. Amber: on one, "
-        "or undecided. Red: worse than random on either. A method that was not shown to be better on one is not "
-        "recommended."
+        "better than random scores on both, that is, the 95 % interval of the difference lies above 0, also after "
+        "Holm's correction over all methods and both sides. Amber: on one, or undecided. Red: worse than random on "
+        "either. A method that was not shown to be better on one is not recommended."
     ),
     "parameters": (
         "The model's blocks are filled with random values, from the last one back, and every text is explained again. "
-        "An explanation that does not change does not explain this model. The number is the area under the curve of "
-        f"the rank correlation with the original. Green: its interval lies below {HALF}. Red: from {HALF} on. Amber: "
-        "undecided."
+        "An explanation that does not change does not explain this model. The number is the mean along the curve of "
+        f"the rank correlation with the original, without its start. Green: its interval lies below {HALF}. Red: from "
+        f"{HALF} on. Amber: undecided."
     ),
     "changes": _CHANGES.format(what="the probability", how=""),
     "attacks": (
@@ -120,7 +111,8 @@ OVERALL = (
     "Overall: red if one of the first two is red: less faithful than random scores, or not dependent on the model. "
     "Amber if one of these is undecided or could not be tested, or if the explanation is unstable under harmless "
     f"changes or breaks under attack. Green otherwise. With fewer than {FEW} texts a second test has to confirm what "
-    "an interval says."
+    "an interval says, and the last three lights are green only if as many texts would hardly have missed the "
+    "failures that would turn them."
 )
 
 

@@ -42,8 +42,9 @@ from raison.methods import CATALOGUE
 from raison.studies import parts
 from raison.studies.entries import PREDICTED, About, StudyData, StudyModel
 from raison.studies.file import MistakesError, entries_of
+from raison.studies.kinds.audit.evidence import HARMLESS
 from raison.studies.kinds.audit.recommendation import COMPREHENSIVE, SUFFICIENT
-from raison.studies.kinds.audit.results import CHANGES, FAITHFULNESS, HARMLESS
+from raison.studies.kinds.audit.results import CHANGES, FAITHFULNESS
 from raison.studies.kinds.audit.subject import AuditSubject
 from raison.trust import implementation
 from raison.trust.attack_settings import EmbeddingAttack
@@ -87,8 +88,8 @@ class AuditPlan:
     """The extent of the tests: faithfulness on all texts, the others on the first ones."""
 
     randomised: int = 16
-    changed: int = 12
-    attacked: int = 12
+    changed: int = 24
+    attacked: int = 24
     randomisation: Randomisation = _RANDOMISATION
     attack: EmbeddingAttack = _ATTACK
     substitution: Substitution = _SUBSTITUTION

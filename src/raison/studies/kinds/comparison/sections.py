@@ -51,10 +51,10 @@ _CURVES = (
     "each share. Each text's curve is interpolated between its units."
 )
 _DIFFERENCES = (
-    "Method minus the best of the column on the same texts, with its 95 % interval; p from a paired permutation test, "
-    "corrected by Holm's method for all methods and metrics of this table. Grey: not distinguishable from the best (p "
-    f"of {SIGNIFICANCE} or more). The best is determined on the same texts, which favours it slightly. Mean rank: over "
-    "the metrics with a direction, 1 is best."
+    "Method minus the best of the column on the same texts, with its 95 % interval. p: from a paired permutation test, "
+    "or, if that is larger, the chance that any two of equally good methods differ as much, because any of them could "
+    "have been the best; times the number of metrics. Grey: not distinguishable from the best (p of "
+    f"{SIGNIFICANCE} or more). Mean rank: over the metrics with a direction, 1 is best."
 )
 _SELECTIONS = (
     "Rows: the metric that selected each text's map. Columns: the metric that evaluates it. Below a value: its "

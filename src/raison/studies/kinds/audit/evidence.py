@@ -1,0 +1,243 @@
+"""The evidence of an audit: each question's answer about one method, with its numbers and its light.
+
+Lights are rules on intervals, written down here and shown with every verdict; they only summarise the numbers shown
+next to them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from raison.core.results.scores import Comparison, Scores, Summary
+from raison.numerics.statistics.bounded import Bounds
+from raison.numerics.statistics.multiple import holm
+from raison.numerics.statistics.paired import Difference, against
+from raison.numerics.statistics.power import SIGNIFICANCE
+from raison.numerics.statistics.student import FEWEST
+from raison.report.style import phrases
+from raison.report.tables.records import Light
+from raison.runs.judging import Border, finding_of
+from raison.runs.statistics import subtract
+from raison.studies.kinds.audit.recommendation import COMPREHENSIVE, SUFFICIENT, count_of, faithfulness
+from raison.trust.records import Order
+from raison.trust.results import TrustRun
+from raison.trust.tables import areas, at_blocks, effects, summary
+
+HARMLESS = "harmless_change"
+_HOW = {
+    "embedding": "by shifted word embeddings",
+    "noise": "by the best of random shifts of that size",
+    "substitution": "by replacing words with similar ones",
+}
+CORRELATION, SHARE = Bounds(-1.0, 1.0), Bounds(0.0, 1.0)
+"""The ranges of the values that decide lights."""
+INSENSITIVE, UNRELATED, LOST = 1.0, 0.0, 1.0
+"""The value of a text on which a method fails: the scores do not depend on the parameters, have nothing to do with
+those of the changed text, or lose all top ranks."""
+ORDER: Order = "cascading"
+_SINGLE = "No text has more than one unit, so there is no order to compare."
+
+AuditQuestion = Literal["faithful", "parameters", "changes", "attacks"]
+
+HALF = 0.5
+"""The threshold for the mean along a randomisation curve, and for the share of top ranks that an attack changes."""
+STEADY = 0.8
+"""Minimum rank correlation of explanations that count as the same after a harmless change."""
+HARD = 0.25
+"""Share of top ranks below which an attack counts as failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFinding:
+    """The answer to one question about one method.
+
+    `value` decides the light; None, with a grey light, if the question does not apply: `says` gives the reason. `shown`
+    is whether it was shown that something speaks for the method: without it, it is not recommended. `undecided` is
+    whether an amber light's interval lies on the green side, but so few texts do not confirm it.
+    """
+
+    question: AuditQuestion
+    light: Light
+    value: Summary | None
+    says: str
+    shown: bool = True
+    undecided: bool = False
+
+
+def faithful(rows: Sequence[Scores], random: Scores) -> list[AuditFinding]:
+    """Better than random scores on both sides: removing the top units, and keeping them alone.
+
+    The more methods, the likelier one is better by chance: Holm's correction is over all methods and both sides.
+    """
+    gaps = [_ahead(row, random) for row in rows]
+    adjusted = iter(holm([gap.confirmed for pair in gaps for gap in pair]))
+    return [
+        _faithful(row, random, pair, [next(adjusted), next(adjusted)]) for row, pair in zip(rows, gaps, strict=True)
+    ]
+
+
+def _ahead(row: Scores, random: Scores) -> tuple[Difference, Difference]:
+    """How much better a method is than random scores, on each side."""
+    more, less = ((count_of(row, count), count_of(random, count)) for count in (COMPREHENSIVE, SUFFICIENT))
+    return subtract(*more), subtract(less[1], less[0])
+
+
+def _faithful(row: Scores, random: Scores, gaps: tuple[Difference, Difference], ps: Sequence[float]) -> AuditFinding:
+    alone = [finding_of(gap, "above") for gap in gaps]
+    findings = [
+        "undecided" if one in ("holds", "fails") and p >= SIGNIFICANCE else one
+        for one, p in zip(alone, ps, strict=True)
+    ]
+    better = findings.count("holds")
+    light: Light = "red" if "fails" in findings else "green" if better == 2 else "amber"
+    light = "grey" if "too few" in findings else light
+    counts = {2: "on both counts", 1: "on one count of two", 0: "on neither count"}[better]
+    # A score in its own units may have any size.
+    digits = phrases.places(*(10 * gap.mean for gap in gaps))
+    means = "; ".join(
+        f"{name} {scores.summary.mean:.{digits}f}, random {ground.summary.mean:.{digits}f}, better by "
+        f"{phrases.with_interval(gap, f'+.{digits}f')}"
+        for name, gap, scores, ground in (
+            ("comprehensiveness", gaps[0], count_of(row, COMPREHENSIVE), count_of(random, COMPREHENSIVE)),
+            ("sufficiency", gaps[1], count_of(row, SUFFICIENT), count_of(random, SUFFICIENT)),
+        )
+    )
+    verdict = "Compared with random scores" if light == "grey" else f"Better than random scores {counts}"
+    lost = " An interval leaves 0 out, but not after Holm's correction over the methods." if findings != alone else ""
+    says = f"{verdict}: {means}.{lost}{_few(light)}"
+    return AuditFinding("faithful", light, summary(_gains(row, random)), says, better > 0)
+
+
+def parameters(trust: TrustRun, method: str, single: Mapping[int, bool]) -> AuditFinding:
+    if method not in trust.randomised:
+        return AuditFinding("parameters", "grey", None, f"Not randomised: {_why(trust, 'randomisation', method)}.")
+    curves = [_along(area, trust.blocks) for area in areas(trust, method, ORDER, "spearman").values()]
+    value = summary(curves)
+    if not value.count:
+        unfinished = "yet" if trust.missing else "that is defined"
+        why = _SINGLE if all(single.values()) else f"No text has a complete curve {unfinished}."
+        return AuditFinding("parameters", "grey", None, why)
+    light, undecided = light_of(curves, Border("below", HALF), Border("above", HALF), CORRELATION, INSENSITIVE)
+    end = summary(at_blocks(trust, method, ORDER, trust.blocks, "spearman").values())
+    blocks = "its only block" if trust.blocks == 1 else f"all {trust.blocks} blocks"
+    says = (
+        f"With {blocks} randomised the scores still correlate by {phrases.with_interval(end, '.2f')} with the model's "
+        f"own; mean along the curve {phrases.with_interval(value, '.2f')} (low: depends on the parameters; 1: does not "
+        f"depend on them at all), over {phrases.count(value.count, 'text')}."
+        f"{_few(light, undecided)}"
+    )
+    return AuditFinding("parameters", light, value, says, undecided=undecided)
+
+
+def changes(table: Comparison | None, method: str, single: Mapping[int, bool]) -> AuditFinding:
+    """Whether the ranks stay as they are if the text changes harmlessly."""
+    rows = [] if table is None else [row for row in table.rows if row.method == method]
+    value = rows[0][HARMLESS].summary if rows else None
+    if value is None or not value.count:
+        why = _SINGLE if all(single.values()) else "No harmless change could be measured."
+        return AuditFinding("changes", "grey", None, why)
+    values = rows[0][HARMLESS].values
+    light, undecided = light_of(values, Border("above", STEADY), Border("below", HALF), CORRELATION, UNRELATED)
+    says = (
+        f"Rank correlation {phrases.with_interval(value, '.2f')} between a text and the same text with changes that "
+        f"keep the prediction, over {phrases.count(value.count, 'text')}.{_few(light, undecided)}"
+    )
+    return AuditFinding("changes", light, value, says, undecided=undecided)
+
+
+def attacks(trust: TrustRun, method: str, number: str, single: Mapping[int, bool]) -> AuditFinding:
+    """The strongest change decides: an attack, or the best of random shifts, which is also an attack.
+
+    A text with a single unit has no ranks to lose, and is no evidence.
+    """
+    by_variant = {
+        variant: {
+            text: value
+            for text, value in effects(trust, method, variant, "rank_change").items()
+            if not single.get(text, False)
+        }
+        for variant, methods in trust.variants.items()
+        if method in methods
+    }
+    values = {variant: summary(changes.values()) for variant, changes in by_variant.items()}
+    known = [variant for variant, value in values.items() if value.count]
+    if not known:
+        why = _SINGLE if all(single.values()) else f"Not attacked: {_why(trust, 'attacks', method)}."
+        return AuditFinding("attacks", "grey", None, why)
+    unfinished = sum(key.method == method and key not in trust.attacks for key in trust.wanted_attacks())
+    if unfinished:
+        # The strongest attack decides, and it may be among those that are missing.
+        says = f"Not finished: {phrases.count(unfinished, 'attack')} on this method are still missing."
+        return AuditFinding("attacks", "grey", None, says)
+    worst = max(known, key=lambda variant: values[variant].mean)
+    value = values[worst]
+    lost = list(by_variant[worst].values())
+    light, undecided = light_of(lost, Border("below", HARD), Border("above", HALF), SHARE, LOST)
+    losses = [f"{_HOW[variant.attack]} {phrases.with_interval(values[variant], '.0%')}" for variant in known]
+    moved = summary(effects(trust, method, worst, "absolute_probability_change").values())
+    what, digits = f"score ({number})" if number else "probability", phrases.places(10 * moved.mean)
+    says = (
+        f"Share of the top ranks lost while the prediction holds, over {phrases.count(value.count, 'text')}: "
+        f"{', '.join(losses)}. The strongest of these changes the {what} by {moved.mean:.{digits}f}."
+        f"{_few(light, undecided)}"
+    )
+    return AuditFinding("attacks", light, value, says, undecided=undecided)
+
+
+def light_of(values: Sequence[float], green: Border, red: Border, bounds: Bounds, worst: float) -> tuple[Light, bool]:
+    """By the rule of claims: whether the mean lies beyond a border; grey if there are too few values.
+
+    Also whether an amber light's interval lies on the green side, but the values do not confirm it: the second test
+    does not agree, or texts with the value `worst`, of which none was drawn, may well take the mean to the border.
+    """
+    parts = np.array(values, dtype=np.float64).reshape(-1, 1)
+    gaps = [against(parts, border.at, bounds=bounds) for border in (green, red)]
+    good, bad = (finding_of(gap, border.side) for gap, border in zip(gaps, (green, red), strict=True))
+    if good == "too few":
+        return "grey", False
+    if good == "holds":
+        missed = _missed(gaps[0].mean + green.at, green.at, worst, gaps[0].count)
+        return ("amber", True) if missed >= SIGNIFICANCE else ("green", False)
+    if bad == "holds":
+        return "red", False
+    return "amber", gaps[0].low > 0 if green.side == "above" else gaps[0].high < 0
+
+
+def _missed(mean: float, border: float, worst: float, count: int) -> float:
+    """The probability that none of `count` texts is among those that would take the mean from here to the border, if
+    these have the value `worst`: of all texts they are a share q, with mean + q (worst - mean) = border."""
+    share = (border - mean) / (worst - mean)
+    return float((1 - share) ** count)
+
+
+def _along(area: float, blocks: int) -> float:
+    """The mean along a curve of randomisation without its start, where no block is randomised and every method has 1.
+
+    Of a model with few blocks the start is much of the area: half of it with one block.
+    """
+    start = 1 / (2 * blocks)
+    return (area - start) / (1 - start)
+
+
+def _few(light: Light, undecided: bool = False) -> str:
+    """The note after evidence with too few values."""
+    if undecided:
+        return " The interval is on the green side, but so few texts may have missed rare failures: undecided."
+    return f" Too few texts to judge: at least {FEWEST} are needed." if light == "grey" else ""
+
+
+def _why(trust: TrustRun, part: str, method: str) -> str:
+    """Why a method was left out of a part."""
+    randomised, attacked = trust.header.randomisation, trust.header.attacks
+    if part == "randomisation":
+        reasons = [randomised.left_out] if randomised else []
+    else:
+        reasons = [*attacked.left_out.values()] if attacked else []
+    known = [of_kind[method] for of_kind in reasons if method in of_kind]
+    return "; ".join(known) or "not measured yet"
+
+
+def _gains(row: Scores, random: Scores) -> list[float]:
+    return [score - other for score, other in zip(faithfulness(row), faithfulness(random), strict=True)]

@@ -1,0 +1,106 @@
+"""The lights of an audit, and what random scores are told apart from."""
+
+import numpy as np
+import pytest
+
+from raison.core.results.scores import MetricScores, Scores
+from raison.runs.judging import Border
+from raison.studies.kinds.audit.evidence import (
+    CORRELATION,
+    HALF,
+    LOST,
+    SHARE,
+    STEADY,
+    UNRELATED,
+    AuditFinding,
+    _along,
+    faithful,
+    light_of,
+)
+from raison.studies.kinds.audit.recommendation import COMPREHENSIVE, SUFFICIENT
+from raison.studies.kinds.audit.sections import answer
+from raison.studies.kinds.audit.spec import AuditPlan
+from raison.trust.tables import summary
+
+GREEN, RED = Border("below", 0.25), Border("above", 0.5)
+
+
+@pytest.mark.parametrize(
+    ("values", "light"),
+    [
+        ([1.0] * 8, "red"),
+        ([1.0] * 7 + [0.9], "red"),
+        ([1.0, 0.9, 0.8, 0.9, 1.0, 0.8, 0.9, 0.9], "red"),
+        ([0.6] * 8, "amber"),
+        ([0.0] * 12, "green"),
+        ([0.1] * 12, "amber"),
+        ([0.1] * 20, "green"),
+        ([0.0] * 8, "amber"),
+        ([1.0] * 7, "grey"),
+    ],
+)
+def test_a_method_that_always_breaks_breaks(values: list[float], light: str) -> None:
+    assert light_of(values, GREEN, RED, SHARE, LOST)[0] == light
+
+
+def test_a_light_whose_interval_is_on_the_green_side_is_undecided() -> None:
+    assert light_of([0.01] * 8, GREEN, RED, SHARE, LOST) == ("amber", True)
+    # Eight texts without a loss: of one text in four, none might have been drawn.
+    assert light_of([0.0] * 8, GREEN, RED, SHARE, LOST) == ("amber", False)
+    assert light_of([0.6] * 8, GREEN, RED, SHARE, LOST) == ("amber", False)
+    assert answer(AuditFinding("attacks", "amber", None, "", undecided=True)) == "undecided"
+    assert answer(AuditFinding("attacks", "amber", None, "")) == "bends"
+
+
+def test_a_perfect_result_of_a_default_audit_is_green() -> None:
+    assert light_of([0.0] * AuditPlan().attacked, GREEN, RED, SHARE, LOST) == ("green", False)
+
+
+def test_rare_failures_that_few_texts_would_miss_leave_a_light_undecided() -> None:
+    """Explanations that agree by 0.93, but on one text in five not at all: on average they are below the border."""
+    rng = np.random.default_rng(0)
+    green, red = Border("above", STEADY), Border("below", HALF)
+
+    def share_green(texts: int, failures: float) -> float:
+        values = np.where(
+            rng.random((60, texts)) < failures, rng.normal(0, 0.15, (60, texts)), rng.normal(0.93, 0.03, (60, texts))
+        )
+        lights = [light_of(row, green, red, CORRELATION, UNRELATED)[0] for row in np.clip(values, -1, 1).tolist()]
+        return lights.count("green") / len(lights)
+
+    assert all(share_green(texts, 0.2) <= 0.05 for texts in (8, 12, 24))
+    assert share_green(AuditPlan().changed, 0.0) > 0.7
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 6, 12])
+def test_the_mean_along_a_curve_is_that_of_the_randomised_blocks(blocks: int) -> None:
+    """An explanation that keeps a correlation of 0.3 whatever is randomised has 0.3, also with a single block."""
+    curve = np.array([1.0, *[0.3] * blocks])
+    assert _along(float(np.trapezoid(curve, dx=1 / blocks)), blocks) == pytest.approx(0.3)
+
+
+def scores(worths: np.ndarray) -> Scores:
+    """A method whose comprehensiveness and sufficiency are as good."""
+    metrics = (
+        MetricScores(COMPREHENSIVE, True, tuple(worths.tolist()), summary(worths)),
+        MetricScores(SUFFICIENT, False, tuple((1 - worths).tolist()), summary(1 - worths)),
+    )
+    return Scores("made", metrics, summary([1.0]), summary([0.0]), summary([0.1]))
+
+
+def test_few_texts_show_nothing_of_any_method() -> None:
+    random = np.array([0.1, 0.2, 0.3, 0.1, 0.2])
+    worse, better = faithful([scores(random - 0.1), scores(random + np.linspace(0.4, 0.5, 5))], scores(random))
+    assert (worse.light, worse.shown) == ("grey", False)
+    assert (better.light, better.shown) == ("grey", False)
+
+
+def test_of_many_methods_one_is_not_better_by_chance() -> None:
+    """Eleven methods, none of which is better than random scores: rarely is one shown to be."""
+    rng = np.random.default_rng(0)
+    found = [faithful([scores(rng.normal(size=20)) for _ in range(11)], scores(rng.normal(size=20))) for _ in range(20)]
+    assert sum(any(one.shown for one in audit) for audit in found) <= 3
+    better, *_ = faithful([scores(rng.normal(2, 1, 20)) for _ in range(11)], scores(rng.normal(size=20)))
+    assert (better.light, better.shown) == ("green", True)
+    lost, _ = faithful([scores(np.linspace(-0.25, 1, 12)), scores(rng.normal(size=12))], scores(np.zeros(12)))
+    assert lost.says.count("Holm") == (1 if lost.light == "amber" and not lost.shown else 0)
