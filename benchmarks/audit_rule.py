@@ -97,11 +97,12 @@ def main() -> None:
                 for rule, choose in RULES.items() if able else ():
                     chosen[rule].append(choose(able, sample))
             row: dict[str, object] = {"methods": name, "texts": count, "recommends": len(chosen["best"]) / DRAWS}
-            for rule, of_rule in chosen.items() if chosen["best"] else ():
-                losses = [known[BASE] - known[method] for method in of_rule]
-                row[f"{rule}: mean loss"] = round(float(np.mean(losses)), 3)
-                row[f"{rule}: loss over {LARGE}"] = round(float(np.mean(np.array(losses) > LARGE)), 2)
-                row[f"{rule}: passes"] = round(float(np.mean([cost(table[one]) for one in of_rule])))
+            for rule, of_rule in chosen.items():
+                losses = np.array([known[BASE] - known[method] for method in of_rule])
+                costs = [cost(table[one]) for one in of_rule]
+                row[f"{rule}: mean loss"] = round(float(losses.mean()), 3) if of_rule else ""
+                row[f"{rule}: loss over {LARGE}"] = round(float((losses > LARGE).mean()), 2) if of_rule else ""
+                row[f"{rule}: passes"] = round(float(np.mean(costs))) if of_rule else ""
             rows.append(row)
             print(row, flush=True)
     save("audit_rule", rows)

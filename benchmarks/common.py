@@ -4,6 +4,7 @@ import json
 import platform
 import random
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -81,7 +82,7 @@ def save(name: str, rows: list[dict[str, object]]) -> None:
         "threads": torch.get_num_threads(),
         "processor": platform.machine(),
     }
-    note = f"Measured with `python benchmarks/{name}.py` in one run: {machine}."
+    note = f"Measured with `python benchmarks/{Path(sys.argv[0]).name}` in one run: {machine}."
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{name}.json").write_text(json.dumps({"machine": machine, "rows": rows}, indent=1) + "\n")
     (RESULTS / f"{name}.md").write_text("\n".join(lines) + "\n\n" + note + "\n")
