@@ -1,5 +1,6 @@
 """A method that is being written returns something wrong: one line says what, and nothing becomes an explanation."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -69,6 +70,33 @@ class Keeping(Broken):
         # The tests check types of all calls, which the library does not.
         type(problem).values.__wrapped__(problem, keeps)
         return None
+
+
+CHANGES: dict[str, Callable[[Any], object]] = {
+    "problem.encoding.input_ids": lambda problem: problem.encoding.input_ids[:, 1].fill_(4),
+    "problem.encoding.unit_ids": lambda problem: problem.encoding.unit_ids.numpy().fill(0),
+    "problem.encoding.attention_mask": lambda problem: problem.encoding.attention_mask[:, 0].zero_(),
+    "problem.target.index": lambda problem: problem.target.index.fill_(3),
+}
+
+
+@dataclass(frozen=True)
+class Changing(Broken):
+    """Returns scores, and changes what it was given in place."""
+
+    def attribute(self, problem: Any, rngs: Any) -> Any:
+        CHANGES[self.returned](problem)
+        return torch.zeros(len(problem.encoding), max(problem.encoding.unit_counts))
+
+
+@pytest.mark.parametrize("changed", CHANGES)
+def test_a_method_that_changes_its_input_is_refused(changed: str) -> None:
+    with pytest.raises(AnswerError) as caught:
+        raison.compare(Linear(), TEXTS, [Changing(changed), "occlusion"], "comprehensiveness", progress=False)
+    assert str(caught.value) == (
+        f"test_broken_methods.Changing changed {changed} in place, which other methods and metrics of the same texts "
+        "read: clone it first."
+    )
 
 
 @pytest.mark.parametrize("returned", WRONG)

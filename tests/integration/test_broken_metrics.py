@@ -13,6 +13,7 @@ import torch
 import raison
 from raison.core.errors import AnswerError
 from raison.core.metric import GroupMetric, Metric
+from raison.metrics.max_sensitivity import MaxSensitivity
 from tests.toys import TEXTS, Linear
 
 NUMBERS: dict[str, object] = {
@@ -79,6 +80,23 @@ class BrokenGroups(GroupMetric):
         if self.returned == "unequal":
             return [0.5] * (2 if explanations[0].method.startswith("random") else 1)
         return GROUPS[self.returned]
+
+
+@dataclass(frozen=True)
+class InPlace(MaxSensitivity):
+    """Works in place on the scores that it is given."""
+
+    def measure(self, explanation: Any, evidence: Any) -> float:
+        for shift in self.shifts(explanation):
+            evidence.shifted_scores(shift).fill(7.0)
+        return 0.0
+
+
+def test_a_metric_that_works_in_place_changes_no_other() -> None:
+    explained = raison.explain(Linear(), TEXTS, "occlusion", progress=False)
+    [alone] = raison.evaluate(Linear(), explained, MaxSensitivity(), progress=False).metrics
+    [_, beside] = raison.evaluate(Linear(), explained, [InPlace(), MaxSensitivity()], progress=False).metrics
+    assert beside.values == alone.values
 
 
 def refused(call: Callable[[], object]) -> str:

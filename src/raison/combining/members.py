@@ -10,6 +10,7 @@ from torch import Tensor
 from raison.core.method import Method, Property
 from raison.core.problem import Attributed, Evaluations, KeepKey, Ledger, Problem
 from raison.core.registry import label_of, name_of
+from raison.core.unchanged import unchanged
 
 
 def run_alone(problem: Problem, member: Method) -> Attributed:
@@ -17,12 +18,13 @@ def run_alone(problem: Problem, member: Method) -> Attributed:
     key = (label_of(member), problem.seed)
     if key not in problem.attributed:
         alone = replace(problem, ledger=Ledger.empty(len(problem.encoding)), counted=set())
-        if len(member.parts) == 1:
-            scores = member.attribute(alone, alone.generators(name_of(member)))
-        else:
-            # As in raison.explaining.attribution, each part draws as if alone.
-            maps = [part.candidates(alone, alone.generators(name_of(part))) for part in member.parts]
-            scores = member.unselected(torch.cat(maps))
+        with unchanged(alone, name_of(member)):
+            if len(member.parts) == 1:
+                scores = member.attribute(alone, alone.generators(name_of(member)))
+            else:
+                # As in raison.explaining.attribution, each part draws as if alone.
+                maps = [part.candidates(alone, alone.generators(name_of(part))) for part in member.parts]
+                scores = member.unselected(torch.cat(maps))
         problem.attributed[key] = Attributed(scores.detach().cpu(), alone.ledger, frozenset(alone.counted))
     return problem.attributed[key]
 

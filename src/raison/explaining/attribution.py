@@ -25,6 +25,7 @@ from raison.core.registry import label_of, name_of
 from raison.core.results.explanation import Explanation
 from raison.core.targets.answer import ExplainedAnswer
 from raison.core.targets.target import probabilities
+from raison.core.unchanged import unchanged
 from raison.explaining.batch import Batch, Maps
 from raison.explaining.returned_scores import checked
 from raison.explaining.server_noise import noise_notes
@@ -121,7 +122,7 @@ def _attributed(batch: Batch, method: Method) -> Maps:
 
 
 def _kept(problem: Problem, rngs: Rngs, method: Method) -> Tensor:
-    scores = checked(method.attribute(problem, rngs), problem, method, maps=False)
+    scores = _returned(problem, rngs, method, maps=False)
     key = (label_of(method), problem.seed)
     # A copy: what is counted from here on, such as the check of a lower precision, is not part of the method's cost.
     problem.attributed[key] = Attributed(scores, copy.deepcopy(problem.ledger), frozenset(problem.counted))
@@ -130,8 +131,17 @@ def _kept(problem: Problem, rngs: Rngs, method: Method) -> Tensor:
 
 def _offered(method: Method, problem: Problem, rngs: Rngs) -> Tensor:
     if Property.CANDIDATES in method.properties:
-        return checked(method.candidates(problem, rngs), problem, method, maps=True)
-    return checked(method.attribute(problem, rngs), problem, method, maps=False)[None]
+        return _returned(problem, rngs, method, maps=True)
+    return _returned(problem, rngs, method, maps=False)[None]
+
+
+def _returned(problem: Problem, rngs: Rngs, method: Method, maps: bool) -> Tensor:
+    """The method's scores, or all of its maps. Raises AnswerError for others, and for a method that changed its
+    input."""
+    function = method.candidates if maps else method.attribute
+    with unchanged(problem, name_of(method)):
+        scores = function(problem, rngs)
+    return checked(scores, problem, method, maps)
 
 
 def _candidates(batch: Batch, method: Method) -> Maps:

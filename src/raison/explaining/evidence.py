@@ -73,14 +73,16 @@ class TextEvidence:
             return np.full(len(self.explanation.units), np.nan)
         if (self.number, shift) not in self.shifted:
             compute_shifted([self], shift)
-        return self.shifted[self.number, shift]
+        # A copy, here and below: a metric may work in place, and others get the same scores.
+        return self.shifted[self.number, shift].copy()
 
     def reworded(self, rewording: Rewording) -> Reworded | None:
         if _is_selected(self.explanation):
             return None
         if (self.number, rewording) not in self.wordings:
             compute_reworded([Wording(self, rewording)])
-        return self.wordings[self.number, rewording]
+        found = self.wordings[self.number, rewording]
+        return None if found is None else replace(found, scores=found.scores.copy())
 
     def resolve(self, removal: str) -> str:
         """The model's own name of a removal, see IN_PLACE."""
@@ -148,6 +150,8 @@ class TextsEvidence:
     def once(self, name: str, made: Callable[[], np.ndarray]) -> np.ndarray:
         if name not in self.kept:
             self.kept[name] = made()
+            # It serves all methods and seeds.
+            self.kept[name].flags.writeable = False
         return self.kept[name]
 
 
