@@ -113,6 +113,29 @@ def test_scores_that_are_not_finite_are_not_blamed_on_the_model_alone():
         raison.explain(Linear(), TEXTS, Broken(NOT_FINITE), progress=False)
 
 
+@dataclass(frozen=True)
+class Negative(Broken):
+    """Declares that no score is below zero, and returns one that is."""
+
+    properties: ClassVar = frozenset({Property.UNSIGNED})
+
+    def attribute(self, problem: Any, rngs: Any) -> Any:
+        scores = torch.zeros(len(problem.encoding), max(problem.encoding.unit_counts))
+        for row, count in enumerate(problem.encoding.unit_counts):
+            # Past the units of a text, entries are ignored.
+            scores[row, count:] = -1.0
+            scores[row, count - 1] = -0.25 if count == 6 else 0.0
+        return scores
+
+
+def test_scores_below_zero_of_an_unsigned_method_are_refused():
+    message = (
+        r"test_broken_methods\.Negative declares that no score is below zero \(UNSIGNED\), but gave -0\.25 on 'not a"
+    )
+    with pytest.raises(AnswerError, match=message):
+        raison.explain(Linear(), TEXTS, Negative(), progress=False)
+
+
 def test_maps_of_another_shape_are_refused():
     with pytest.raises(AnswerError, match=r"BrokenMaps\.candidates has to return a tensor of maps x 4 texts x 6 units"):
         raison.compare(

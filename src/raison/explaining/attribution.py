@@ -15,7 +15,7 @@ from raison.core.capabilities.embeddings import Shift, WordEmbeddings
 from raison.core.capabilities.reduced_precision import ReducedPrecision
 from raison.core.capabilities.token_predictions import TokenPredictions
 from raison.core.capability import Capability
-from raison.core.errors import NonFiniteError, RaisonError, UnsupportedError
+from raison.core.errors import AnswerError, NonFiniteError, RaisonError, UnsupportedError
 from raison.core.inputs.special_names import noted
 from raison.core.method import Method, Property, Rngs
 from raison.core.model import LanguageModel
@@ -63,7 +63,8 @@ def shifted_scores(batch: Batch, method: Method, shift: Shift) -> list[np.ndarra
 
 def scores_of(batch: Batch, method: Method) -> list[np.ndarray]:
     """The method's scores of each text's units, without an explanation around them."""
-    scores = unit_scores(batch, method, _attributed(batch, method).scores[0])
+    maps = _attributed(batch, method)
+    scores = unit_scores(batch, method, maps.scores[0], _ran(method, maps.ledger))
     return [scores[text, :count].numpy() for text, count in enumerate(batch.encoding.unit_counts)]
 
 
@@ -72,12 +73,15 @@ def explanations_of(batch: Batch, method: Method, scores: Tensor) -> list[Explan
     return _explanations(batch, method, Maps(scores[None], Ledger.empty(len(batch.encoding)), 0.0))[0]
 
 
-def unit_scores(batch: Batch, method: Method, scores: Tensor) -> Tensor:
-    """What a method returned as (batch, units) in double precision. Raises NonFiniteError."""
+def unit_scores(batch: Batch, method: Method, scores: Tensor, ran: Sequence[StandIn]) -> Tensor:
+    """What a method returned as (batch, units) in double precision; `ran` is what ran for each text.
+
+    Raises NonFiniteError, and AnswerError for a score below zero of a method without such scores.
+    """
     if Property.TOKENWISE in method.properties:
         scores = batch.encoding.sum_to_units(scores)
     scores = scores.double()
-    _check_scores(scores, batch, method)
+    _check_scores(scores, batch, ran)
     return scores
 
 
@@ -202,34 +206,47 @@ def _problem(batch: Batch) -> Problem:
     )
 
 
-def _check_scores(scores: Tensor, batch: Batch, method: Method) -> None:
+def _ran(method: Method, ledger: Ledger) -> list[StandIn]:
+    """For each text, the method that ran: the given one, or the one that stood in for it."""
+    stated = StandIn(name_of(method), asdict(method), method.signed)
+    return [ledger.stand_ins.get(text, stated) for text in range(len(ledger.notes))]
+
+
+def _check_scores(scores: Tensor, batch: Batch, ran: Sequence[StandIn]) -> None:
     for text, count in enumerate(batch.encoding.unit_counts):
-        if not torch.isfinite(scores[text, :count]).all():
+        own = scores[text, :count]
+        if not torch.isfinite(own).all():
             raise NonFiniteError(
-                f"{name_of(method)} gave NaN or infinite scores on {str(batch.encoding.texts[text])!r:.80}: "
-                "load a model of 16 bits in float32 (dtype='float32'), and explain of='logit' where a probability is 0 "
-                "or 1; anything else is a mistake of the method."
+                f"{ran[text].method} gave NaN or infinite scores on {str(batch.encoding.texts[text])!r:.80}: load a "
+                "model of 16 bits in float32 (dtype='float32'), and explain of='logit' where a probability is 0 or 1; "
+                "anything else is a mistake of the method."
+            )
+        if not ran[text].signed and (own < 0).any():
+            raise AnswerError(
+                f"{ran[text].method} declares that no score is below zero (UNSIGNED), but gave {own.min():.3g} on "
+                f"{str(batch.encoding.texts[text])!r:.80}: return magnitudes, or leave the property out if such a "
+                "score speaks against the target."
             )
 
 
 def _explanations(batch: Batch, method: Method, maps: Maps) -> list[list[Explanation]]:
     """For each map the explanations of all texts; what they share is made once."""
-    blanks = _without_scores(batch, method, maps)
+    ran = _ran(method, maps.ledger)
+    blanks = _without_scores(batch, maps, ran)
     explained = []
     for scores in maps.scores:
-        rows = unit_scores(batch, method, scores).tolist()
+        rows = unit_scores(batch, method, scores, ran).tolist()
         explained.append([replace(e, scores=tuple(row[: len(e.units)])) for e, row in zip(blanks, rows, strict=True)])
     return explained
 
 
-def _without_scores(batch: Batch, method: Method, maps: Maps) -> list[Explanation]:
+def _without_scores(batch: Batch, maps: Maps, ran: Sequence[StandIn]) -> list[Explanation]:
     encoding, ledger = batch.encoding, maps.ledger
     named = batch.classes or (batch.model.classes,) * len(encoding)
     ends = _problem(batch).values([torch.tensor([[True], [False]]).expand(2, count) for count in encoding.unit_counts])
     served = _served(batch)
     shares, unknown = _shares(batch), encoding.unknown(batch.model.unknown_id)
-    against, stated = batch.target.against, StandIn(name_of(method), asdict(method), method.signed)
-    ran = [ledger.stand_ins.get(text, stated) for text in range(len(encoding))]
+    against = batch.target.against
     return [
         Explanation(
             text=encoding.texts[i],
