@@ -1,5 +1,6 @@
 """A method that is being written returns something wrong: one line says what, and nothing becomes an explanation."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -134,6 +135,60 @@ def test_scores_below_zero_of_an_unsigned_method_are_refused():
     )
     with pytest.raises(AnswerError, match=message):
         raison.explain(Linear(), TEXTS, Negative(), progress=False)
+
+
+NOTES: dict[str, object] = {
+    "float32": np.float32(0.5),
+    "pair": (1, np.int64(2)),
+    "tensor": torch.ones(2),
+    "array": np.ones(2),
+    "nan": math.nan,
+    "set": {1},
+    "keys": {(1, 2): 3},
+    "caution": 3,
+    "precision": 1,
+    "noise": 0.1,
+    "among": 3,
+    "threshold": "x",
+    "unknown_tokens": 0.2,
+}
+
+
+@dataclass(frozen=True)
+class Noting(Broken):
+    """Adds a note that NOTES says, for as many texts as there are, or for one."""
+
+    alone: bool = False
+
+    def attribute(self, problem: Any, rngs: Any) -> Any:
+        texts = len(problem.encoding)
+        problem.note(self.returned, [NOTES[self.returned]] * (1 if self.alone else texts))
+        return torch.zeros(texts, max(problem.encoding.unit_counts))
+
+
+@pytest.mark.parametrize("name", ["tensor", "array", "nan", "set", "keys"])
+def test_a_note_that_json_lacks_is_refused(name: str) -> None:
+    with pytest.raises(AnswerError, match=rf"^the note '{name}' is .* which cannot be stored \([^\n]*\.$"):
+        raison.explain(Linear(), TEXTS, Noting(name), progress=False)
+
+
+@pytest.mark.parametrize(("name", "kept"), [("float32", 0.5), ("pair", [1, 2])])
+def test_numbers_and_tuples_of_notes_are_kept_as_json_has_them(name: str, kept: object) -> None:
+    explained = raison.explain(Linear(), TEXTS[0], Noting(name), progress=False)
+    assert (explained.notes[name], type(explained.notes[name])) == (kept, type(kept))
+    assert raison.Explanation.from_json(explained.to_json()) == explained
+
+
+@pytest.mark.parametrize("name", ["caution", "precision", "noise", "among", "threshold", "unknown_tokens"])
+def test_a_note_that_is_read_has_its_type(name: str) -> None:
+    message = rf"test_broken_methods\.Noting adds a note under a name that raison reads itself: {name} is .*; it must be"
+    with pytest.raises(AnswerError, match=message):
+        raison.explain(Linear(), TEXTS, Noting(name), progress=False)
+
+
+def test_a_note_is_about_every_text() -> None:
+    with pytest.raises(AnswerError, match="the note 'pair' has 1 values for 4 texts: give one for each"):
+        raison.explain(Linear(), TEXTS, Noting("pair", alone=True), progress=False)
 
 
 def test_maps_of_another_shape_are_refused():

@@ -15,10 +15,11 @@ from raison.core.capabilities.passes import Passes
 from raison.core.capabilities.step_logits import StepLogits
 from raison.core.dims import Embeddings
 from raison.core.draws import generator_for
-from raison.core.errors import AnswerError, NonFiniteError
+from raison.core.errors import AnswerError, NonFiniteError, first_line
 from raison.core.inputs.encoding import Encoding
 from raison.core.internals.attention import AttentionPath, AttentionSite, AttentionSlopes
 from raison.core.model import LanguageModel
+from raison.core.settings.settled import as_json
 from raison.core.targets.target import Of, Target
 
 
@@ -206,9 +207,22 @@ class Problem:
             self.ledger.evaluations[text] += 1
 
     def note(self, name: str, per_text: Sequence[object]) -> None:
-        """Add a note to the scores, one JSON value per text; it becomes one of the explanation's notes."""
+        """Add a note to the scores, one JSON value per text; it becomes one of the explanation's notes.
+
+        Raises AnswerError for other values.
+        """
+        if len(per_text) != len(self.encoding):
+            raise AnswerError(
+                f"the note '{name}' has {len(per_text)} values for {len(self.encoding)} texts: give one for each."
+            )
         for notes, value in zip(self.ledger.notes, per_text, strict=True):
-            notes[name] = value
+            try:
+                notes[name] = as_json(value)
+            except (TypeError, ValueError, RecursionError) as error:
+                raise AnswerError(
+                    f"the note '{name}' is {' '.join(repr(value).split()):.60}, which cannot be stored ({first_line(error)}): give finite "
+                    "numbers, texts, true, false or None, or lists and objects of them (.tolist() of an array)."
+                ) from None
 
     def reduced_keeps(self, text: int) -> list[bytes]:
         """The bits of a text's keeps that were evaluated in a lower precision than the model's own."""

@@ -15,7 +15,7 @@ from raison.core.capabilities.embeddings import Shift, WordEmbeddings
 from raison.core.capabilities.reduced_precision import ReducedPrecision
 from raison.core.capabilities.token_predictions import TokenPredictions
 from raison.core.capability import Capability
-from raison.core.errors import AnswerError, NonFiniteError, RaisonError, UnsupportedError
+from raison.core.errors import AnswerError, DataError, NonFiniteError, RaisonError, UnsupportedError
 from raison.core.inputs.special_names import noted
 from raison.core.method import Method, Property, Rngs
 from raison.core.model import LanguageModel
@@ -23,6 +23,7 @@ from raison.core.note_names import EACH_FROM, EXTENDED, PRECISION, UNKNOWN_TOKEN
 from raison.core.problem import Attributed, Ledger, Problem, StandIn
 from raison.core.registry import label_of, name_of
 from raison.core.results.explanation import Explanation
+from raison.core.results.notes import check_notes
 from raison.core.targets.answer import ExplainedAnswer
 from raison.core.targets.target import probabilities
 from raison.core.unchanged import unchanged
@@ -247,6 +248,8 @@ def _without_scores(batch: Batch, maps: Maps, ran: Sequence[StandIn]) -> list[Ex
     served = _served(batch)
     shares, unknown = _shares(batch), encoding.unknown(batch.model.unknown_id)
     against = batch.target.against
+    for notes, one, units in zip(ledger.notes, ran, encoding.units, strict=True):
+        _check_notes(notes, one.method, len(units))
     return [
         Explanation(
             text=encoding.texts[i],
@@ -284,6 +287,17 @@ def _without_scores(batch: Batch, maps: Maps, ran: Sequence[StandIn]) -> list[Ex
         )
         for i, answer in enumerate(batch.answers or (None,) * len(encoding))
     ]
+
+
+def _check_notes(notes: dict[str, object], method: str, units: int) -> None:
+    """Raise AnswerError for a note that views and metrics could not read: its name has a type (core/note_names.py)."""
+    try:
+        check_notes({"notes": notes}, "an explanation", units)
+    except DataError as error:
+        found = str(error).removeprefix("not an explanation: the notes: ")
+        raise AnswerError(
+            f"{method} adds a note under a name that raison reads itself: {found} Add such a value, or use another name."
+        ) from None
 
 
 def _served(batch: Batch) -> list[dict[str, object]]:

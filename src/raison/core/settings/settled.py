@@ -1,10 +1,12 @@
 """The settings of a method or a metric, made plain and checked when it is made."""
 
+import json
 import os
 from typing import Any, final
 
 import numpy as np
 
+from raison.core.errors import InputError, first_line
 from raison.core.registry import name_of
 from raison.core.settings.declared import refuse_lost_settings
 from raison.core.settings.fields import check, fields_of
@@ -31,7 +33,8 @@ class Settled:
 
 
 def settle(record: object, owner: str) -> None:
-    """Make the values of a frozen record's fields plain, and raise InputError for those that do not fit.
+    """Make the values of a frozen record's fields plain, and raise InputError for those that do not fit, or that JSON
+    cannot hold.
 
     `owner` is the name of the method or metric, for the message.
     """
@@ -39,6 +42,36 @@ def settle(record: object, owner: str) -> None:
     for name in fields_of(kind):
         object.__setattr__(record, name, plain(getattr(record, name)))
     check(record, owner)
+    for name in fields_of(kind):
+        if why := no_json(getattr(record, name)):
+            found = " ".join(repr(getattr(record, name)).split())
+            raise InputError(
+                f"{name} of {owner} cannot be {found:.80} ({why}): results state it as JSON, so give "
+                "a finite number, a text, true or false, None, or a list of these."
+            )
+
+
+def no_json(value: object) -> str:
+    """Why a value cannot be written as JSON; "" if it can."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        return first_line(error)
+    return ""
+
+
+def as_json(value: object) -> Any:
+    """The value as JSON gives it back: tuples as lists, numbers of other libraries as Python's own.
+
+    Raises TypeError or ValueError for what JSON cannot hold, such as tensors and NaN.
+    """
+    return json.loads(json.dumps(value, allow_nan=False, default=_own_number))
+
+
+def _own_number(value: object) -> object:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} is not a JSON value")
 
 
 def plain(value: Any) -> Any:

@@ -1,6 +1,8 @@
 """The settings of a method are made plain and checked when it is made, with the method's name in the message."""
 
+import math
 from dataclasses import dataclass
+from enum import Enum
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -8,6 +10,7 @@ import numpy as np
 import pytest
 
 from raison.core.errors import InputError, UnknownNameError
+from raison.core.method import Cost, Method
 from raison.core.settings.fields import Setting
 from raison.core.settings.settled import plain, settle
 from raison.methods.random import Random
@@ -107,3 +110,34 @@ def test_types_that_only_a_type_checker_knows_are_not_checked() -> None:
     object.__setattr__(found, "draws", np.int64(2))
     settle(found, "foreign")
     assert (found.sort, found.draws) == ((3,), 2)
+
+
+@dataclass(frozen=True)
+class Loose(Method):
+    """A method of the caller's own, whose setting may be anything that results can state."""
+
+    loose: object = None
+    reference: ClassVar[str] = ""
+    passes: ClassVar[str] = "0"
+
+    def cost(self, units: int) -> Cost:
+        return Cost(0)
+
+    def attribute(self, problem: Any, rngs: Any) -> Any:
+        raise AssertionError("nothing runs")
+
+
+class Colour(Enum):
+    RED = 1
+
+
+@pytest.mark.parametrize("value", [b"x", frozenset({1}), np.float32, len, Colour.RED, math.nan, (1.0, math.inf)])
+def test_settings_that_json_lacks_are_refused(value: object) -> None:
+    with pytest.raises(InputError) as caught:
+        Loose(value)
+    assert str(caught.value).startswith("loose of test_settled.Loose cannot be ")
+    assert "results state it as JSON" in str(caught.value)
+
+
+def test_settings_that_json_has_are_kept() -> None:
+    assert Loose([1, ("a", None), True]).loose == (1, ("a", None), True)
