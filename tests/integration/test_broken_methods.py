@@ -181,7 +181,9 @@ def test_numbers_and_tuples_of_notes_are_kept_as_json_has_them(name: str, kept: 
 
 @pytest.mark.parametrize("name", ["caution", "precision", "noise", "among", "threshold", "unknown_tokens"])
 def test_a_note_that_is_read_has_its_type(name: str) -> None:
-    message = rf"test_broken_methods\.Noting adds a note under a name that raison reads itself: {name} is .*; it must be"
+    message = (
+        rf"test_broken_methods\.Noting adds a note under a name that raison reads itself: {name} is .*; it must be"
+    )
     with pytest.raises(AnswerError, match=message):
         raison.explain(Linear(), TEXTS, Noting(name), progress=False)
 

@@ -219,8 +219,9 @@ class Problem:
             try:
                 notes[name] = as_json(value)
             except (TypeError, ValueError, RecursionError) as error:
+                found = " ".join(repr(value).split())
                 raise AnswerError(
-                    f"the note '{name}' is {' '.join(repr(value).split()):.60}, which cannot be stored ({first_line(error)}): give finite "
+                    f"the note '{name}' is {found:.60}, which cannot be stored ({first_line(error)}): give finite "
                     "numbers, texts, true, false or None, or lists and objects of them (.tolist() of an array)."
                 ) from None
 

@@ -3,15 +3,17 @@
 import ast
 import importlib
 import pkgutil
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
-from raison.core.errors import InputError, UnknownNameError
+from raison.core.errors import InputError, RaisonError, UnknownNameError, first_line
 from raison.core.nicknames import NICKNAMES
-from raison.core.settings.declared import refuse_lost_settings, undecorated
+from raison.core.settings.declared import refuse_lost_settings, refuse_unfinished, undecorated
 
 T = TypeVar("T")
 
@@ -29,14 +31,26 @@ class Catalogue(Generic[T]):
         self.names: tuple[str, ...] = _module_names(package)
 
     def get(self, name: str) -> type[T]:
-        """The class of a name; UnknownNameError with the nearest name otherwise, InputError if it loses settings."""
+        """The class of a name; UnknownNameError with the nearest name otherwise, InputError for a file that cannot be
+        used."""
         if name not in self.names:
             raise UnknownNameError(self._kind, name, self.names, NICKNAMES)
-        component: type[T] | None = vars(_imported(f"{self._package}.{name}")).get(class_name(name))
+        module = f"{self._package}.{name}"
+        component: type[T] | None = vars(_of_frozen(module)).get(class_name(name))
         if component is None:
             raise InputError(no_class(self._package, name))
+        if not (isinstance(component, type) and issubclass(component, self._bases)):
+            bases = " or ".join(base.__name__ for base in self._bases)
+            raise InputError(f"{path_of(module)}: {class_name(name)} has to be a class that is derived from {bases}.")
         refuse_lost_settings(component)
+        refuse_unfinished(component, path_of(module))
         return component
+
+    def usable(self) -> Iterator[type[T]]:
+        """The classes of all files that can be used: one that is being written stops no other."""
+        for name in self.names:
+            with suppress(RaisonError):
+                yield self.get(name)
 
     def classes(self) -> dict[str, str]:
         """Class name -> name, for every file of the folder."""
@@ -94,7 +108,7 @@ def class_name(name: str) -> str:
 
 def no_class(package: str, name: str) -> str:
     """The error for a file without the class that it is named after."""
-    path = f"{package.replace('.', '/')}/{name}.py"
+    path = path_of(f"{package}.{name}")
     return f"{path} has no class {class_name(name)}: a file {name}.py contains the class of this name."
 
 
@@ -135,15 +149,32 @@ def _module_names(package: str) -> tuple[str, ...]:
     return tuple(sorted(module.name for module in pkgutil.iter_modules(importlib.import_module(package).__path__)))
 
 
-def _imported(module: str) -> ModuleType:
-    """A file of a catalogue, with a line for one that is not valid Python, and for a class that does not derive from
-    the frozen one as it should."""
+def imported(module: str) -> ModuleType:
+    """A file that is found by its name. Raises InputError, which names the file, if it cannot be imported."""
     try:
         return importlib.import_module(module)
+    except RaisonError:
+        raise
     except SyntaxError as error:
-        raise no_python(error, f"{module.replace('.', '/')}.py") from None
-    except TypeError as error:
-        if "non-frozen dataclass" not in str(error):
+        raise no_python(error, path_of(module)) from None
+    except Exception as error:
+        raise InputError(
+            f"{path_of(module)} cannot be imported ({type(error).__name__}: {first_line(error)}): correct it, or move "
+            "it out of the folder."
+        ) from error
+
+
+def path_of(module: str) -> str:
+    """A module's file, as messages name it."""
+    return f"{module.replace('.', '/')}.py"
+
+
+def _of_frozen(module: str) -> ModuleType:
+    """A file of a catalogue, with a line for a class that does not derive from the frozen one as it should."""
+    try:
+        return imported(module)
+    except InputError as error:
+        if not isinstance(error.__cause__, TypeError) or "non-frozen dataclass" not in str(error.__cause__):
             raise
         name = class_name(module.rpartition(".")[2])
         raise undecorated(name, "settings do not change, but its @dataclass lets them") from None

@@ -4,11 +4,13 @@ import importlib
 import os
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from raison.core.errors import DataError, UnknownNameError
+from raison.core.errors import DataError, RaisonError, UnknownNameError
+from raison.core.registry import imported, path_of
 from raison.data.dataset import BrokenLine, Dataset
 from raison.data.rows import Entry, collect
 from raison.jobs.file_digest import sha256_of
@@ -51,12 +53,46 @@ class NamedSet:
     never_with: tuple[str, ...] = ()
 
 
+class _Sets(Mapping[str, NamedSet]):
+    """The named data sets: a file is imported when its set is requested, so a broken one stops no other."""
+
+    def __init__(self, package: str) -> None:
+        path = importlib.import_module(package).__path__
+        self._package, self._names = package, sorted(module.name for module in pkgutil.iter_modules(path))
+
+    def __getitem__(self, name: str) -> NamedSet:
+        if name not in self._names:
+            raise KeyError(name)
+        module = f"{self._package}.{name}"
+        found = getattr(imported(module), "SET", None)
+        if not isinstance(found, NamedSet):
+            raise DataError(f"{path_of(module)} has no data set: a file of this folder has a constant SET, a NamedSet.")
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
 @cache
 def named() -> Mapping[str, NamedSet]:
-    """Every named data set: one per file of the folder `sets`, under the file's name."""
-    package = importlib.import_module("raison.data.sets")
-    names = sorted(module.name for module in pkgutil.iter_modules(package.__path__))
-    return {name: importlib.import_module(f"{package.__name__}.{name}").SET for name in names}
+    """Every named data set: one per file of the folder `sets`, under the file's name.
+
+    To ask for one raises InputError or DataError, which name the file, if this cannot be used.
+    """
+    return _Sets("raison.data.sets")
+
+
+def _readable() -> Iterator[tuple[str, NamedSet]]:
+    """The sets whose files can be used, with their names."""
+    for name in named():
+        with suppress(RaisonError):
+            yield name, named()[name]
 
 
 def shared(trained: str, tested: str) -> str | None:
@@ -77,19 +113,19 @@ def shared(trained: str, tested: str) -> str | None:
 def _sets_of(name: str) -> set[str]:
     """The data sets that a dataset's name may refer to."""
     first = name.partition("/")[0]
-    return {known for known, one in named().items() if first in (known, Path(one.folder).parts[0])}
+    return {known for known, one in _readable() if first in (known, Path(one.folder).parts[0])}
 
 
 def name_of_folder(path: Path) -> str:
     """The data set whose folder this is, by the path's last parts. Raises DataError if there is none, or several."""
     parts = path.resolve().parts
-    fitting = {name: len(Path(s.folder).parts) for name, s in named().items() if _ends_with(parts, s.folder)}
+    fitting = {name: len(Path(s.folder).parts) for name, s in _readable() if _ends_with(parts, s.folder)}
     longest = [name for name, length in fitting.items() if length == max(fitting.values())]
     if len(longest) == 1:
         return longest[0]
     if longest:
         raise DataError(f"{path} holds several data sets: give one of {', '.join(longest)}, and folder='{path}'.")
-    folders = ", ".join(sorted({known.folder for known in named().values()}))
+    folders = ", ".join(sorted({known.folder for _, known in _readable()}))
     raise DataError(f"{path} is not the folder of a known data set: give a file, or a folder called {folders}.")
 
 

@@ -94,7 +94,7 @@ def check(model: LanguageModel, method: Method) -> None:
     if looks_inside(model, method):
         model = model.ask(TokenPredictions).reader
     if reasons := method.lacking(model):
-        able = [name for name in CATALOGUE.names if not unfit(model, CATALOGUE.create(name))]
+        able = [name for name in CATALOGUE.names if not unfit_of(model, name)]
         raise UnsupportedError(
             f"{name_of(method)} does not work on {model.name}",
             reasons,
@@ -112,6 +112,15 @@ def unfit(model: LanguageModel, method: Method, disproved: Collection[type[Capab
     except RaisonError as error:
         return [str(error)]
     return []
+
+
+def unfit_of(model: LanguageModel, name: str, disproved: Collection[type[Capability]] = frozenset()) -> list[str]:
+    """The same for a name of the catalogue; a file that cannot be used is a reason."""
+    try:
+        method = CATALOGUE.create(name)
+    except RaisonError as error:
+        return [str(error)]
+    return unfit(model, method, disproved)
 
 
 def _attributed(batch: Batch, method: Method) -> Maps:
@@ -296,7 +305,7 @@ def _check_notes(notes: dict[str, object], method: str, units: int) -> None:
     except DataError as error:
         found = str(error).removeprefix("not an explanation: the notes: ")
         raise AnswerError(
-            f"{method} adds a note under a name that raison reads itself: {found} Add such a value, or use another name."
+            f"{method} adds a note under a name that raison reads itself: {found} Use another name, or such a value."
         ) from None
 
 

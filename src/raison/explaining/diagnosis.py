@@ -10,7 +10,7 @@ from raison.core.errors import TextTooLongError, UnsupportedError
 from raison.core.inputs.encoding import Encoding
 from raison.core.model import LanguageModel
 from raison.core.results.printable import printable
-from raison.explaining.attribution import unfit
+from raison.explaining.attribution import unfit_of
 from raison.explaining.batch import check_model
 from raison.methods import CATALOGUE, Auto
 from raison.models.adapters.blackbox.function import BlackBox
@@ -132,7 +132,7 @@ def _of_writer(model: Generator, text: str, tokens: int | None) -> Diagnosis:
 
 def _diagnosis(model: LanguageModel, facts: dict[str, object], findings: Sequence[SelfCheckFinding]) -> Diagnosis:
     refuted = disproved(list(findings))
-    methods = {name: unfit(model, CATALOGUE.create(name), refuted) for name in CATALOGUE.names}
+    methods = {name: unfit_of(model, name, refuted) for name in CATALOGUE.names}
     return Diagnosis(facts, tuple(findings), methods)
 
 

@@ -8,7 +8,7 @@ from raison.core.errors import InputError, UnsupportedError
 from raison.core.method import Method, Property
 from raison.core.metric import GroupMetric, Metric, Need
 from raison.core.note_names import CANDIDATE_VALUES, CANDIDATES, CAUTION, SELECTED_BY
-from raison.core.registry import label_of
+from raison.core.registry import label_of, name_of
 from raison.core.results.explanation import Explanation
 from raison.explaining.batch import Batch
 from raison.explaining.evidence import TextEvidence
@@ -72,7 +72,7 @@ def _reasons_against(metric: AnyMetric) -> list[str]:
 
 def _offering() -> list[str]:
     """Methods with several maps; some have several only with a setting."""
-    names = [name for name in CATALOGUE.names if Property.CANDIDATES in CATALOGUE.get(name).properties]
+    names = [name_of(one) for one in CATALOGUE.usable() if Property.CANDIDATES in one.properties]
     return [_WITH_SETTINGS.get(name, name) for name in names]
 
 

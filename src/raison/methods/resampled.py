@@ -132,7 +132,7 @@ def _path_method(spec: str) -> Method:
     known = name in CATALOGUE.names
     if known and CATALOGUE.get(name).properties >= NEEDED:
         return CATALOGUE.create(spec)
-    able = [other for other in CATALOGUE.names if CATALOGUE.get(other).properties >= NEEDED]
+    able = [name_of(other) for other in CATALOGUE.usable() if other.properties >= NEEDED]
     if not known:
         raise UnknownNameError("method of resampled", name, able)
     raise InputError(

@@ -9,7 +9,6 @@ Everything else, from the command line to the page, is the same for all kinds an
 on demand: reading and reporting never load torch.
 """
 
-import importlib
 from abc import ABC
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +16,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from raison.core.errors import DataError
+from raison.core.errors import DataError, RaisonError
+from raison.core.registry import imported
 from raison.jobs import folder as folders
 from raison.jobs.engine import Job
 from raison.studies import kinds
@@ -139,10 +139,19 @@ def every() -> list[Kind]:
 
 
 def kind_of(folder: Path) -> Kind:
-    """The kind of the study, comparison or audit in a folder. Raises DataError if it contains none."""
+    """The kind of the study, comparison or audit in a folder. Raises DataError if it contains none, which names the
+    kinds that cannot be read, if there are any."""
+    broken = []
     for kind in every():
-        if any((folder / known.marker).is_file() for known in kind.results.FOLDERS):
+        try:
+            known = kind.results.FOLDERS
+        except (RaisonError, AttributeError) as error:
+            broken.append(str(error))
+            continue
+        if any((folder / one.marker).is_file() for one in known):
             return kind
+    if broken:
+        raise DataError(f"{folder} contains no work of the kinds that can be read, and {broken[0]}")
     raise DataError(
         f"{folder} contains no study, comparison, audit or explanations of files: give the folder that "
         "raison study run, raison audit, raison compare --out or raison explain --data wrote."
@@ -150,4 +159,4 @@ def kind_of(folder: Path) -> Kind:
 
 
 def _part(kind: str, part: str) -> ModuleType:
-    return importlib.import_module(f"{kinds.__name__}.{kind}.{part}")
+    return imported(f"{kinds.__name__}.{kind}.{part}")

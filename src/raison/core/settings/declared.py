@@ -1,8 +1,9 @@
-"""Whether the settings that a class of a method or metric states are fields: Python loses others without a word."""
+"""Whether a class of a method or metric states what it has to: its settings as fields, because Python loses others
+without a word, and its constants."""
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from inspect import get_annotations
 from typing import Any, ClassVar, get_origin
@@ -23,6 +24,33 @@ def _refuse_lost(cls: type) -> None:
             # From Python 3.14 on, a type that is imported for type checkers only has no annotation to read.
             with suppress(NameError):
                 _refuse_lost_of(part)
+
+
+def refuse_unfinished(cls: type, path: str) -> None:
+    """Raise InputError, which names the file, for a class that lacks constants or functions that every one has, or the
+    default of a setting: lists make each with its defaults."""
+    if lacking := _unfinished(cls):
+        raise InputError(f"{path}: {lacking}.")
+
+
+@cache
+def _unfinished(cls: type) -> str:
+    """What a class lacks; "" if it is finished."""
+    name = cls.__name__
+    if functions := sorted(getattr(cls, "__abstractmethods__", ())):
+        return f"{name} does not define {' and '.join(functions)}"
+    stated = dict.fromkeys(name for part in cls.__mro__ for name in _constants(part))
+    if missing := [constant for constant in stated if not hasattr(cls, constant)]:
+        return f"{name} does not state {' and '.join(missing)}"
+    settings = fields(cls) if is_dataclass(cls) else ()
+    required = [one.name for one in settings if one.init and one.default is one.default_factory is MISSING]
+    return f"{name} has no default for {' and '.join(required)}, and every setting needs one" if required else ""
+
+
+def _constants(cls: type) -> Iterator[str]:
+    # From Python 3.14 on, a type that is imported for type checkers only has no annotation to read.
+    with suppress(NameError):
+        yield from (name for name, hint in get_annotations(cls).items() if _is_constant(hint))
 
 
 def undecorated(name: str, why: str) -> InputError:

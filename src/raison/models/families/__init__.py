@@ -3,7 +3,6 @@
 A file defines FAMILY. Where a fact depends on a model's settings, it also defines `configure(config) -> Family`.
 """
 
-import importlib
 import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,6 +10,9 @@ from functools import cache
 from typing import Literal
 
 from transformers import PreTrainedConfig, PreTrainedModel
+
+from raison.core.errors import InputError, RaisonError
+from raison.core.registry import imported, path_of
 
 Pooling = Literal["first", "last", "mean"]
 
@@ -80,11 +82,32 @@ UNKNOWN = Family(model_types=())
 """The default for unknown model types: every position is usable, and the pooling is unknown."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What the folder has: for each model type what makes its family, by the files that name the type; and a line for
+    each file that cannot be used."""
+
+    configures: dict[str, dict[str, Callable[[PreTrainedConfig], Family]]]
+    broken: tuple[str, ...]
+
+
 def family_of(model_or_config: PreTrainedModel | PreTrainedConfig) -> Family:
-    """The facts about a model, by its config's model_type; UNKNOWN for a type that no file knows."""
+    """The facts about a model, by its config's model_type; UNKNOWN for a type that no file knows.
+
+    Raises InputError for a type that two files name, and for one that no file knows while a file cannot be used: the
+    type may be that file's.
+    """
     config = model_or_config if isinstance(model_or_config, PreTrainedConfig) else model_or_config.config
-    configure = _by_model_type().get(config.model_type)
-    return UNKNOWN if configure is None else configure(config)
+    known = _known()
+    named = known.configures.get(config.model_type, {})
+    if len(named) > 1:
+        raise InputError(
+            f"the model type '{config.model_type}' belongs to one family, and {' and '.join(named)} name it: remove it "
+            "from one of them."
+        )
+    if not named and known.broken:
+        raise InputError(f"which family the model type '{config.model_type}' has is unknown: {known.broken[0]}")
+    return next((configure(config) for configure in named.values()), UNKNOWN)
 
 
 def family_names() -> tuple[str, ...]:
@@ -93,14 +116,23 @@ def family_names() -> tuple[str, ...]:
 
 
 @cache
-def _by_model_type() -> dict[str, Callable[[PreTrainedConfig], Family]]:
-    configures: dict[str, Callable[[PreTrainedConfig], Family]] = {}
+def _known() -> _Known:
+    configures: dict[str, dict[str, Callable[[PreTrainedConfig], Family]]] = {}
+    broken = []
     for name in family_names():
-        module = vars(importlib.import_module(f"{__name__}.{name}"))
-        family: Family = module["FAMILY"]
+        module = f"{__name__}.{name}"
+        try:
+            found = vars(imported(module))
+        except RaisonError as error:
+            broken.append(str(error))
+            continue
+        family = found.get("FAMILY")
+        if not isinstance(family, Family):
+            broken.append(f"{path_of(module)} has no family: a file of this folder has a constant FAMILY, a Family.")
+            continue
         for model_type in family.model_types:
-            configures[model_type] = module.get("configure", _constant(family))
-    return configures
+            configures.setdefault(model_type, {})[path_of(module)] = found.get("configure", _constant(family))
+    return _Known(configures, tuple(broken))
 
 
 def _constant(family: Family) -> Callable[[PreTrainedConfig], Family]:

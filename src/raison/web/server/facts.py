@@ -6,7 +6,7 @@ from typing import Any
 
 from raison._version import __version__
 from raison.core.method import Method
-from raison.core.registry import summary_of
+from raison.core.registry import name_of, summary_of
 from raison.core.settings.reading import plain_values
 from raison.methods import CATALOGUE
 from raison.web.component.model_facts import ModelFacts, facts_of
@@ -66,14 +66,14 @@ def offer(models: Mapping[str, Any], limits: Limits) -> Offer:
 
 
 def catalogue() -> MethodList:
-    """The answer of GET /api/methods."""
-    return MethodList(tuple(_method(name, CATALOGUE.create(name)) for name in CATALOGUE.names))
+    """The answer of GET /api/methods, without files that cannot be used: each model's facts say why."""
+    return MethodList(tuple(_method(CATALOGUE.create(usable)) for usable in CATALOGUE.usable()))
 
 
-def _method(name: str, method: Method) -> MethodFacts:
+def _method(method: Method) -> MethodFacts:
     cost = method.cost(USUAL)
     return MethodFacts(
-        name=name,
+        name=name_of(method),
         about=summary_of(method.__doc__ or ""),
         needs=tuple(sorted(kind.name for kind in method.needs)),
         properties=tuple(sorted(method.properties)),
