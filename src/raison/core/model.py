@@ -3,13 +3,13 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from raison.core.capability import Capability
-from raison.core.errors import UnsupportedError
+from raison.core.errors import InputError, UnsupportedError
 from raison.core.inputs.encoding import Encoding
 from raison.core.inputs.parts import Given
 from raison.core.inputs.unit import Granularity
@@ -115,6 +115,25 @@ class LanguageModel(ABC):
 
         `removal` is one of `removals`; an adapter may also put a string that is no word in place.
         """
+
+
+_FACTS: dict[str, tuple[type[Any] | tuple[type[Any], ...], str]] = {
+    "name": (str, "a text"),
+    "classes": (tuple, "a tuple of one or more names"),
+    "multi_label": (bool, "True or False"),
+    "removals": (tuple, "a tuple of one or more names"),
+    "max_tokens": ((int, type(None)), "a whole number, or None without a limit"),
+}
+
+
+def check_facts(model: LanguageModel) -> None:
+    """Raise InputError for a fact that an adapter does not state, or that has another type."""
+    for fact, (kind, words) in _FACTS.items():
+        value = getattr(model, fact, _FACTS)
+        if value is _FACTS:
+            raise InputError(f"{type(model).__name__} does not state {fact}: an adapter sets it to {words}.")
+        if not isinstance(value, kind) or (kind is tuple and not (value and isinstance(value[0], str))):
+            raise InputError(f"{type(model).__name__}.{fact} is {value!r:.60}: it has to be {words}.")
 
 
 def asked_of(model: LanguageModel, of: str | None) -> Of:

@@ -19,6 +19,7 @@ from raison.core.errors import AnswerError, NonFiniteError, first_line
 from raison.core.inputs.encoding import Encoding
 from raison.core.internals.attention import AttentionPath, AttentionSite, AttentionSlopes
 from raison.core.model import LanguageModel
+from raison.core.returned_logits import checked_logits
 from raison.core.settings.settled import as_json
 from raison.core.targets.target import Of, Target
 
@@ -285,6 +286,6 @@ class Problem:
         if not missing:
             return
         some = [keeps[text][list(numbers.values())] for text, numbers in missing.items()]
-        logits = reader().masked_logits(self.encoding.select(list(missing)), some, self.removal)
+        logits = checked_logits(reader(), self.encoding.select(list(missing)), some, self.removal)
         for numbers, of_text in zip(missing.values(), logits, strict=True):
             store.update(zip(numbers, of_text, strict=True))

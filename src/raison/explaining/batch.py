@@ -10,8 +10,9 @@ from raison.core.errors import InputError, UnknownNameError
 from raison.core.inputs.encoding import Encoding
 from raison.core.inputs.parts import Given, PartedText
 from raison.core.inputs.unit import Unit
-from raison.core.model import LanguageModel, asked_of
+from raison.core.model import LanguageModel, asked_of, check_facts
 from raison.core.problem import Attributed, Evaluations, KeepKey, Ledger
+from raison.core.returned_logits import checked_logits
 from raison.core.targets.answer import ExplainedAnswer
 from raison.core.targets.choosing import Settled
 from raison.core.targets.place import Place
@@ -146,7 +147,7 @@ def prepare_encoded(model: LanguageModel, texts: Sequence[Given], encoding: Enco
     whole = encoding.whole
     with naming_the_longest(encoding):
         doubt = unsteady(model, encoding)
-        logits = model.masked_logits(encoding, whole, removal)
+        logits = checked_logits(model, encoding, whole, removal)
     if removal not in model.removals and removal.isalpha():
         # Most adapters have refused it with the reason by now. Functions put any other string in place.
         raise UnknownNameError(f"removal of {model.name}", removal, model.removals)
@@ -177,9 +178,10 @@ def _extended(text: Given, units: Sequence[Unit]) -> tuple[int, ...]:
 
 
 def check_model(model: object) -> None:
-    """Raise InputError unless it is a model from `raison.load`."""
+    """Raise InputError unless it is a model from `raison.load`, or an adapter with all of its facts."""
     if not isinstance(model, LanguageModel):
         raise InputError(
             f"the model is a {type(model).__name__}: load it first with raison.load(name) or raison.load(model, "
             "tokenizer)."
         )
+    check_facts(model)
