@@ -52,7 +52,10 @@ RETURNED: dict[str, tuple[Callable[[list[Tensor]], object], str]] = {
     "columns": (lambda given: [torch.cat([one, one], 1) for one in given], "tensor of shape 1 x 4 and type float64"),
     "row": (lambda given: [one[:-1] for one in given], "a tensor of shape 0 x 2"),
     "text": (lambda given: given[:-1], r"returned 3 tensors for 4 texts: it has to return a list with a tensor for"),
-    "array": (lambda given: [one.numpy() for one in given], "returned something of type ndarray for 'not a terrible film . good'"),
+    "array": (
+        lambda given: [one.numpy() for one in given],
+        "returned something of type ndarray for 'not a terrible film . good'",
+    ),
     "together": (torch.cat, "returned Tensor for 4 texts"),
     "whole": (lambda given: [one.long() for one in given], "type int64"),
     "nan": (lambda given: [one * torch.nan for one in given], "returned NaN for 'not a terrible film . good'"),

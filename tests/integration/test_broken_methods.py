@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 import torch
 
 import raison
-from raison.core.errors import AnswerError, NonFiniteError
+from raison.core.errors import AnswerError, NonFiniteError, UnsupportedError
 from raison.core.method import Cost, Method, Property
 from tests.toys import TEXTS, Linear
 
@@ -41,6 +42,14 @@ class Broken(Method):
         if self.returned == NOT_FINITE:
             return torch.full((len(problem.encoding), max(problem.encoding.unit_counts)), torch.nan)
         return WRONG[self.returned](len(problem.encoding), max(problem.encoding.unit_counts))
+
+
+@dataclass(frozen=True)
+class Plain(Broken):
+    """Nothing is wrong, but it is no method of the catalogue."""
+
+    def attribute(self, problem: Any, rngs: Any) -> Any:
+        return torch.zeros(len(problem.encoding), max(problem.encoding.unit_counts))
 
 
 @dataclass(frozen=True)
@@ -191,6 +200,32 @@ def test_a_note_that_is_read_has_its_type(name: str) -> None:
 def test_a_note_is_about_every_text() -> None:
     with pytest.raises(AnswerError, match="the note 'pair' has 1 values for 4 texts: give one for each"):
         raison.explain(Linear(), TEXTS, Noting("pair", alone=True), progress=False)
+
+
+class Counting(Linear):
+    """Counts its passes."""
+
+    passes = 0
+
+    def masked_logits(self, *given: Any) -> Any:
+        self.passes += 1
+        return super().masked_logits(*given)
+
+
+@pytest.mark.parametrize("metric", ["harmless_change", "max_sensitivity"])
+def test_a_metric_that_explains_again_refuses_a_method_without_a_name_before_anything_runs(
+    metric: str, tmp_path: Path
+) -> None:
+    model, out = Counting(), tmp_path / "out"
+    with pytest.raises(UnsupportedError, match="explanations of test_broken_methods.Plain cannot be made again"):
+        raison.compare(model, TEXTS, ["occlusion", Plain()], ["gini", metric], out=out, progress=False)
+    assert model.passes == 0
+    assert not out.exists()
+    explained = raison.explain(model, TEXTS, Plain(), progress=False)
+    before = model.passes
+    with pytest.raises(UnsupportedError, match="explanations of test_broken_methods.Plain cannot be made again"):
+        raison.evaluate(model, explained, metric, progress=False)
+    assert model.passes == before
 
 
 def test_maps_of_another_shape_are_refused():

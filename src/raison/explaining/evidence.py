@@ -1,6 +1,6 @@
 """Evidence about texts for metrics: everything announced is computed in one go, the rest on demand."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -14,7 +14,7 @@ from raison.core.inputs.encoding import Encoding
 from raison.core.inputs.parts import Given
 from raison.core.inputs.rationale import Rationale, unit_mask
 from raison.core.method import Method
-from raison.core.metric import IN_PLACE, KeepRows, Mask, Metric, Reworded, Rewording
+from raison.core.metric import IN_PLACE, GroupMetric, KeepRows, Mask, Metric, Need, Reworded, Rewording
 from raison.core.model import LanguageModel
 from raison.core.note_names import SELECTED_BY
 from raison.core.problem import Evaluations, KeepKey, Ledger, Problem
@@ -32,6 +32,9 @@ from raison.models.passes.batching import naming_the_longest
 
 JUDGED: Mapping[Outputs, Of] = {"number": "logit", "statement": "log_probability"}
 """The value that metrics use if it is not a probability."""
+
+EXPLAINS_AGAIN = frozenset({Need.EMBEDDINGS, Need.METHOD})
+"""What a metric needs to run the method again."""
 
 Shifted = dict[tuple[int, Shift], np.ndarray]
 """Scores under a shift, by the explanation's number."""
@@ -69,7 +72,7 @@ class TextEvidence:
         return target.row(0, len(keeps)).scalar(self._logits(keeps, removal)).numpy()
 
     def shifted_scores(self, shift: Shift) -> np.ndarray:
-        if _is_selected(self.explanation):
+        if is_selected(self.explanation):
             return np.full(len(self.explanation.units), np.nan)
         if (self.number, shift) not in self.shifted:
             compute_shifted([self], shift)
@@ -77,7 +80,7 @@ class TextEvidence:
         return self.shifted[self.number, shift].copy()
 
     def reworded(self, rewording: Rewording) -> Reworded | None:
-        if _is_selected(self.explanation):
+        if is_selected(self.explanation):
             return None
         if (self.number, rewording) not in self.wordings:
             compute_reworded([Wording(self, rewording)])
@@ -164,7 +167,7 @@ def prefetch(evidence: Sequence[TextEvidence], metrics: Sequence[Metric]) -> Non
         for metric in metrics:
             for removal, keeps in metric.keeps(text_evidence.explanation).items():
                 wanted.setdefault(text_evidence.resolve(removal), {}).setdefault(text_evidence.text, []).append(keeps)
-            if _is_selected(text_evidence.explanation):
+            if is_selected(text_evidence.explanation):
                 continue
             for shift in metric.shifts(text_evidence.explanation):
                 shifts.setdefault(shift, []).append(text_evidence)
@@ -288,7 +291,7 @@ def is_harmless(before: BatchRow, after: BatchRow, target: Target, tolerance: fl
     return bool(was.within(after.logits[None].double(), tolerance))
 
 
-def _is_selected(explanation: Explanation) -> bool:
+def is_selected(explanation: Explanation) -> bool:
     """Whether a metric chose the map; explaining again would give the unselected one."""
     return SELECTED_BY in explanation.notes
 
@@ -299,15 +302,26 @@ def _kind(explanation: Explanation) -> str:
     return repr((e.method, e.config, e.seed, e.of, e.against is None, e.removal))
 
 
-def recreated(explanation: Explanation) -> Method:
-    """The method of an explanation with its settings. UnsupportedError for one that is not of the catalogue, DataError
-    for other settings."""
-    if explanation.method not in CATALOGUE.names:
+def check_recreated(methods: Iterable[str], metrics: Iterable[Metric | GroupMetric]) -> None:
+    """Raise UnsupportedError if a metric explains again and one of the methods cannot be made from its name."""
+    if any(metric.needs & EXPLAINS_AGAIN for metric in metrics):
+        for method in methods:
+            _refuse_unnamed(method)
+
+
+def _refuse_unnamed(method: str) -> None:
+    if method not in CATALOGUE.names:
         raise UnsupportedError(
-            f"the explanations of {explanation.method} cannot be made again, as a metric asks",
+            f"the explanations of {method} cannot be made again, as a metric asks",
             ["only methods of the catalogue are found by their names"],
             "Leave the metric out, or add the method's file to raison/methods.",
         )
+
+
+def recreated(explanation: Explanation) -> Method:
+    """The method of an explanation with its settings. UnsupportedError for one that is not of the catalogue, DataError
+    for other settings."""
+    _refuse_unnamed(explanation.method)
     config = {name: tuple(value) if isinstance(value, list) else value for name, value in explanation.config.items()}
     try:
         return CATALOGUE.get(explanation.method)(**config)

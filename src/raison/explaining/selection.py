@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.method import Method, Property
-from raison.core.metric import GroupMetric, Metric, Need
+from raison.core.metric import GroupMetric, Metric
 from raison.core.note_names import CANDIDATE_VALUES, CANDIDATES, CAUTION, SELECTED_BY
 from raison.core.registry import label_of, name_of
 from raison.core.results.explanation import Explanation
 from raison.explaining.batch import Batch
-from raison.explaining.evidence import TextEvidence
+from raison.explaining.evidence import EXPLAINS_AGAIN, TextEvidence
 from raison.explaining.measuring import Annotations, AnyMetric, measure
 from raison.methods import CATALOGUE
 
@@ -66,8 +66,7 @@ def _reasons_against(metric: AnyMetric) -> list[str]:
         return ["returns a curve as well as a value: use it without curve=True"]
     if metric.pool != "mean":
         return ["is not a mean over texts"]
-    again = metric.needs & {Need.EMBEDDINGS, Need.METHOD}
-    return ["explains the text again, which yields no selected map"] if again else []
+    return ["explains the text again, which yields no selected map"] if metric.needs & EXPLAINS_AGAIN else []
 
 
 def _offering() -> list[str]:

@@ -25,6 +25,7 @@ from raison.data.spans import given_rationales
 from raison.explaining.answers import Answers, QuestionRows, judged
 from raison.explaining.attribution import check
 from raison.explaining.batch import BATCH, prepare
+from raison.explaining.evidence import check_recreated
 from raison.explaining.given_texts import InputOptions, Texts, read_names
 from raison.explaining.measuring import Annotations, AnyMetric, Metrics, create_metrics
 from raison.explaining.ranking import Ranking
@@ -206,6 +207,7 @@ def check_plan(plan: Plan, choosers: Sequence[AnyMetric] = ()) -> tuple[str, ...
     """
     for method in dict.fromkeys(row.method for row in plan.rows):
         check(plan.model, method)
+    check_recreated((name_of(row.method) for row in plan.rows if row.chooser is None), plan.metrics)
     has_rationales = bool(plan.rationales)
     judges, repeated = [*plan.metrics, *choosers], plan.threshold is not None
     check_metrics(plan.model, judges, has_rationales=has_rationales, texts=len(plan.texts), repeated=repeated)

@@ -23,7 +23,7 @@ from raison.core.results.scores import Scores
 from raison.core.targets.choices import SingleTarget
 from raison.data.spans import given_rationales
 from raison.explaining.batch import BATCH, Batch, prepare
-from raison.explaining.evidence import TextsEvidence
+from raison.explaining.evidence import TextsEvidence, check_recreated, is_selected
 from raison.explaining.measuring import (
     Annotations,
     AnyMetric,
@@ -90,14 +90,7 @@ def evaluate(
     model, given = _given(model, explanations)
     chosen = create_metrics(default_metrics(model) if metrics is None else metrics)
     label = _one_method(given)
-    check_metrics(
-        model,
-        chosen,
-        has_rationales=rationales is not None,
-        texts=len(given),
-        unmet=frozenset(need for note, need in _UNMET.items() if any(note in e.notes for e in given)),
-        repeated=len({repr(e.text) for e in given}) < len({repr((e.text, e.target, e.place)) for e in given}),
-    )
+    _check(model, chosen, given, has_rationales=rationales is not None)
     marks = ((),) * len(given) if rationales is None else given_rationales(rationales, [e.text for e in given])
     of_texts = [metric for metric in chosen if isinstance(metric, Metric)]
     rows: list[list[Value]] = []
@@ -119,6 +112,21 @@ def evaluate(
     if (model.outputs != "labels" and model.choosing is None) or len(targets) < 2:
         return whole
     return replace(whole, by_target={name: _of_target(name, label, columns, given) for name in targets})
+
+
+def _check(
+    model: LanguageModel, metrics: Sequence[AnyMetric], given: Sequence[Explanation], *, has_rationales: bool
+) -> None:
+    """Raise UnsupportedError unless the metrics can be measured on these explanations."""
+    check_metrics(
+        model,
+        metrics,
+        has_rationales=has_rationales,
+        texts=len(given),
+        unmet=frozenset(need for note, need in _UNMET.items() if any(note in e.notes for e in given)),
+        repeated=len({repr(e.text) for e in given}) < len({repr((e.text, e.target, e.place)) for e in given}),
+    )
+    check_recreated((e.method for e in given if not is_selected(e)), metrics)
 
 
 def _given(model: LanguageModel | Writer, explanations: ExplainedTexts) -> tuple[LanguageModel, list[Explanation]]:
