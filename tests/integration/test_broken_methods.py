@@ -76,6 +76,8 @@ class Keeping(Broken):
             "numbers": [torch.ones(1, count, dtype=torch.long) for count in counts],
             "long": [torch.ones(1, count + 1, dtype=torch.bool) for count in counts],
             "one": [torch.ones(1, counts[0], dtype=torch.bool)],
+            "array": [np.ones((1, count), dtype=bool) for count in counts],
+            "list": [[[True] * count] for count in counts],
         }[self.returned]
         # The tests check types of all calls, which the library does not.
         type(problem).values.__wrapped__(problem, keeps)
@@ -238,7 +240,9 @@ def test_maps_of_another_shape_are_refused():
 @pytest.mark.parametrize(
     ("returned", "message"),
     [
-        ("numbers", r"type int64, for a text of 6 units: a method gives a tensor of masks x 6 of type bool"),
+        ("numbers", r"type int64, for a text of 6 units: a method gives a torch tensor of masks x 6 of type bool"),
+        ("array", r"keeps of type ndarray, for a text of 6 units: a method gives a torch tensor of masks x 6 of type"),
+        ("list", "keeps of type list, for a text of 6 units: a method gives a torch tensor of masks x 6"),
         ("long", r"keeps of shape 1 x 7 and type bool, for a text of 6 units"),
         ("one", "1 tensors of keeps for 4 texts"),
     ],

@@ -99,6 +99,39 @@ def test_a_metric_that_works_in_place_changes_no_other() -> None:
     assert beside.values == alone.values
 
 
+KEEPS: dict[str, tuple[Callable[[int], object], str]] = {
+    "numbers": (lambda units: np.ones((1, units), dtype=int), "an array of shape 1 x 2 and type int64"),
+    "short": (lambda units: np.ones((1, units - 1), dtype=bool), "an array of shape 1 x 1 and type bool"),
+    "flat": (lambda units: np.ones(units, dtype=bool), "an array of shape 2 and type bool"),
+    "list": (lambda units: [[True] * units], "an object of type list"),
+    "tensor": (lambda units: torch.ones(1, units, dtype=torch.bool), "an object of type Tensor"),
+}
+
+
+@dataclass(frozen=True)
+class Asking(Broken):
+    """Asks for the keeps that KEEPS says, before it measures or while it does."""
+
+    early: bool = True
+
+    def keeps(self, explanation: Any) -> Any:
+        return {"mask": KEEPS[self.returned][0](len(explanation.units))} if self.early else {}
+
+    def measure(self, explanation: Any, evidence: Any) -> Any:
+        return float(evidence.values(KEEPS[self.returned][0](len(explanation.units)), "mask")[0])
+
+
+@pytest.mark.parametrize("early", [True, False])
+@pytest.mark.parametrize("returned", KEEPS)
+def test_keeps_of_another_shape_are_refused_with_the_metric_s_name(returned: str, early: bool) -> None:
+    explained = raison.explain(Linear(), TEXTS[0], "occlusion")
+    found = refused(lambda: raison.evaluate(Linear(), explained, Asking(returned, early), progress=False))
+    assert found == (
+        f"Asking.{'keeps' if early else 'measure'} asks for keeps as {KEEPS[returned][1]}, on 'good film' of 2 units: "
+        "give a numpy array of masks x 2 of type bool, True for the units that stay."
+    )
+
+
 def refused(call: Callable[[], object]) -> str:
     with pytest.raises(AnswerError) as caught:
         call()

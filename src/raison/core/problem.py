@@ -246,11 +246,14 @@ class Problem:
                 f"{len(keeps)} tensors of keeps for {len(counts)} texts: a method gives one for each text."
             )
         for rows, count in zip(keeps, counts, strict=True):
-            if rows.dtype != torch.bool or rows.ndim != 2 or rows.shape[1] != count:
-                shape = " x ".join(map(str, rows.shape)) or "none"
+            if not isinstance(rows, Tensor) or rows.dtype != torch.bool or rows.ndim != 2 or rows.shape[1] != count:
+                found = f"type {type(rows).__name__}"
+                if isinstance(rows, Tensor):
+                    shape = " x ".join(map(str, rows.shape)) or "none"
+                    found = f"shape {shape} and type {str(rows.dtype).removeprefix('torch.')}"
                 raise AnswerError(
-                    f"keeps of shape {shape} and type {str(rows.dtype).removeprefix('torch.')}, for a text of {count} "
-                    f"units: a method gives a tensor of masks x {count} of type bool, True for the units that stay."
+                    f"keeps of {found}, for a text of {count} units: a method gives a torch tensor of masks x {count} "
+                    "of type bool, True for the units that stay."
                 )
 
     def _keys(self, keeps: Sequence[Tensor]) -> list[list[KeepKey]]:

@@ -25,6 +25,7 @@ from raison.core.targets.target import Of, Target
 from raison.explaining.attribution import scores_of, shifted_scores
 from raison.explaining.batch import Batch, prepare
 from raison.explaining.prediction_change import predicted
+from raison.explaining.returned_values import check_keeps
 from raison.explaining.settings import Settings
 from raison.explaining.sources.rewordings import worded
 from raison.methods import CATALOGUE
@@ -47,6 +48,7 @@ class TextEvidence:
     """core.metric.Evidence for one explanation of one text of a batch.
 
     `marked` holds the text's rationales, one per annotator. `number` is the explanation's among all of the batch.
+    `metric` is the one that it is given to.
     """
 
     batch: Batch
@@ -56,6 +58,7 @@ class TextEvidence:
     number: int = 0
     shifted: Shifted = field(default_factory=dict)
     wordings: Rewordings = field(default_factory=dict)
+    metric: Metric | None = None
 
     @property
     def rationales(self) -> tuple[Mask, ...]:
@@ -101,6 +104,7 @@ class TextEvidence:
         return target.row(0, len(keeps)).scalar(self._logits(keeps, removal)).numpy()
 
     def _logits(self, keeps: KeepRows, removal: str) -> torch.Tensor:
+        check_keeps(keeps, self.metric, "measure", self.explanation.text, len(self.explanation.units))
         kind = self.resolve(removal)
         cache = self.batch.evaluations
         keys = [KeepKey.of(self.text, kind, row.tobytes()) for row in keeps]
@@ -164,14 +168,16 @@ def prefetch(evidence: Sequence[TextEvidence], metrics: Sequence[Metric]) -> Non
     shifts: dict[Shift, list[TextEvidence]] = {}
     wordings: dict[tuple[int, Rewording], Wording] = {}
     for text_evidence in evidence:
+        explanation = text_evidence.explanation
         for metric in metrics:
-            for removal, keeps in metric.keeps(text_evidence.explanation).items():
+            for removal, keeps in metric.keeps(explanation).items():
+                check_keeps(keeps, metric, "keeps", explanation.text, len(explanation.units))
                 wanted.setdefault(text_evidence.resolve(removal), {}).setdefault(text_evidence.text, []).append(keeps)
-            if is_selected(text_evidence.explanation):
+            if is_selected(explanation):
                 continue
-            for shift in metric.shifts(text_evidence.explanation):
+            for shift in metric.shifts(explanation):
                 shifts.setdefault(shift, []).append(text_evidence)
-            for rewording in metric.rewordings(text_evidence.explanation):
+            for rewording in metric.rewordings(explanation):
                 wordings[text_evidence.number, rewording] = Wording(text_evidence, rewording)
     for removal, keeps_of in wanted.items():
         _compute(evidence[0].batch, removal, keeps_of)

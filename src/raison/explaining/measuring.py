@@ -83,7 +83,9 @@ def measure(
         for i, explanation in enumerate(explanations)
     ]
     prefetch(evidence, metrics)
-    return [
-        [checked_value(metric.measure(one.explanation, one), metric, one.explanation.text) for metric in metrics]
-        for one in evidence
-    ]
+    return [[_measured(metric, one) for metric in metrics] for one in evidence]
+
+
+def _measured(metric: Metric, evidence: TextEvidence) -> Value:
+    explanation = evidence.explanation
+    return checked_value(metric.measure(explanation, replace(evidence, metric=metric)), metric, explanation.text)

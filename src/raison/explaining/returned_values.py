@@ -34,6 +34,20 @@ def checked_values(values: object, metric: GroupMetric, texts: int) -> tuple[flo
     raise _unfit(metric, values, f"a group of {texts} texts", f"a list of one or more floats, {UNDEFINED}")
 
 
+def check_keeps(keeps: object, metric: Metric | None, function: str, text: object, units: int) -> None:
+    """Raise AnswerError unless the keeps that a metric asks for, by one of its functions, fit the text's units."""
+    found = f"an object of type {type(keeps).__name__}"
+    if isinstance(keeps, np.ndarray):
+        if keeps.dtype == bool and keeps.ndim == 2 and keeps.shape[1] == units:
+            return
+        found = f"an array of shape {' x '.join(map(str, keeps.shape)) or 'none'} and type {keeps.dtype}"
+    owner = "a metric" if metric is None else f"{type(metric).__name__}.{function}"
+    raise AnswerError(
+        f"{owner} asks for keeps as {found}, on {str(text)!r:.60} of {units} units: give a numpy array of masks x "
+        f"{units} of type bool, True for the units that stay."
+    )
+
+
 def check_counts(values: Sequence[Sequence[float]], others: Sequence[Sequence[float]], metric: GroupMetric) -> None:
     """Raise AnswerError unless there are as many values as of another method or seed: groups are compared in pairs."""
     counts, expected = [len(group) for group in values], [len(group) for group in others]
