@@ -241,6 +241,18 @@ def test_removals() -> None:
     assert {"[MASK] film", "good [MASK]", "[MASK] [MASK]"} <= {text for call in counted.calls for text in call}
 
 
+def test_metrics_remove_by_a_string_as_well() -> None:
+    counted = Counted()
+    model = raison.load(counted, classes=CLASSES)
+    given = raison.explain(model, "good film", "occlusion")
+    [scored] = raison.evaluate(model, given, "comprehensiveness(removal='[MASK]')", progress=False).metrics
+    assert np.isfinite(scored.values).all()
+    assert any("[MASK]" in text for call in counted.calls for text in call)
+    for removal in ("mask", "delet"):
+        with pytest.raises(UnsupportedError, match=f"removes by '{removal}', which the model cannot: give removal="):
+            raison.evaluate(model, given, f"comprehensiveness(removal='{removal}')", progress=False)
+
+
 def test_logits_are_not_known() -> None:
     model = raison.load(shares, classes=CLASSES)
     with pytest.raises(UnsupportedError, match="of='log_odds'"):

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from raison.core.capability import Capability
-from raison.core.errors import InputError, UnsupportedError
+from raison.core.errors import InputError, UnknownNameError, UnsupportedError
 from raison.core.inputs.encoding import Encoding
 from raison.core.inputs.parts import Given
 from raison.core.inputs.unit import Granularity
@@ -98,6 +98,14 @@ class LanguageModel(ABC):
         why = self.withheld.get(kind)
         return f"the model lacks the capability '{kind.name}'" + (f" ({why})" if why else "")
 
+    def check_removal(self, removal: str) -> None:
+        """Raise a RaisonError unless `masked_logits` removes in this way: one of `removals`.
+
+        An adapter that puts strings of the caller's in place overrides this.
+        """
+        if removal not in self.removals:
+            raise UnknownNameError(f"removal of {self.name}", removal, self.removals)
+
     @abstractmethod
     def encode(self, texts: Sequence[Given], unit: Granularity, truncate: bool = False) -> Encoding:
         """Tokenize once and find the units. Raises InputError on blank text, TextTooLongError past the limit."""
@@ -113,7 +121,7 @@ class LanguageModel(ABC):
     ) -> list[Float[Tensor, "_masks classes"]]:
         """Logits of each text under each of its keeps, in at least single precision, on the CPU, without gradients.
 
-        `removal` is one of `removals`; an adapter may also put a string that is no word in place.
+        `removal` is one that `check_removal` allows.
         """
 
 

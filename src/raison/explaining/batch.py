@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from raison.core.errors import InputError, UnknownNameError
+from raison.core.errors import InputError
 from raison.core.inputs.encoding import Encoding
 from raison.core.inputs.parts import Given, PartedText
 from raison.core.inputs.unit import Unit
@@ -143,14 +143,12 @@ def prepare_encoded(model: LanguageModel, texts: Sequence[Given], encoding: Enco
         encoding, spec = spans.settled(encoding, spec)
         answers = spans.explained(model, encoding, predicted)
     removal = settings.removal if settings.removal is not None else model.removals[0]
+    model.check_removal(removal)
     evaluations = Evaluations()
     whole = encoding.whole
     with naming_the_longest(encoding):
         doubt = unsteady(model, encoding)
         logits = checked_logits(model, encoding, whole, removal)
-    if removal not in model.removals and removal.isalpha():
-        # Most adapters have refused it with the reason by now. Functions put any other string in place.
-        raise UnknownNameError(f"removal of {model.name}", removal, model.removals)
     for text, row in enumerate(logits):
         evaluations.logits[KeepKey.of(text, removal, whole[text][0].numpy().tobytes())] = row[0]
     full = torch.cat(logits)

@@ -8,7 +8,7 @@ import numpy as np
 
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.capabilities.hidden_states import HiddenStates
-from raison.core.errors import InputError, UnsupportedError
+from raison.core.errors import InputError, RaisonError, UnsupportedError
 from raison.core.inputs.encoding import Encoding
 from raison.core.inputs.parts import again
 from raison.core.inputs.unknown_tokens import caution_of_texts, share_in
@@ -233,11 +233,19 @@ def check_metrics(
             reasons.append(
                 f"{label_of(metric)} replaces tokens in place, and the tokenizer has no token for that: leave it out"
             )
-        elif removal not in (*model.removals, IN_PLACE, None):
+        elif removal not in (IN_PLACE, None) and not _removes(model, removal):
             way_out = f"give removal='{model.removals[0]}'"
             reasons.append(f"{label_of(metric)} removes by '{removal}', which the model cannot: {way_out}")
     if reasons:
         raise UnsupportedError(f"cannot measure this on {model.name}", reasons)
+
+
+def _removes(model: LanguageModel, removal: object) -> bool:
+    try:
+        model.check_removal(str(removal))
+    except RaisonError:
+        return False
+    return True
 
 
 def measure_groups(

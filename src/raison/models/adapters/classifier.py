@@ -85,6 +85,9 @@ class Classifier(LanguageModel):
         """See LanguageModel.tokenized."""
         return self.use.encoder.encode(texts, unit, truncate)
 
+    def check_removal(self, removal: str) -> None:
+        self.removing.remover(removal)
+
     def masked_logits(
         self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str
     ) -> list[Float[Tensor, "_masks classes"]]:

@@ -63,6 +63,9 @@ class BlackBox(LanguageModel):
     def encode(self, texts: Sequence[Given], unit: Granularity, truncate: bool = False) -> Encoding:
         return self._encoder.encode(texts, unit)
 
+    def check_removal(self, removal: str) -> None:
+        substitute_of(removal)
+
     def masked_logits(
         self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str
     ) -> list[Float[Tensor, "_masks classes"]]:

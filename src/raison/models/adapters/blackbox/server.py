@@ -15,7 +15,7 @@ from raison.core.inputs.parts import Given
 from raison.core.inputs.unit import Granularity
 from raison.core.model import LanguageModel
 from raison.models.adapters.blackbox.asking import Answers, Asking
-from raison.models.adapters.blackbox.function import logits_of, masked_texts
+from raison.models.adapters.blackbox.function import logits_of, masked_texts, substitute_of
 from raison.models.served.labels import LabelReader
 from raison.models.served.newest import Newest
 from raison.models.served.server import Server
@@ -59,6 +59,9 @@ class ServedClassifier(LanguageModel):
 
     def encode(self, texts: Sequence[Given], unit: Granularity, truncate: bool = False) -> Encoding:
         return self._encoder.encode(texts, unit)
+
+    def check_removal(self, removal: str) -> None:
+        substitute_of(removal)
 
     def masked_logits(self, encoding: Encoding, keeps: Keeps, removal: str) -> list[Float[Tensor, "_masks classes"]]:
         return self.request_logits(masked_texts(encoding, keeps, removal), repeat=0)

@@ -17,7 +17,7 @@ from raison.core.inputs.unit import Granularity
 from raison.core.model import LanguageModel
 from raison.core.results.generation import OTHER
 from raison.models.adapters.blackbox.background import run_in_background
-from raison.models.adapters.blackbox.function import masked_texts
+from raison.models.adapters.blackbox.function import masked_texts, substitute_of
 from raison.models.adapters.blackbox.server import WHY, Keeps
 from raison.models.served.concurrency import gathered
 from raison.models.served.forced import Continuation, Forced
@@ -96,6 +96,9 @@ class ServedReader(LanguageModel):
 
     def encode(self, texts: Sequence[Given], unit: Granularity, truncate: bool = False) -> Encoding:
         return self._rows.encode(texts, unit, truncate)
+
+    def check_removal(self, removal: str) -> None:
+        substitute_of(removal)
 
     def masked_logits(self, encoding: Encoding, keeps: Keeps, removal: str) -> list[Float[Tensor, "_masks classes"]]:
         return self.request_logits(encoding, keeps, removal, repeat=0)

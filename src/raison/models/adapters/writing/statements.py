@@ -219,6 +219,9 @@ class Statements(LanguageModel):
             truncated=(0,) * len(rows),
         )
 
+    def check_removal(self, removal: str) -> None:
+        self.reader.check_removal(removal)
+
     def masked_logits(
         self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str
     ) -> list[Float[Tensor, "_masks classes"]]:
