@@ -23,7 +23,7 @@ from raison.progress import steps_of
 Result = TypeVar("Result")
 
 ROWS_IN_MEMORY = 1 << 22
-"""Tokens of masked texts that are built at a time, before they are split into batches."""
+"""Tokens of masked texts, padding included, that are built at a time, before they are split into batches."""
 
 SHOWN = 40
 """Characters of a text that an error quotes."""
@@ -180,21 +180,28 @@ def run_grouped(
 
 
 def _pieces(encoding: Encoding, keeps: Sequence[Tensor]) -> Iterator[list[tuple[int, slice]]]:
-    """(text, rows of its keeps) in portions of bounded size."""
+    """(text, rows of its keeps) in portions of bounded size, padding included: texts of similar length share one."""
     portion: list[tuple[int, slice]] = []
-    room = ROWS_IN_MEMORY
-    for text, length in enumerate(encoding.lengths):
+    rows = width = 0
+    for text in sorted(range(len(encoding)), key=lambda text: -encoding.lengths[text]):
+        length, count = encoding.lengths[text], len(keeps[text])
         step = max(1, ROWS_IN_MEMORY // length)
-        for start in range(0, len(keeps[text]), step):
-            piece = slice(start, min(start + step, len(keeps[text])))
-            tokens = (piece.stop - piece.start) * length
-            if portion and tokens > room:
-                yield portion
-                portion, room = [], ROWS_IN_MEMORY
+        for start in range(0, count, step):
+            piece = slice(start, min(start + step, count))
+            more = piece.stop - piece.start
+            if portion and (rows + more) * width > ROWS_IN_MEMORY:
+                yield _in_order(portion)
+                portion, rows = [], 0
+            if not portion:
+                width = length
             portion.append((text, piece))
-            room -= tokens
+            rows += more
     if portion:
-        yield portion
+        yield _in_order(portion)
+
+
+def _in_order(portion: list[tuple[int, slice]]) -> list[tuple[int, slice]]:
+    return sorted(portion, key=lambda piece: (piece[0], piece[1].start))
 
 
 def _once(table: TokenBatch, evaluated: Callable[[TokenBatch], Tensor]) -> Tensor:
