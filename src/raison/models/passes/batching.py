@@ -5,16 +5,18 @@ import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import TypeVar
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from raison.core.errors import OutOfMemoryError
 from raison.core.inputs.encoding import Encoding
 from raison.core.inputs.unit import segments
 from raison.core.results.printable import printable
+from raison.models.passes.equal_texts import EqualTexts, each_alone, equal_texts
 from raison.models.passes.removal import Remover, masked_rows
 from raison.models.passes.token_batch import TokenBatch, padded_together, placed
 from raison.models.stack.attention_memory import AttentionMemoryError
@@ -80,21 +82,25 @@ def masked_logits(
     A text's rows share its context and its span; with these, tokens are replaced and never deleted. If a text is named
     several times, its equal rows are run once.
     """
-    results: list[list[Tensor]] = [[] for _ in keeps]
+    results: list[Tensor] = [torch.zeros(0, 0) for _ in keeps]
     apart = encoding.spans is None or encoding.reading is not None
     repeated = apart and len(set(encoding.texts)) < len(encoding)
-    for pieces in _pieces(encoding, keeps):
-        batches = [masked_rows(encoding, text, keeps[text][span], remover) for text, span in pieces]
-        table = padded_together(batches)
-        if encoding.spans is not None:
-            texts = torch.cat(
-                [torch.full((len(batch.lengths),), text) for (text, _), batch in zip(pieces, batches, strict=True)]
-            )
-            table = placed(table, encoding, texts)
-        logits = _once(table, evaluated) if repeated else evaluated(table)
-        for (text, _), part in zip(pieces, logits.split([len(batch.lengths) for batch in batches]), strict=True):
-            results[text].append(part)
-    return [torch.cat(parts) if parts else torch.zeros(0, 0) for parts in results]
+    for pieces in _pieces(encoding, equal_texts(encoding, keeps) if repeated else each_alone(keeps)):
+        batches = [masked_rows(encoding, kind.texts[0], kind.keeps[rows], remover) for kind, rows in pieces]
+        ends = list(accumulate((len(batch.lengths) for batch in batches), initial=0))
+        asked = [
+            (text, which, before + places)
+            for (kind, rows), before in zip(pieces, ends[:-1], strict=True)
+            for text, which, places in kind.within(rows)
+        ]
+        texts = torch.cat([torch.full((len(which),), text) for text, which, _ in asked])
+        table = placed(padded_together(batches), encoding, texts)
+        logits = _once(table, torch.cat([rows for _, _, rows in asked]), evaluated) if repeated else evaluated(table)
+        for (text, which, _), part in zip(asked, logits.split([len(which) for _, which, _ in asked]), strict=True):
+            if not len(results[text]):
+                results[text] = part.new_zeros(len(keeps[text]), part.shape[1])
+            results[text][which] = part
+    return results
 
 
 @contextmanager
@@ -179,40 +185,47 @@ def run_grouped(
                 pending = [[left[i] for i in group] for group in smaller]
 
 
-def _pieces(encoding: Encoding, keeps: Sequence[Tensor]) -> Iterator[list[tuple[int, slice]]]:
-    """(text, rows of its keeps) in portions of bounded size, padding included: texts of similar length share one."""
+def _pieces(encoding: Encoding, kinds: Sequence[EqualTexts]) -> Iterator[list[tuple[EqualTexts, slice]]]:
+    """Rows of texts in portions of bounded size, padding included: texts of similar length share one."""
     portion: list[tuple[int, slice]] = []
-    rows = width = 0
-    for text in sorted(range(len(encoding)), key=lambda text: -encoding.lengths[text]):
-        length, count = encoding.lengths[text], len(keeps[text])
-        step = max(1, ROWS_IN_MEMORY // length)
+    rows = width = beside = 0
+    lengths = [encoding.lengths[kind.texts[0]] for kind in kinds]
+    for number in sorted(range(len(kinds)), key=lambda number: -lengths[number]):
+        length, count, read = lengths[number], len(kinds[number].keeps), _read_of_a_row(encoding, kinds[number])
+        step = max(1, ROWS_IN_MEMORY // (length + read))
         for start in range(0, count, step):
             piece = slice(start, min(start + step, count))
             more = piece.stop - piece.start
-            if portion and (rows + more) * width > ROWS_IN_MEMORY:
-                yield _in_order(portion)
-                portion, rows = [], 0
+            if portion and (rows + more) * width + beside + more * read > ROWS_IN_MEMORY:
+                yield _in_order(kinds, portion)
+                portion, rows, beside = [], 0, 0
             if not portion:
                 width = length
-            portion.append((text, piece))
-            rows += more
+            portion.append((number, piece))
+            rows, beside = rows + more, beside + more * read
     if portion:
-        yield _in_order(portion)
+        yield _in_order(kinds, portion)
 
 
-def _in_order(portion: list[tuple[int, slice]]) -> list[tuple[int, slice]]:
-    return sorted(portion, key=lambda piece: (piece[0], piece[1].start))
+def _read_of_a_row(encoding: Encoding, kind: EqualTexts) -> int:
+    """How many numbers say where a row is read, for all texts that may read it."""
+    return 0 if encoding.reading is None else len(kind.texts) * encoding.reading.choices[0].numel()
 
 
-def _once(table: TokenBatch, evaluated: Callable[[TokenBatch], Tensor]) -> Tensor:
-    """The same with equal rows run once, in the order in which they first appear; each result is copied to all equal
-    rows."""
+def _in_order(kinds: Sequence[EqualTexts], portion: list[tuple[int, slice]]) -> list[tuple[EqualTexts, slice]]:
+    ordered = sorted(portion, key=lambda piece: (piece[0], piece[1].start))
+    return [(kinds[number], rows) for number, rows in ordered]
+
+
+def _once(table: TokenBatch, reads: Int[Tensor, " reads"], evaluated: Callable[[TokenBatch], Tensor]) -> Tensor:
+    """The results of some rows, named as often as they are read. Equal rows are run once, in the order in which they
+    first appear."""
     whole = torch.cat([table.ids, table.type_ids, table.lengths[:, None]], 1)
     _, kinds = whole.unique(dim=0, return_inverse=True)
     rows = torch.arange(len(kinds))
     first = rows.new_full((int(kinds.max()) + 1,), len(rows)).scatter_reduce(0, kinds, rows, "amin")
     distinct = first.sort().values
-    inverse = torch.searchsorted(distinct, first[kinds])
+    inverse = torch.searchsorted(distinct, first[kinds])[reads]
     if table.spans is None:
         return evaluated(table.select(distinct.tolist()))[inverse]
     plain = replace(table, spans=None, reading=None).select(distinct.tolist())
