@@ -1,13 +1,15 @@
 """A caller's function from texts to numbers: called with full batches, its answers checked."""
 
+import hashlib
 import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from array import array
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from raison.core.errors import AnswerError, NonFiniteError
 from raison.core.inputs.unit import Text, segments
@@ -20,6 +22,9 @@ Function = Callable[[list[Any]], Any]
 """Maps texts, or pairs of texts, to one row of numbers each; may be a coroutine function."""
 
 Answers = Float[np.ndarray, "texts classes"]
+
+CHARACTERS = 1 << 24
+"""Characters of masked texts that are held at a time: one text has as many masked ones as words, or more."""
 
 ROUNDING = 0.01
 """Tolerance for the sum of a row of probabilities, which may be rounded or in half precision."""
@@ -60,6 +65,30 @@ class Asking:
                 rows.append(self._checked(batch, self._called(batch)))
                 progress(len(batch))
         return np.concatenate(rows)
+
+    def answers_once(self, texts: Iterable[Text]) -> tuple[Answers, Int[np.ndarray, " all"]]:
+        """The function's answers to the different texts, and for each text the number of its answer.
+
+        Texts are taken when they are needed and held until they are answered; the calls are those of `answers` with all
+        different texts. A text that was answered is known by its digest.
+        """
+        numbers: dict[bytes, int] = {}
+        places, waiting, characters = array("q"), list[Text](), 0
+        found: list[Answers] = [np.zeros((0, len(self.classes)))]
+        for text in texts:
+            known = len(numbers)
+            places.append(numbers.setdefault(_digest(text), known))
+            if places[-1] < known:
+                continue
+            waiting.append(text)
+            characters += sum(map(len, segments(text)))
+            if characters > CHARACTERS and len(waiting) >= self.batch:
+                full = len(waiting) - len(waiting) % self.batch
+                found.append(self.answers(waiting[:full]))
+                waiting, characters = waiting[full:], sum(len(part) for one in waiting[full:] for part in segments(one))
+        if waiting:
+            found.append(self.answers(waiting))
+        return np.concatenate(found), np.array(places, dtype=np.int64)
 
     def _called(self, batch: list[Text]) -> Any:
         try:
@@ -178,6 +207,15 @@ class Asking:
                 f"{self.name} returned {_listed(numbers[row])} for {batch[row]!r:.60}, which sum to {sums[row]:.3g} "
                 "instead of 1. If each label has its own probability, load with multi_label=True."
             )
+
+
+def _digest(text: Text) -> bytes:
+    digest = hashlib.blake2b(digest_size=16)
+    for part in segments(text):
+        written = part.encode("utf-8", "surrogatepass")
+        digest.update(len(written).to_bytes(8, "big"))
+        digest.update(written)
+    return digest.digest()
 
 
 def _listed(row: Float[np.ndarray, " classes"]) -> str:

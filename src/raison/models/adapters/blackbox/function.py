@@ -1,8 +1,9 @@
 """Any function from texts to numbers as a black-box model."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -69,13 +70,9 @@ class BlackBox(LanguageModel):
     def masked_logits(
         self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str
     ) -> list[Float[Tensor, "_masks classes"]]:
-        masked = masked_texts(encoding, keeps, removal)
-        numbers = {text: number for number, text in enumerate(dict.fromkeys(text for row in masked for text in row))}
-        if not numbers:
-            return [torch.zeros(0, len(self.classes), dtype=torch.float64) for _ in keeps]
-        answers = self.asking.answers(list(numbers))
+        answers, numbers = self.asking.answers_once(_in_turn(encoding, keeps, substitute_of(removal)))
         logits = torch.from_numpy(answers if self.outputs == "number" else logits_of(answers, self.multi_label))
-        return [logits[[numbers[text] for text in row]] for row in masked]
+        return [logits[rows] for rows in torch.from_numpy(numbers).split([len(rows) for rows in keeps])]
 
     def _differences(self, texts: list[tuple[str, str, str]]) -> Answers:
         """By how much the number of each query's first document is higher. Equal pairs are evaluated once."""
@@ -89,11 +86,16 @@ class BlackBox(LanguageModel):
 
 def masked_texts(encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], removal: str) -> list[list[Any]]:
     """Each text as it reads under each of its keeps. Raises UnsupportedError, UnknownNameError for the removal."""
-    substitute = substitute_of(removal)
-    return [
-        [without(text, units, keep, substitute) for keep in rows.tolist()]
-        for text, units, rows in zip(encoding.texts, encoding.units, keeps, strict=True)
-    ]
+    written = _in_turn(encoding, keeps, substitute_of(removal))
+    return [list(islice(written, len(rows))) for rows in keeps]
+
+
+def _in_turn(
+    encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], substitute: str | None
+) -> Iterator[Any]:
+    for text, units, rows in zip(encoding.texts, encoding.units, keeps, strict=True):
+        for keep in rows.numpy():
+            yield without(text, units, keep.tolist(), substitute)
 
 
 def logits_of(answers: Answers, multi_label: bool) -> Answers:
