@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from raison.core.errors import BusyError, DataError
 from raison.jobs import shared_folder
-from raison.jobs.engine import Job, Shard, Sharing, Work, reason_of
+from raison.jobs.engine import Job, Shard, Sharing, Work, one_by_one, reason_of
 from raison.jobs.folder import WorkInterrupted
 from raison.jobs.workers import packed
 from raison.progress import Advance, CallbackProgress, progress_bar
@@ -31,11 +31,11 @@ _QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0"}
 
 
 def in_actors(work: Work, jobs: Sequence[Job], sharing: Sharing, progress: bool | Advance = True) -> None:
-    """Do the missing jobs, the most expensive first, with one actor per worker.
+    """Do the missing jobs in the order of `one_by_one`, with one actor per worker.
 
     Raises DataError without Ray, and with the first job's reason if one fails: finished work stays.
     """
-    missing = sorted((job for job in jobs if not job.is_done()), key=lambda job: -job.cost)
+    missing = one_by_one(jobs)
     total = sum(job.size for job in missing)
     request = packed(work)
     reason = ""

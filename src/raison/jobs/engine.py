@@ -40,6 +40,8 @@ class Job:
     last: bool = False
     unit: str = ""
     """The name of its parts, if their rate is shown."""
+    reads_on: bool = False
+    """Whether it reads a source on from where the job before it stopped, so that it costs least in the given order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +162,12 @@ def share(jobs: Sequence[Job], shard: Shard) -> list[Job]:
         if number == shard.number - 1:
             taken.add(place)
     return [job for place, job in enumerate(jobs) if place in taken]
+
+
+def one_by_one(jobs: Sequence[Job]) -> list[Job]:
+    """The missing jobs as processes take them one by one: the most expensive first, those that read on in their
+    order."""
+    return sorted((job for job in jobs if not job.is_done()), key=lambda job: 0.0 if job.reads_on else -job.cost)
 
 
 def _perform(jobs: Sequence[Job], progress: bool | Advance) -> None:

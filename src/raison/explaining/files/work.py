@@ -100,6 +100,7 @@ class FileWork(Generic[M]):
                 cost=sum(part.characters for part in parts),
                 size=sum(part.rows for part in parts),
                 unit="rows",
+                reads_on=True,
             )
             for number, parts in enumerate(self.survey.shards)
         ]
