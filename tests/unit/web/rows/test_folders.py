@@ -1,6 +1,7 @@
 """Folders of runs: odd entries hide nothing else."""
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -69,3 +70,26 @@ def test_errors_do_not_say_where_the_folder_of_runs_lies(tmp_path: Path) -> None
     with pytest.raises(DataError, match="run/explanations.jsonl, line 1: the record was changed") as caught:
         shown.explanation(place, 0)
     assert str(tmp_path) not in str(caught.value)
+
+
+def test_a_request_looks_only_at_the_files_of_its_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = []
+
+    def noted(folder: Path, root: Path, files: Iterable[Path]) -> bool:
+        looked.append(folder.name)
+        return inside(folder, root, files)
+
+    for name in ("one", "two", "other"):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+        (tmp_path / "runs" / name / "run.json").write_text("{}")
+    (tmp_path / "secret").write_text("secret")
+    (tmp_path / "runs" / "other" / "records.jsonl").symlink_to(tmp_path / "secret")
+    monkeypatch.setattr("raison.web.server.runs.folders.inside", noted)
+    shown = RunFolders(tmp_path / "runs")
+    with pytest.raises(DataError):
+        shown.identity("two")
+    assert looked == ["two"]
+    for name in ("other", "../runs/two", "missing"):
+        with pytest.raises(AbsentError, match="unknown run") as caught:
+            shown.identity(name)
+        assert str(caught.value).endswith("Known: one, two.")

@@ -113,18 +113,22 @@ class RunFolders:
 
     def _folders(self) -> Iterator[tuple[str, Path]]:
         """Folders of runs, by their paths below the root."""
-        if self._root is None:
-            return
-        for name, folder in below(self._root, MARKERS):
-            if inside(folder, self._root, belonging(folder)):
-                yield name, folder
+        return ((name, folder) for name, folder in self._marked() if self._is_inside(folder))
+
+    def _marked(self) -> Iterator[tuple[str, Path]]:
+        """The same with those that contain links to places outside of the root."""
+        return iter(()) if self._root is None else below(self._root, MARKERS)
+
+    def _is_inside(self, folder: Path) -> bool:
+        return self._root is not None and inside(folder, self._root, belonging(folder))
 
     def _folder(self, run: str) -> Path:
         """A run's folder, one of those that were found, so that no path of a request is ever opened."""
-        known = dict(self._folders())
-        if run not in known:
-            raise AbsentError(str(UnknownNameError("run", run[:200], known)))
-        return known[run]
+        # The files of other runs, which may have thousands, are not looked at.
+        for name, folder in self._marked():
+            if name == run and self._is_inside(folder):
+                return folder
+        raise AbsentError(str(UnknownNameError("run", run[:200], dict(self._folders()))))
 
     def _stating(self, name: str, folder: Path, state: State) -> RunFacts:
         return contents_of(name, folder).facts
