@@ -49,7 +49,8 @@ class RowExplainer(ABC, Generic[M]):
 
     @abstractmethod
     def records(self, model: M, items: Sequence[Item]) -> list[FlatRecord]:
-        """The explanations of checked rows, computed together. Raises RaisonError."""
+        """The explanations of rows, computed together. Raises RaisonError, one of OF_A_ROW before any pass for a row
+        that `check` refuses, as far as this is possible."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +66,20 @@ def explain_rows(model: M, items: Sequence[Item], how: RowExplainer[M]) -> RowRe
 
     Raises RaisonError for errors that are not about a row.
     """
-    readable, rejected = [], []
-    for item in items:
+    usable = [item for item in items if not isinstance(item.entry, BrokenLine)]
+    rejected = [_rejected(item, item.entry.reason) for item in items if isinstance(item.entry, BrokenLine)]
+    # A check reads a text as its explanation does: rows are checked only if one of them is refused.
+    if (together := _explained_together(model, usable, how)) is not None:
+        return _results(together, rejected, usable)
+    readable = []
+    for item in usable:
         reason = _against(model, item, how)
         if reason:
             rejected.append(_rejected(item, reason))
         else:
             readable.append(item)
-    if how.together and len(readable) > 1:
-        with suppress(*OF_A_ROW):
-            return _results(how.records(model, readable), rejected, readable)
+    if len(readable) < len(usable) and (together := _explained_together(model, readable, how)) is not None:
+        return _results(together, rejected, readable)
     records, explained = [], []
     for item in readable:
         try:
@@ -83,6 +88,14 @@ def explain_rows(model: M, items: Sequence[Item], how: RowExplainer[M]) -> RowRe
         except OF_A_ROW as error:
             rejected.append(_rejected(item, str(error)))
     return _results(records, rejected, explained)
+
+
+def _explained_together(model: M, items: Sequence[Item], how: RowExplainer[M]) -> list[FlatRecord] | None:
+    """The records of several rows that share passes; None if one of the rows is refused."""
+    if how.together and len(items) > 1:
+        with suppress(*OF_A_ROW):
+            return how.records(model, items)
+    return None
 
 
 def _results(records: list[FlatRecord], rejected: list[Rejected], explained: Sequence[Item]) -> RowResults:
@@ -100,10 +113,8 @@ def row_of(item: Item) -> Row:
 
 def _against(model: M, item: Item, how: RowExplainer[M]) -> str:
     """Why a row cannot be explained, as far as this is known beforehand."""
-    if isinstance(item.entry, BrokenLine):
-        return item.entry.reason
     try:
-        how.check(model, item.entry)
+        how.check(model, row_of(item))
     except OF_A_ROW as error:
         return str(error)
     return ""

@@ -28,7 +28,9 @@ class Counted(RowExplainer[LanguageModel]):
 
     def __init__(self, bad: Sequence[int]) -> None:
         self.bad = bad
+        self.unreadable: tuple[int, ...] = ()
         self.asked: list[list[int]] = []
+        self.checked: list[int] = []
 
     def stated(self) -> dict[str, Any]:
         return {}
@@ -37,14 +39,17 @@ class Counted(RowExplainer[LanguageModel]):
         return model
 
     def check(self, model: LanguageModel, row: Row) -> None:
-        pass
+        number = int(str(row.text).split()[1])
+        self.checked.append(number)
+        if number in self.unreadable:
+            raise InputError("it is blank")
 
     def try_one(self, model: LanguageModel, row: Row) -> None:
         pass
 
     def records(self, model: LanguageModel, items: Sequence[Item]) -> list[FlatRecord]:
         self.asked.append([item.row for item in items])
-        if any(item.row in self.bad for item in items):
+        if any(item.row in (*self.bad, *self.unreadable) for item in items):
             raise InputError("it is too long")
         return [{"row": item.row} for item in items]
 
@@ -82,6 +87,26 @@ def test_a_bad_row_repeats_only_what_was_explained_with_it(how: Counted, asked: 
 def test_a_single_bad_row_is_tried_once(how: Counted) -> None:
     assert [one.row for one in explain_rows(Linear(), ITEMS[:1], how).rejected] == [0]
     assert how.asked == [[0]]
+
+
+def test_rows_that_are_explained_together_are_not_checked_before() -> None:
+    how = Together([])
+    explain_rows(Linear(), ITEMS, how)
+    assert how.checked == []
+    how.unreadable = (1,)
+    results = explain_rows(Linear(), ITEMS, how)
+    assert how.checked == [0, 1, 2, 3]
+    assert how.asked[1:] == [[0, 1, 2, 3], [0, 2, 3]]
+    assert [record["row"] for record in results.records] == [0, 2, 3]
+    assert [(one.row, one.reason) for one in results.rejected] == [(1, "it is blank")]
+
+
+def test_rows_that_share_nothing_are_checked_before_any_is_explained() -> None:
+    how = Apart([3])
+    how.unreadable = (1,)
+    results = explain_rows(Linear(), ITEMS, how)
+    assert how.asked == [[0], [2], [3]]
+    assert [(one.row, one.reason) for one in results.rejected] == [(1, "it is blank"), (3, "it is too long")]
 
 
 def test_only_predictions_are_explained_together() -> None:
