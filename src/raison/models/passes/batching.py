@@ -87,16 +87,21 @@ def masked_logits(
     repeated = apart and len(set(encoding.texts)) < len(encoding)
     for pieces in _pieces(encoding, equal_texts(encoding, keeps) if repeated else each_alone(keeps)):
         batches = [masked_rows(encoding, kind.texts[0], kind.keeps[rows], remover) for kind, rows in pieces]
-        ends = list(accumulate((len(batch.lengths) for batch in batches), initial=0))
-        asked = [
-            (text, which, before + places)
-            for (kind, rows), before in zip(pieces, ends[:-1], strict=True)
-            for text, which, places in kind.within(rows)
-        ]
-        texts = torch.cat([torch.full((len(which),), text) for text, which, _ in asked])
-        table = placed(padded_together(batches), encoding, texts)
-        logits = _once(table, torch.cat([rows for _, _, rows in asked]), evaluated) if repeated else evaluated(table)
-        for (text, which, _), part in zip(asked, logits.split([len(which) for _, which, _ in asked]), strict=True):
+        befores = accumulate((len(batch.lengths) for batch in batches[:-1]), initial=0)
+        asked = [(*one, n) for (kind, rows), n in zip(pieces, befores, strict=True) for one in kind.within(rows)]
+        counts = [len(which) for _, which, _, _ in asked]
+        table = padded_together(batches)
+        if encoding.spans is not None:
+            texts = torch.tensor([text for text, *_ in asked]).repeat_interleave(torch.tensor(counts))
+            table = placed(table, encoding, texts)
+        if repeated:
+            logits = _once(table, torch.cat([before + places for _, _, places, before in asked]), evaluated)
+        else:
+            logits = evaluated(table)
+        for (text, which, *_), part in zip(asked, logits.split(counts), strict=True):
+            if len(which) == len(keeps[text]):
+                results[text] = part
+                continue
             if not len(results[text]):
                 results[text] = part.new_zeros(len(keeps[text]), part.shape[1])
             results[text][which] = part

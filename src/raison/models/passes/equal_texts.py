@@ -22,6 +22,10 @@ class EqualTexts:
 
     def within(self, piece: slice) -> Iterator[tuple[int, Int[Tensor, " some"], Int[Tensor, " some"]]]:
         """Each text, which of its keeps are among some rows, and their places among these."""
+        if piece == slice(0, len(self.keeps)):
+            for text, places in zip(self.texts, self.places, strict=True):
+                yield text, torch.arange(len(places)), places
+            return
         for text, places in zip(self.texts, self.places, strict=True):
             which = ((places >= piece.start) & (places < piece.stop)).nonzero()[:, 0]
             yield text, which, places[which] - piece.start
