@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import raison
-from raison.core.errors import AnswerError
+from raison.core.errors import AnswerError, InputError
 from raison.core.metric import GroupMetric, Metric
 from raison.metrics.max_sensitivity import MaxSensitivity
 from tests.toys import TEXTS, Linear
@@ -177,3 +177,13 @@ def test_numbers_of_numpy_and_truths_are_numbers() -> None:
         (scores,) = raison.compare(Linear(), TEXTS, "occlusion", Broken("fit"), progress=False).rows[0].metrics
         assert scores.values == pytest.approx([float(number)] * 4, nan_ok=True)
     del NUMBERS["fit"]
+
+
+def test_a_metric_without_a_direction_is_refused_before_anything_runs() -> None:
+    @dataclass(frozen=True)
+    class Directionless(Metric):
+        def measure(self, explanation: Any, evidence: Any) -> float:
+            return 1.0
+
+    with pytest.raises(InputError, match="Directionless does not state higher_is_better: set it in the class"):
+        raison.compare(Linear(), TEXTS, ["occlusion"], [Directionless()], progress=False)

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from raison.core.errors import InputError, RaisonError, UnknownNameError, first_line
 from raison.core.nicknames import NICKNAMES
-from raison.core.settings.declared import refuse_lost_settings, refuse_unfinished, undecorated
+from raison.core.settings.declared import refuse_lost_settings, refuse_unfinished, undecorated, unstated
 
 T = TypeVar("T")
 
@@ -86,6 +86,11 @@ class Catalogue(Generic[T]):
             raise InputError(
                 f"the {self._kind} is {spec!r:.60}, of type {type(spec).__name__}: give a name, a call such as "
                 f"'name(samples=512)', a {self._kind}'s class or an instance of it."
+            )
+        # A reference is for the lists of the package.
+        if missing := [constant for constant in unstated(cls) if constant != "reference"]:
+            raise InputError(
+                f"the {self._kind} {cls.__name__} does not state {' and '.join(missing)}: set it in the class."
             )
         try:
             created = spec() if isinstance(spec, type) else spec

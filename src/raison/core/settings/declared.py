@@ -39,12 +39,18 @@ def _unfinished(cls: type) -> str:
     name = cls.__name__
     if functions := sorted(getattr(cls, "__abstractmethods__", ())):
         return f"{name} does not define {' and '.join(functions)}"
-    stated = dict.fromkeys(name for part in cls.__mro__ for name in _constants(part))
-    if missing := [constant for constant in stated if not hasattr(cls, constant)]:
+    if missing := unstated(cls):
         return f"{name} does not state {' and '.join(missing)}"
     settings = fields(cls) if is_dataclass(cls) else ()
     required = [one.name for one in settings if one.init and one.default is one.default_factory is MISSING]
     return f"{name} has no default for {' and '.join(required)}, and every setting needs one" if required else ""
+
+
+@cache
+def unstated(cls: type) -> tuple[str, ...]:
+    """The constants that a class has to state, and does not."""
+    stated = dict.fromkeys(name for part in cls.__mro__ for name in _constants(part))
+    return tuple(constant for constant in stated if not hasattr(cls, constant))
 
 
 def _constants(cls: type) -> Iterator[str]:
