@@ -46,7 +46,6 @@ def _unfinished(cls: type) -> str:
     return f"{name} has no default for {' and '.join(required)}, and every setting needs one" if required else ""
 
 
-@cache
 def unstated(cls: type) -> tuple[str, ...]:
     """The constants that a class has to state, and does not."""
     stated = dict.fromkeys(name for part in cls.__mro__ for name in _constants(part))

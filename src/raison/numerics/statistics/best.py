@@ -15,7 +15,7 @@ _STILL = 1e-7
 """A standard error below this share of the columns' spread is rounding."""
 
 Ratios = Float[np.ndarray, " ratios"]
-Columns = Float[np.ndarray, "texts columns"]
+Columns = Float[np.ndarray, "texts tables"]
 
 
 def of_any_pair(tables: Sequence[Float[np.ndarray, "texts parts"]], pool: str, ratios: Ratios, seed: int = 0) -> Ratios:

@@ -7,10 +7,9 @@ import numpy as np
 from jaxtyping import Float
 
 from raison.core.errors import UnknownNameError
-from raison.numerics.statistics.bounded import is_hit_or_miss
 from raison.numerics.statistics.resampling import draws, grouped
 from raison.numerics.statistics.student import FEWEST, student_interval
-from raison.numerics.statistics.successes import share_interval
+from raison.numerics.statistics.successes import is_hit_or_miss, share_interval
 
 Parts = Float[np.ndarray, "texts parts"]
 Pool = Callable[[Float[np.ndarray, "samples parts"]], Float[np.ndarray, " samples"]]

@@ -17,11 +17,6 @@ class Bounds:
     high: float
 
 
-def is_hit_or_miss(values: Values) -> bool:
-    """Whether every value is 0 or 1."""
-    return bool(((values == 0) | (values == 1)).all())
-
-
 def share_p(values: Values, share: float) -> float:
     """Two-sided p-value of the exact binomial test (Clopper and Pearson 1934): hits and misses against a share."""
     return float(binomtest(int(values.sum()), len(values), share).pvalue)

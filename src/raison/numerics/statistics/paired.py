@@ -8,12 +8,12 @@ from jaxtyping import Float
 
 from raison.core.errors import InputError
 from raison.numerics.statistics.bootstrap import POOLS, Pool, pool_of, pooled_interval
-from raison.numerics.statistics.bounded import Bounds, betting_p, is_hit_or_miss, share_p
+from raison.numerics.statistics.bounded import Bounds, betting_p, share_p
 from raison.numerics.statistics.power import detectable, needed
 from raison.numerics.statistics.resampling import RESAMPLES, Draws, Swaps, draws, grouped
 from raison.numerics.statistics.student import FEWEST, student_interval
 from raison.numerics.statistics.studentised import studentised_p
-from raison.numerics.statistics.successes import share_interval
+from raison.numerics.statistics.successes import is_hit_or_miss, share_interval
 
 COVERAGE = 0.95
 """Of a confidence interval."""

@@ -2,8 +2,6 @@
 
 import math
 
-from scipy.stats import t
-
 FEWEST = 8
 """Below this number of values a percentile bootstrap covers far less than 95 % (of two values 50 %, of five 80 %)."""
 
@@ -12,6 +10,9 @@ def student_interval(mean: float, error: float, freedom: float) -> tuple[float, 
     """The 95 % interval of a mean with this standard error and degrees of freedom; NaN without any."""
     if freedom <= 0 or math.isnan(error):
         return math.nan, math.nan
+    # Only now: importing scipy takes long, and most commands need none of it.
+    from scipy.stats import t
+
     half = float(t.isf(0.025, freedom)) * error
     return mean - half, mean + half
 
@@ -22,4 +23,6 @@ def student_p(mean: float, error: float, freedom: float) -> float:
         return math.nan
     if error == 0:
         return float(mean == 0)
+    from scipy.stats import t
+
     return float(2 * t.sf(abs(mean) / error, freedom))

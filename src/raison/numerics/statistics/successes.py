@@ -1,11 +1,17 @@
-"""The number of successes among independent trials: its tail if each has its own probability, and the share's
-interval."""
+"""Hits and misses: the number of successes among independent trials, its tail if each has its own probability, and the
+share's interval."""
 
 import math
 from collections.abc import Sequence
 from statistics import NormalDist
 
 import numpy as np
+from jaxtyping import Float
+
+
+def is_hit_or_miss(values: Float[np.ndarray, " texts"]) -> bool:
+    """Whether every value is 0 or 1."""
+    return bool(((values == 0) | (values == 1)).all())
 
 
 def at_least(count: int, probabilities: Sequence[float]) -> float:

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from raison.numerics.statistics.bounded import Bounds, betting_p, is_hit_or_miss, share_p
+from raison.numerics.statistics.bounded import Bounds, betting_p, share_p
+from raison.numerics.statistics.successes import is_hit_or_miss
 
 BOUNDS = [(0.5, Bounds(0.0, 1.0)), (0.9, Bounds(-1.0, 1.0)), (0.25, Bounds(0.0, 1.0))]
 
