@@ -55,7 +55,8 @@ def test_the_map_follows_what_is_typed_and_the_focus_stays(opened: Opened) -> No
     area = stage.page.get_by_label("Text", exact=True)
     area.focus()
     area.press("End")
-    stage.page.keyboard.type(" dull", delay=15)
+    # In one go: a pause between two letters would be a state of its own.
+    stage.page.keyboard.insert_text(" dull")
     stage.page.wait_for_function("() => document.querySelectorAll('article:last-child .unit').length === 6")
     stage.settle()
     typed = f"{TEXT} dull"
