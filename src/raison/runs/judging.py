@@ -155,8 +155,9 @@ class Verdict:
         return self.adjusted < SIGNIFICANCE if self.finding in ("holds", "fails") else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values; NaN becomes None."""
-        return plain_values({**asdict(self), "survives": self.survives})
+        """Plain JSON values, the properties among them; NaN becomes None."""
+        names = ("differing", "p", "detectable", "needed", "survives")
+        return plain_values(asdict(self) | {name: getattr(self, name) for name in names})
 
 
 def finding_of(gap: Difference, side: Side) -> Finding:
