@@ -160,9 +160,9 @@ def test_the_report_says_what_the_records_say(folder: Path, audited: Audit, tmp_
     assert "://" not in text.replace("http://www.w3.org", "")
     assert text.count("<svg") >= 4
     told = json.loads(json.dumps(audited.to_dict(), allow_nan=False))
-    assert told["recommended"] == audited.recommended
-    assert told["unfit_for_auto"] == "it rests on 4 texts, of at least 30"
-    assert f'method="auto" does not follow this: {told["unfit_for_auto"]}.' in unescape(text)
+    assert told["recommended"] is None
+    assert told["reason"] == "4 texts can show nothing of any method: audit at least 8, better 50."
+    assert told["reason"] in unescape(text)
     assert plain(Group(*shown(sections(audited)))).count("\n") >= len(METHODS) + 2
     assert (tmp_path / "report" / "tables.md").read_text(encoding="utf-8").startswith("# Audit of")
 

@@ -70,8 +70,8 @@ def _architecture(model: LanguageModel) -> str | None:
 
 def _told(known: CheapMethod) -> str:
     return (
-        f"few passes, and on {known.architecture}s with {known.units} or more units as faithful as kernel_shap with up "
-        f"to {known.passes} passes"
+        f"few passes, and in the records (small {known.architecture}s, {known.units} or more units) as faithful as the "
+        f"default kernel_shap with up to {known.passes} passes"
     )
 
 
