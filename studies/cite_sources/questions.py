@@ -38,7 +38,7 @@ class Sort:
 
 
 SORTS = {
-    # Neither a training nor a card's test has questions of this seed.
+    # Neither the 150 steps of the model's training nor its card's test have questions of this seed.
     "facts": Sort("planted_single", 4, count=12, tried=100, seed=2, dtype="float32"),
     "squad_5": Sort("squad", 4),
     "squad_10": Sort("squad", 9),

@@ -1,6 +1,7 @@
 """Training a language model that answers from sources, end to end on a tiny random model and invented articles."""
 
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from raison.cli.train.commands import app
 from raison.core.errors import DataError
 from raison.data.sourced.articles import articles
 from raison.data.sourced.passages import SourcedQuestions
+from raison.data.sourced.planted import planted
 from raison.models.adapters.writing.generator import Generator
 from raison.models.loading.ready_made import zoo
 from raison.training.objectives.next_tokens import NextTokens
@@ -156,3 +158,14 @@ def test_without_squad_it_says_where_to_put_it(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(DataError, match="squad"):
         train_answers("smollm2", tmp_path / "out", QUICK)
     assert not (tmp_path / "out").exists()
+
+
+def test_no_held_out_fact_was_trained_on() -> None:
+    """Of the facts that two epochs of a few seeds draw, none is asked in the end."""
+    asked = held_out_questions((), 60)
+    assert set(asked) == {"made-up facts", "combined facts"}
+    facts = {(known.question, known.answer) for questions in asked.values() for known in questions}
+    for seed in (0, 1, 100_003, 100_004):
+        for kind in ("single", "combined"):
+            learned = islice(planted(kind, others=6, seed=1 + seed), 600)
+            assert not facts & {(known.question, known.answer) for known in learned}

@@ -46,8 +46,8 @@ UNKNOWN = Difference(math.nan, math.nan, math.nan, math.nan, 0)
 RULE = (
     "A claim holds if the 95 % interval of the difference lies wholly on its side of zero, fails if it lies wholly on "
     "the other side, and is undecided otherwise. Where models were trained with several seeds, Student's interval over "
-    f"trainings and texts has to lie on that side, too. Fewer than {FEWEST} values are too few; with fewer than 30, or if "
-    "all values are equal, a second test must agree: the studentised bootstrap, or for hits and misses the exact "
+    f"trainings and texts has to lie on that side, too. Fewer than {FEWEST} values are too few; with fewer than 30, or "
+    "if all values are equal, a second test must agree: the studentised bootstrap, or for hits and misses the exact "
     "permutation test. It is not judged if the model's accuracy exceeds the share of the largest class by at most 10 "
     "points, and missing if the records lack its subject."
 )

@@ -24,6 +24,7 @@ from raison.models.derived.identity import base_identity
 from raison.models.loading.pretrained import read_tokenizer
 from raison.models.loading.ready_made import base_weights, zoo
 from raison.models.stack.eval_mode import drawing, quiet
+from raison.progress import progress_bar
 from raison.text.answer_match import same_answer
 from raison.text.sourced import find
 from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit
@@ -37,6 +38,8 @@ TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj")
 OTHERS = (4, 9, 19)
 SENTENCES = 2
 """Number of sentences of each passage in held-out questions."""
+HELD_OUT_FACTS = 1_000_000_007
+"""The seed of held-out made-up facts. Those of a training's seed and epoch begin with 1, and grow with both."""
 _LONGEST = 24
 """Maximum number of tokens of an answer; SQuAD's are shorter."""
 _LAST = 100
@@ -73,7 +76,7 @@ def train_answers(base: str, out: Path, settings: AnswersSettings, command: str 
             "steps": len(losses),
             "final_loss": round(statistics.fmean(losses[-_LAST:]), 4),
             **run_notes(call),
-            "exact": _measured(folder, out, held_out, settings.test_limit),
+            "exact": _measured(folder, out, held_out_questions(held_out, settings.test_limit), settings),
         }
         disk.write_whole(out / "README.md", _page(card))
         # Written last: an adapter with a card is finished.
@@ -101,7 +104,10 @@ def held_out_questions(held_out: tuple[Article, ...], limit: int) -> dict[str, l
     passages = {
         f"{others + 1} passages": among_others(held_out, Passages(others, SENTENCES), seed=1) for others in OTHERS
     }
-    facts = {"made-up facts": planted("single", 4, seed=1), "combined facts": planted("combined", 4, seed=1)}
+    facts = {
+        "made-up facts": planted("single", 4, seed=HELD_OUT_FACTS),
+        "combined facts": planted("combined", 4, seed=HELD_OUT_FACTS),
+    }
     limited = {name: list(islice(known, limit)) for name, known in (passages | facts).items()}
     return {name: questions for name, questions in limited.items() if questions}
 
@@ -141,17 +147,25 @@ def _fit(
     return history
 
 
-def _measured(folder: Path, out: Path, held_out: tuple[Article, ...], limit: int) -> dict[str, dict[str, float]]:
+def _measured(
+    folder: Path, out: Path, by_name: dict[str, list[KnownSources]], settings: AnswersSettings
+) -> dict[str, dict[str, float]]:
     """Shares of exact answers, of the trained model and of its base alone."""
     writers = {"trained": _writer(folder, out), "base": _writer(folder)}
-    by_name = held_out_questions(held_out, limit)
-    return {
-        who: {
-            name: round(statistics.fmean(exact(writer, known) for known in questions), 4)
-            for name, questions in by_name.items()
+    total = len(writers) * sum(map(len, by_name.values()))
+    with progress_bar("held-out questions", total, settings.progress) as advance:
+
+        def share(writer: Generator, questions: list[KnownSources]) -> float:
+            right = 0
+            for known in questions:
+                right += exact(writer, known)
+                advance(1)
+            return round(right / len(questions), 4)
+
+        return {
+            who: {name: share(writer, questions) for name, questions in by_name.items()}
+            for who, writer in writers.items()
         }
-        for who, writer in writers.items()
-    }
 
 
 def _noted(settings: AnswersSettings) -> dict[str, Any]:
