@@ -125,8 +125,9 @@ def test_the_catalogue_refuses_such_a_file(package: Path, above: str, field: str
         assert str(caught.value) == line
 
 
-def test_another_error_of_a_file_stays_what_it_is(package: Path) -> None:
+def test_another_error_of_a_file_is_told_with_the_file(package: Path) -> None:
     (package / "broken.py").write_text("len(3)\n")
     catalogue: Catalogue[Method] = Catalogue(package.name, "method", Method)
-    with pytest.raises(TypeError, match=r"has no len\(\)"):
+    with pytest.raises(InputError, match=r"broken.py cannot be imported \(TypeError: .* has no len\(\)\)") as caught:
         catalogue.get("broken")
+    assert isinstance(caught.value.__cause__, TypeError)
