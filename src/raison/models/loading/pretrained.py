@@ -47,17 +47,34 @@ _FAILURES = (
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A loaded model, and the names of weights missing from its files, which are random."""
+    """A loaded model, and the names of weights that are random: missing from its files, or of another size there.
+
+    A size can only differ if the settings allow it.
+    """
 
     model: PreTrainedModel
     missing: tuple[str, ...]
+    resized: tuple[str, ...] = ()
 
     @property
     def missing_below_head(self) -> tuple[str, ...]:
         """Missing weights outside the head. A pooler belongs to the head: many checkpoints lack it."""
+        return tuple(name for name in self.missing if name.startswith(self._body) and "pooler" not in name.split("."))
+
+    @property
+    def head(self) -> tuple[str, ...]:
+        """The names of the head's weights; () for a model that is all body."""
+        return tuple(name for name, _ in self.model.named_parameters() if not name.startswith(self._body))
+
+    @property
+    def resized_below_head(self) -> tuple[str, ...]:
+        """Weights of another size outside the head."""
+        return tuple(name for name in self.resized if name.startswith(self._body))
+
+    @property
+    def _body(self) -> str:
         inner = self.model.base_model
-        prefix = "" if inner is self.model else f"{self.model.base_model_prefix}."
-        return tuple(name for name in self.missing if name.startswith(prefix) and "pooler" not in name.split("."))
+        return "" if inner is self.model else f"{self.model.base_model_prefix}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +131,9 @@ def read_checkpoint(kind: Any, source: str | Path, **settings: object) -> Checkp
         model, info = kind.from_pretrained(
             source, trust_remote_code=False, use_safetensors=True, output_loading_info=True, **settings
         )
-    return Checkpoint(model, tuple(sorted(info["missing_keys"])))
+    return Checkpoint(
+        model, tuple(sorted(info["missing_keys"])), tuple(sorted(name for name, *_ in info["mismatched_keys"]))
+    )
 
 
 def read_whole(kind: type, source: str | Path, **settings: object) -> PreTrainedModel:
@@ -131,6 +150,35 @@ def read_with_new_head(kind: type, source: str | Path, **settings: object) -> Pr
     if checkpoint.missing_below_head:
         raise LoadError(lacking(source, checkpoint.missing_below_head))
     return checkpoint.model
+
+
+def read_with_fresh_head(kind: type, source: str | Path, **settings: object) -> PreTrainedModel:
+    """As `read_with_new_head`, with a random head even if the files have one, of any size.
+
+    Torch's random state decides the head, which is the same as for the same body without a head.
+    """
+    checkpoint = read_checkpoint(kind, source, ignore_mismatched_sizes=True, **settings)
+    if checkpoint.resized_below_head:
+        # Only the head may have another size: this raises.
+        checkpoint = read_checkpoint(kind, source, **settings)
+    if checkpoint.missing_below_head:
+        raise LoadError(lacking(source, checkpoint.missing_below_head))
+    if {*checkpoint.head} - {*checkpoint.missing}:
+        with load_errors(f"'{source}'", source):
+            _renew(checkpoint.model, {*checkpoint.head, *checkpoint.missing})
+    return checkpoint.model
+
+
+def _renew(model: PreTrainedModel, names: set[str]) -> None:
+    """Draw the weights of these names again, as the model's class does. The rest stays."""
+    # These marks keep transformers from drawing a weight.
+    mark = "_is_hf_initialized"
+    for path, module in model.named_modules():
+        own = {name: weight for name, weight in module.named_parameters(path, recurse=False) if name in names}
+        setattr(module, mark, not own)
+        for weight in module.parameters(recurse=False):
+            setattr(weight, mark, all(weight is not other for other in own.values()))
+    model.initialize_weights()
 
 
 def merged(model: PreTrainedModel, folder: Path) -> PreTrainedModel:

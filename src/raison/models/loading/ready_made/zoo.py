@@ -27,6 +27,7 @@ from raison.models.loading.pretrained import (
     read_config,
     read_tokenizer,
     read_whole,
+    read_with_fresh_head,
     read_with_new_head,
 )
 from raison.models.loading.ready_made import base_weights, shipped
@@ -182,11 +183,12 @@ def fresh_classifier(
     *,
     t5_encoder: bool = False,
     layers: int | None = None,
+    old_head: bool = False,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """A base model with a new, random head for the given classes; `seed` decides the head. Safetensors only.
 
-    `t5_encoder` takes the encoder of a T5 alone (raison.models.loading.t5_encoder); `layers` is the number of lowest
-    layers to take. Raises LoadError.
+    A head that the base has is left out; `old_head` keeps it. `t5_encoder` takes the encoder of a T5 alone
+    (raison.models.loading.t5_encoder); `layers` is the number of lowest layers to take. Raises LoadError.
     """
     kind = T5EncoderForSequenceClassification if t5_encoder else AutoModelForSequenceClassification
     numbered = dict(enumerate(labels))
@@ -198,8 +200,12 @@ def fresh_classifier(
     )
     if layers is not None:
         _cut(config, layers, base_folder)
+    if config.problem_type is not None and not old_head:
+        # It says how the base's own head is read.
+        config.problem_type = None
+    read = read_with_new_head if old_head else read_with_fresh_head
     with drawing(seed):
-        model = read_with_new_head(kind, base_folder, config=config, dtype=torch.float32)
+        model = read(kind, base_folder, config=config, dtype=torch.float32)
     return model.eval(), read_tokenizer(base_folder)
 
 
@@ -211,12 +217,15 @@ def _cut(config: PreTrainedConfig, layers: int, base_folder: Path) -> None:
 
 
 def fresh_span_model(base_folder: Path, seed: int = 0) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """A base model with a new, random head for start and end logits; `seed` decides the head. Safetensors only."""
+    """A base model with a new, random head for start and end logits; `seed` decides the head. Safetensors only.
+
+    A head that the base has is left out.
+    """
     # Two outputs, whatever head the base had before.
     config = read_config(base_folder, num_labels=2)
     settings: dict[str, Any] = {"config": config, "dtype": torch.float32, **_names_of_weights(config)}
     with drawing(seed):
-        model = read_with_new_head(AutoModelForQuestionAnswering, base_folder, **settings)
+        model = read_with_fresh_head(AutoModelForQuestionAnswering, base_folder, **settings)
     if "key_mapping" in settings:
         # Otherwise the weights would be saved under the names they were read from, which a question answering model
         # cannot read.
