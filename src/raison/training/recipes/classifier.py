@@ -93,7 +93,7 @@ def train_classifier(
     data = Splits(**{name: split.counted_with(*every) for name, split in data.named().items()})
     test = replace(data.test, rows=_chosen(data.test.rows, settings.test_limit, settings.seed))
     data = replace(data, test=test)
-    labels = checked_names(settings.labels) if settings.labels else labels_of(data.train)
+    labels = checked_names(settings.labels) if settings.labels else labels_of(data.train, data.test, data.dev)
     job = _LoraTraining(base, data, labels, out, settings)
     for split in data.named().values():
         split.class_indices(job.labels)
@@ -145,8 +145,9 @@ def measured(model: nn.Module, batches: TokenBatches) -> ClassScores:
     return class_scores(predicted, labels, classes)
 
 
-def labels_of(train: Dataset) -> tuple[str, ...]:
-    """The names of the classes that training data has. Raises InputError if they are unknown.
+def labels_of(train: Dataset, *others: Dataset | None) -> tuple[str, ...]:
+    """The names of the classes that training data has. Raises InputError if they are unknown, or if they are words,
+    whose order is that of the alphabet, and other data has numbers, which would count them in another order.
 
     Of labels that differ only in case, which are one class, the most frequent spelling is its name.
     """
@@ -159,7 +160,25 @@ def labels_of(train: Dataset) -> tuple[str, ...]:
         raise InputError(f"{train.name} needs a label in every row and at least two different ones.")
     if all(isinstance(label, int) for label in labels):
         raise InputError(f"the labels of {train.name} are numbers: name them in order with --labels first,second,...")
-    return tuple(sorted(str(label) for label in labels))
+    names = tuple(sorted(str(label) for label in labels))
+    for other in others:
+        if other is not None:
+            _check_names(train, names, other)
+    return names
+
+
+def _check_names(train: Dataset, names: tuple[str, ...], other: Dataset) -> None:
+    """InputError if numbers of other data do not stand for names that are known."""
+    known = {name.lower() for name in names}
+    if other.labels and all(name.lower() in known for name in other.labels):
+        return
+    for row in other.rows:
+        if isinstance(row.label, int) and str(row.label) not in known:
+            raise InputError(
+                f"{other.name}, row {row.number}: the label {row.label} is a number, and the labels of {train.name} "
+                "are words, which no number counts: name the classes in order with --labels first,second,..., or write "
+                f"words in {other.name}, too."
+            )
 
 
 def checked_names(labels: tuple[str, ...]) -> tuple[str, ...]:

@@ -83,7 +83,7 @@ class _IvraTraining:
 def fine_tune(
     base: str, data: Dataset, out: Path, settings: FineTuneSettings, dev: Dataset | None = None
 ) -> dict[str, Any]:
-    """Fine-tune a base model (a name, or a folder without a head) on a task; save it as a Hugging Face checkpoint.
+    """Fine-tune a base model (a name, or a folder) with a new head on a task; save it as a Hugging Face checkpoint.
 
     `data.labels` are the classes; data with answers in their texts make a question answering model. Returns the
     measurements on the held-out texts. A killed run resumes from its checkpoint in `out`; a finished one is not
@@ -93,7 +93,7 @@ def fine_tune(
     refuse_others(out, FINE_TUNING)
     check_apart([data.name], [dev])
     folder = base_weights.located(base, settings.progress)
-    model = _fresh(folder, data, settings.seed)
+    model = _fresh(folder, data, dev, settings.seed)
     job = _job(model, data, dev, out, settings)
     job = replace(job, identity={**job.identity, **base_identity(base)})
     with training_in(out, FINE_TUNING, job.identity):
@@ -201,11 +201,11 @@ def _trained(
     )
 
 
-def _fresh(folder: Path, data: Dataset, seed: int) -> Classifier:
+def _fresh(folder: Path, data: Dataset, dev: Dataset | None, seed: int) -> Classifier:
     if any(row.answers for row in data.rows):
         model, tokenizer = zoo.fresh_span_model(folder, seed)
     else:
-        model, tokenizer = zoo.fresh_classifier(folder, labels_of(data), seed)
+        model, tokenizer = zoo.fresh_classifier(folder, labels_of(data, dev), seed)
     return _as_trainable(load(model, tokenizer))
 
 

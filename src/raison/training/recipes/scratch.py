@@ -122,7 +122,7 @@ def train_scratch(
     refuse_others(out, SCRATCH)
     check_apart([train.name], [held_out])
     train, held_out = train.counted_with(held_out), held_out.counted_with(train)
-    labels = labels_of(train)
+    labels = labels_of(train, held_out)
     identity = {
         **(base_identity(settings.base) if settings.base else {}),
         DATA: digest_of([dataset_digest(train), dataset_digest(held_out)]),
