@@ -1,5 +1,6 @@
 """No training is judged on a data set that shares texts with one that its model learned from."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from raison.cli.train.commands import app
 from raison.core.errors import InputError
 from raison.data import Dataset
-from raison.training.preparation.data_leakage import check_apart, learned_by
+from raison.training.preparation.data_leakage import check_apart, known_to, learned_by
 from tests.integration.test_bad_input import run
 from tests.tiny import TINY
 
@@ -27,6 +28,7 @@ OWN_PARTS = {"answers", "at2"}
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A data root with two sets that share texts, and a tiny classifier."""
     (tmp_path / "data/sst2_glue").mkdir(parents=True)
+    (tmp_path / "data/sst2_glue/sentiment-dev.tsv").write_text("a quiet film\t1\na poor film\t0\n" * 5)
     (tmp_path / "data/mr").mkdir()
     (tmp_path / "data/sst2_glue/sentiment-test.tsv").write_text("a good film\t1\na dull film\t0\n" * 20)
     for end in ("neg", "pos"):
@@ -64,3 +66,36 @@ def test_a_ready_made_model_says_what_it_learned_from() -> None:
     with pytest.raises(InputError, match="mr shares texts with sst2"):
         check_apart(["my.tsv", *learned_by("demo/sst2")], [None, Dataset("mr/dev", ())])
     check_apart(learned_by("demo/sst2"), [None, Dataset("sst2/dev", ()), Dataset("my.tsv", ())])
+
+
+def test_a_training_says_and_records_that_its_model_knows_the_texts(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (place / "model/card.json").write_text(json.dumps({"data": {"train": {"name": "sst2/test"}}}))
+    typed = "train ivra --data sst2:test --model model --criteria suff --epochs 1 --rank 2 --even-at-chance --out"
+    _, _, err = run(monkeypatch, capsys, *typed.split(), "same")
+    assert "raison: model itself was trained on sst2/test: the held-out texts may be among its" in err
+    _, _, err = run(monkeypatch, capsys, *typed.split(), "apart", "--dev", "sst2:dev")
+    assert "itself was trained on" not in err
+    for name, known in {"same": True, "apart": False}.items():
+        card = json.loads((place / name / "ivra/explainer.json").read_text())
+        assert card["provenance"]["held_out_in_model_training"] is known
+
+
+def test_a_model_knows_the_split_or_the_file_that_it_learned_from(tmp_path: Path) -> None:
+    assert known_to("demo/sst2", Dataset("sst2/train (Hub: stanfordnlp/sst2, train)", ()))
+    assert not known_to("demo/sst2", Dataset("sst2/dev", ()))
+    # The splits of this set are parts of the same files.
+    [sha256] = {"2a2a42ae67044932736c70bf7daf1eeb74aeda6cc4034c90e2c014cc362ca753"}
+    assert known_to("demo/rotten_tomatoes", Dataset("mr/train", (), sha256=sha256))
+    assert not known_to("demo/rotten_tomatoes", Dataset("mr/test", (), sha256=sha256))
+    # A model that was trained to explain itself.
+    (tmp_path / "ivra").mkdir()
+    (tmp_path / "config.json").write_text("{}")
+    card = {"provenance": {"data": [{"name": "a/my.csv", "sha256": "12"}, {"name": "a/dev.csv", "sha256": "34"}]}}
+    (tmp_path / "ivra/explainer.json").write_text(json.dumps(card))
+    assert known_to(str(tmp_path), Dataset("b/copy.csv", (), sha256="12"))
+    assert not known_to(str(tmp_path), Dataset("a/my.csv", (), sha256="56"))
+    assert not known_to(str(tmp_path), Dataset("a/dev.csv", (), sha256="34"))
+    (tmp_path / "card.json").write_text("[")
+    assert not known_to(str(tmp_path), Dataset("hub/set", ()))

@@ -3,6 +3,7 @@
 import importlib
 import os
 import pkgutil
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -114,6 +115,28 @@ def _sets_of(name: str) -> set[str]:
     """The data sets that a dataset's name may refer to."""
     first = name.partition("/")[0]
     return {known for known, one in _readable() if first in (known, Path(one.folder).parts[0])}
+
+
+def same_texts(trained: Mapping[str, str], data: Dataset) -> bool:
+    """Whether a record of training data ("name", "sha256") is of the same split of a named data set, or the same file.
+
+    A split's name decides where both are known: the splits of some sets are parts of the same files.
+    """
+    splits = _splits_of(trained.get("name", "")), _splits_of(data.name)
+    if all(splits):
+        return bool(splits[0] & splits[1])
+    return bool(data.sha256) and data.sha256 == trained.get("sha256")
+
+
+def _splits_of(name: str) -> set[tuple[str, str]]:
+    """The splits that a dataset's name may refer to: "sst2/train", whatever follows, or a file of a set's folder."""
+    first, _, rest = re.split(r", | \(", name, maxsplit=1)[0].partition("/")
+    return {
+        (one, split)
+        for one in _sets_of(name)
+        for split, held in named()[one].splits.items()
+        if (one, split) == (first, rest) or [Path(file).name for file in held.files] == [rest]
+    }
 
 
 def name_of_folder(path: Path) -> str:

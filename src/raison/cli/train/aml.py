@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from raison.cli.options import TASKS, But, Model, from_records
-from raison.cli.train.shared import LearnedData, command_line
+from raison.cli.train.shared import LearnedData, command_line, tell_known
 from raison.data import Wanted
 from raison.data.lengths import Lengths
 from raison.training.settings.aml import AmlSettings
@@ -36,6 +36,7 @@ def aml(
 
     data, dev = texts.read(wanted, lengths)
     model = load_named_model(entry)
+    tell_known(model.name, data, dev)
     folder = out or own_folder(model.name, "aml")
     card = train_aml(model, data, folder, settings, dev, command_line(context, "aml"))
     reached = ", ".join(f"{metric} {goal.validation:.4f}" for metric, goal in card.goals.items())

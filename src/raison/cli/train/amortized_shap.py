@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from raison.cli.options import TASKS, But, Model, from_records
-from raison.cli.train.shared import LearnedData, command_line
+from raison.cli.train.shared import LearnedData, command_line, tell_known
 from raison.data import Wanted
 from raison.data.lengths import Lengths
 from raison.training.settings.amortized_shap import AmortizedShapSettings
@@ -40,6 +40,7 @@ def amortized_shap(
 
     data, dev = texts.read(wanted, lengths)
     model = load_named_model(entry)
+    tell_known(model.name, data, dev)
     folder = out or own_folder(model.name, KIND)
     command = command_line(context, "amortized-shap")
     card = train_amortized_shap(model, data, folder, settings, dev, command, values)

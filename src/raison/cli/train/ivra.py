@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from raison.cli.options import TASKS, But, Model, from_records
-from raison.cli.train.shared import LearnedData, command_line
+from raison.cli.train.shared import LearnedData, command_line, tell_known
 from raison.core.settings.fields import REQUIRED
 from raison.data import Wanted
 from raison.data.lengths import Lengths
@@ -52,6 +52,7 @@ def ivra(
         fine_tune(entry.name, data, out / PLAIN, plain, dev)
         entry = replace(entry, name=str(out / PLAIN))
     model = load_named_model(entry)
+    tell_known(model.name, data, dev)
     card = train_ivra(model, data, out, settings, dev, command_line(context, "ivra"))
     typer.echo(f"{out}: on held-out texts {_kept(card.history['scores'])}{_learned(card.provenance)}")
     typer.echo(f"raison explain TEXT --model {out} --method {settings.form}")

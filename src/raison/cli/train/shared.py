@@ -3,6 +3,7 @@
 import os
 import shlex
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -16,6 +17,7 @@ from raison.data import known_features as add_known_features
 from raison.data.columns import EncodingSetting
 from raison.data.dataset import numbered
 from raison.data.lengths import Lengths
+from raison.data.question_rows import QuestionRow
 
 TrainSetting = Annotated[str, Setting("Training data: a tsv, csv, txt, jsonl or parquet file, or SET:SPLIT.")]
 SkipBadSetting = Annotated[bool, Setting("Skip broken lines of the data.")]
@@ -69,6 +71,20 @@ class LearnedData:
         return learned, held_out
 
 
+def tell_known(model: str, data: Dataset, dev: Dataset | None) -> None:
+    """Say on stderr if the held-out texts are of the data that the explained model itself was trained on."""
+    # Imported here: the help page must not wait for torch.
+    from raison.training.preparation.data_leakage import known_to
+
+    judged = data if dev is None else dev
+    if known_to(model, judged):
+        typer.echo(
+            f"raison: {model} itself was trained on {judged.name}: the held-out texts may be among its training texts, "
+            "and scores on them can differ from those on new ones. Give texts that it was not trained on (--dev).",
+            err=True,
+        )
+
+
 def tell_shared(learned: Dataset, judged: Dataset | None) -> None:
     """Say on stderr how many held-out texts may be known from training: those of `judged`, or doubles in `learned`."""
     counts = Counter(learned.texts)
@@ -80,6 +96,19 @@ def tell_shared(learned: Dataset, judged: Dataset | None) -> None:
         told = f"{shared} of the {len(learned)} texts of {learned.name} occur more than once: some may be on both sides"
     if shared:
         typer.echo(f"raison: {told}; scores on texts that were trained on say little about new ones.", err=True)
+
+
+def tell_asked(rows: Sequence[QuestionRow], held_out: int) -> None:
+    """Say on stderr how many of the last questions, which are held out, are also asked of the same sources before."""
+    asked = [(repr(row.question), frozenset((row.sources or {}).values())) for row in rows]
+    border = max(0, len(asked) - held_out)
+    learned = set(asked[:border])
+    if shared := sum(one in learned for one in asked[border:]):
+        typer.echo(
+            f"raison: {shared} of the {len(asked) - border} held-out questions are also among the training questions, "
+            "with the same sources; scores on questions that were trained on say little about new ones.",
+            err=True,
+        )
 
 
 def command_line(context: typer.Context, command: str) -> str:

@@ -39,7 +39,7 @@ from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit
 from raison.training.loop.tuning import ReportScores, SearchSettings, TuningTrial, best, search
 from raison.training.objectives.attributive_masking import AttributiveMasking
 from raison.training.preparation.attribution_models import backbone_of, identity_of_training
-from raison.training.preparation.data_leakage import check_apart, learned_by
+from raison.training.preparation.data_leakage import KNOWN, check_apart, known_to, learned_by
 from raison.training.preparation.majority_baseline import check_learned
 from raison.training.preparation.masks import MaskedTexts, RowBatches, afresh, part_of
 from raison.training.preparation.samples import split, stratified_rows
@@ -111,6 +111,7 @@ def _searched_and_trained(job: _AmlTraining, call: TrainingCall) -> MaskCard:
     for weights in dict.fromkeys(chosen.values()):
         moments |= _trained(job, weights, [name for name in job.names if chosen[name] == weights])
     provenance = {
+        KNOWN: known_to(job.model.name, job.data[-1]),
         **provenance_of(job.data, settings, call),
         "trials": [_plain(trial) for trial in trials],
     }

@@ -44,7 +44,7 @@ from raison.training.preparation.attribution_models import (
     backbone_of,
     identity_of_training,
 )
-from raison.training.preparation.data_leakage import check_apart, learned_by
+from raison.training.preparation.data_leakage import KNOWN, check_apart, known_to, learned_by
 from raison.training.preparation.masks import RowBatches
 from raison.training.preparation.samples import split
 from raison.training.preparation.taught_values import TextsWithValues, ValueLessons
@@ -237,6 +237,7 @@ def _trained(
         unit=s.unit,
         scale=scale,
         provenance={
+            KNOWN: known_to(job.model.name, data[-1]),
             **provenance_of(data, s, call),
             "correlation": {"held_out": round(judged.correlation(job.model), 4)},
             "epochs": [round(scores[SCORE], 4) for scores in history.scores],

@@ -36,7 +36,7 @@ from raison.models.loading.ready_made import base_weights, zoo
 from raison.models.stack.eval_mode import drawing, quiet
 from raison.training.loop.trainer import Evaluation, History, StepDecay, TrainSettings, fit
 from raison.training.objectives.task_and_criteria import TaskAndCriteria
-from raison.training.preparation.data_leakage import check_apart, learned_by
+from raison.training.preparation.data_leakage import KNOWN, check_apart, known_to, learned_by
 from raison.training.preparation.majority_baseline import check_learned
 from raison.training.preparation.masks import RowBatches
 from raison.training.preparation.samples import split
@@ -196,6 +196,7 @@ def _trained(
             "from": source,
             "accuracy": {"before": round(before, 4), "after": round(after, 4)},
             "f1": None if learned is None else learned.to_dict(model.classes),
+            KNOWN: known_to(source, job.data[-1]),
             **provenance_of(job.data, settings, call),
         },
     )

@@ -2,8 +2,9 @@
 
 import pytest
 
-from raison.cli.train.shared import tell_shared
+from raison.cli.train.shared import tell_asked, tell_known, tell_shared
 from raison.data import Dataset, Row
+from raison.data.question_rows import QuestionRow
 
 
 def data_of(name: str, *texts: str) -> Dataset:
@@ -18,4 +19,20 @@ def test_held_out_texts_that_are_trained_on_are_counted(capsys: pytest.CaptureFi
     assert "2 of the 4 texts of a occur more than once" in capsys.readouterr().err
     tell_shared(learned, data_of("c", "five"))
     tell_shared(data_of("d", "one", "two"), None)
+    assert capsys.readouterr().err == ""
+
+
+def test_held_out_texts_that_the_model_was_trained_on_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    train, dev = Dataset("sst2/train, the first 12 words", ()), Dataset("sst2/dev", ())
+    tell_known("demo/sst2", train, None)
+    assert "demo/sst2 itself was trained on sst2/train, the first 12 words: the held-out" in capsys.readouterr().err
+    tell_known("demo/sst2", train, dev)
+    assert capsys.readouterr().err == ""
+
+
+def test_held_out_questions_that_are_trained_on_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [QuestionRow(number, "who?", {"a": str(number % 3), "b": "it"}) for number in range(4)]
+    tell_asked(rows, 2)
+    assert "1 of the 2 held-out questions are also among the training questions" in capsys.readouterr().err
+    tell_asked(rows[:3], 2)
     assert capsys.readouterr().err == ""
