@@ -225,6 +225,17 @@ def test_training_finds_the_head_that_decides(tmp_path: Path, monkeypatch: pytes
         train_at2(writer, rows[1:], tmp_path / "cut", settings)
 
 
+def test_questions_with_a_single_source_are_left_out(tmp_path: Path) -> None:
+    rows = keyed_rows(6)
+    single = [QuestionRow(row.number, row.question, {"0": "one key"}, row.answer) for row in rows]
+    settings = At2Settings(questions=5, held_out=2, ablations=4, steps=3, progress=False)
+    card = train_at2(keyed_writer(), [*rows[:2], single[2], rows[3], single[4]], tmp_path / "some", settings)
+    assert card.provenance["data"]["left_out"] == 2
+    assert card.provenance["statements"] == {"learned": 2, "held_out": 1}
+    with pytest.raises(InputError, match="too few questions with at least 2 sources: 2 statements for training and 0"):
+        train_at2(keyed_writer(), [*rows[:2], *single[2:]], tmp_path / "none", settings)
+
+
 def test_planted_weights_are_recovered() -> None:
     drawn = torch.Generator().manual_seed(7)
     planted = torch.randn(2, 4, generator=drawn).double()

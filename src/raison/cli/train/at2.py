@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from raison.cli.options import from_records
-from raison.cli.train.shared import command_line
+from raison.cli.train.shared import command_line, tell_asked
 from raison.core.errors import InputError
 from raison.core.settings.fields import Setting
 from raison.explaining.settings import DeviceSetting, DtypeSetting
@@ -61,7 +61,9 @@ def at2(
         raise InputError(f"{inputs.name} is a classifier: at2 explains what a language model writes.")
     folder = out or own_folder(writer.name, "at2")
     named = SQUAD if inputs.data is None else inputs.data.name
-    card = train_at2(writer, inputs.rows(settings), folder, settings, named, command_line(context, "at2"))
+    rows = inputs.rows(settings)
+    tell_asked(rows[: settings.questions], settings.held_out)
+    card = train_at2(writer, rows, folder, settings, named, command_line(context, "at2"))
     correlation = card.provenance["correlation"]
     typer.echo(
         f"{folder}: correlation with ablations on held-out questions {correlation['held_out']:.2f} "

@@ -30,6 +30,8 @@ from raison.training.recipes.card import TrainingCall, run_notes
 from raison.training.settings.at2 import At2Settings as At2Settings
 
 JOURNAL = "ablations.jsonl"
+FEWEST = 2
+"""The least number of sources of a question whose removals say something about weights."""
 KEEP = 0.5
 """The probability with which a removal keeps a source."""
 SQUAD = "squad, the training part"
@@ -48,8 +50,9 @@ def train_at2(
     """Learn the weights from the first questions of `rows` and save them to `out`; returns their card.
 
     The card has the mean correlation with the log-odds on the training questions and on the held-out ones, and for the
-    latter also that of equal weights. Questions to which the model writes no answer, or has no room for one, are left
-    out and counted. A killed run resumes after its last question when started again.
+    latter also that of equal weights. Questions with fewer than two sources, and those to which the model writes no
+    answer, or has no room for one, are left out and counted. A killed run resumes after its last question when started
+    again.
 
     Raises InputError for too few questions, UnsupportedError for a model whose attention cannot be read.
     """
@@ -86,8 +89,8 @@ def _learned(collected: Sequence[list[Ablated]], settings: At2Settings) -> tuple
     learned, held_out = list(chain(*collected[:border])), list(chain(*collected[border:]))
     if not learned or not held_out:
         raise InputError(
-            f"the model answers too few questions: {len(learned)} statements for training and {len(held_out)} for "
-            "evaluation. Give more questions, or their answers."
+            f"the model answers too few questions with at least {FEWEST} sources: {len(learned)} statements for "
+            f"training and {len(held_out)} for evaluation. Give more such questions, or their answers."
         )
     weights = learned_weights(learned, settings.steps, settings.learning_rate)
     return weights, {
@@ -116,7 +119,12 @@ def _collected(writer: Writer, rows: Sequence[QuestionRow], path: Path, settings
 
 
 def _ablated(writer: Writer, row: QuestionRow, ablations: int, rng: np.random.Generator) -> list[Ablated]:
-    """The statements of one answer under random removals; none if the model can write no answer."""
+    """The statements of one answer under random removals; none if the model can write no answer.
+
+    None either for fewer than two sources: with a single one, every weighting correlates equally with the removals.
+    """
+    if row.sources is not None and len(row.sources) < FEWEST:
+        return []
     try:
         answers = answers_of(writer, [row])
     except InputError:
@@ -124,6 +132,8 @@ def _ablated(writer: Writer, row: QuestionRow, ablations: int, rng: np.random.Ge
             raise
         return []
     [answered], model = answers.answers, answers.of(writer)
+    if len(answered.source.sources) < FEWEST:
+        return []
     spans: list[SingleTarget] = [*answered.statements]
     encoding = model.choosing.settled(model.encode([answered.texts] * len(spans), PART), spans).encoding
     keeps = torch.from_numpy(rng.random((ablations, len(answered.source.sources))) < KEEP)
