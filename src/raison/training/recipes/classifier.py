@@ -21,6 +21,7 @@ from raison.jobs.folder import CLASSIFIER, refuse_others
 from raison.jobs.identity import DATA, SETTINGS, digest_of, training_in
 from raison.models.derived.identity import base_identity
 from raison.models.loading.ready_made import base_weights, zoo
+from raison.models.loading.ready_made.adapter_bases import weights_digest
 from raison.models.stack.eval_mode import drawing, half_precision, quiet
 from raison.numerics.measures.class_scores import ClassScores, class_scores
 from raison.training.loop.batches import TokenBatches, readable, tokenize
@@ -272,15 +273,15 @@ def save_adapter(folder: Path, model: nn.Module, base: str) -> None:
 
 
 def base_entry(base: str) -> dict[str, str]:
-    """A card's entry for a base: its name, and the sha256 of its weights if they are pinned."""
+    """A card's entry for a base: its name or folder, and the sha256 of its weights."""
     if os.path.isdir(base):
-        return {"name": base, "sha256": ""}
+        return {"name": base, "sha256": weights_digest(Path(base))}
     known = base_weights.base_named(base)
     return {"name": known.hub, "sha256": known.sha256}
 
 
 def _saved_scores(job: _LoraTraining, folder: Path) -> dict[str, ClassScores]:
-    model, tokenizer = zoo.assemble(folder, job.out, job.labels)
+    model, tokenizer = zoo.assemble(folder, job.out, job.labels, job.settings.seed)
     splits = {name: split for name, split in job.data.named().items() if name != "train"}
     return {name: measured(model, _batches(job, split, tokenizer)) for name, split in splits.items()}
 

@@ -31,6 +31,7 @@ from raison.models.loading.pretrained import (
     read_with_new_head,
 )
 from raison.models.loading.ready_made import base_weights, shipped
+from raison.models.loading.ready_made.adapter_bases import base_of
 from raison.models.loading.t5_encoder import T5EncoderForSequenceClassification
 from raison.models.stack.eval_mode import drawing
 
@@ -141,12 +142,19 @@ def is_adapter(folder: Path) -> bool:
 
 
 def load_adapter(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """As `load_demo`, for a folder of `raison train classifier`. Raises LoadError if its card or base is missing."""
+    """As `load_demo`, for a folder of `raison train classifier`.
+
+    Raises LoadError if its card or base is missing, or if the base is not the one of its training.
+    """
     card = read_card(folder)
     if not card.get("labels"):
         raise LoadError(f"cannot read {folder / CARD}: it has no labels. Is {folder} an adapter of raison train?")
-    base = Path(card["base"])
-    return assemble(base if base.is_dir() else base_weights.fetch(card["base"]), folder, tuple(card["labels"]))
+    digest, labels = card.get("base_sha256", ""), tuple(card["labels"])
+    base = base_of(folder, card["base"], digest)
+    if not digest:
+        # Adapters used to keep the head of their base.
+        return assemble(base, folder, labels, old_head=True)
+    return assemble(base, folder, labels, card.get("settings", {}).get("seed", 0))
 
 
 def read_card(folder: Path) -> dict[str, Any]:
@@ -155,6 +163,8 @@ def read_card(folder: Path) -> dict[str, Any]:
         card = parse((folder / CARD).read_text(encoding="utf-8"), "the card of an adapter")
         fields = Fields(card, "the card of an adapter")
         fields.string("base")
+        if "base_sha256" in card:
+            fields.string("base_sha256")
         if "labels" in card:
             fields.strings("labels")
         if "accuracy" in card:
@@ -168,11 +178,14 @@ def read_card(folder: Path) -> dict[str, Any]:
 
 
 def assemble(
-    base_folder: Path, adapter_folder: Path, labels: tuple[str, ...]
+    base_folder: Path, adapter_folder: Path, labels: tuple[str, ...], seed: int = 0, *, old_head: bool = False
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """A sequence classifier from a base and a PEFT adapter, merged, in evaluation mode, in float32."""
+    """A sequence classifier from a base and a PEFT adapter, merged, in evaluation mode, in float32.
+
+    `seed` and `old_head` are those of `fresh_classifier`: an adapter may add to parts of a head that it does not have.
+    """
     check_adapter(adapter_folder)
-    model, tokenizer = fresh_classifier(base_folder, labels)
+    model, tokenizer = fresh_classifier(base_folder, labels, seed, old_head=old_head)
     return merged(model, adapter_folder), tokenizer
 
 
