@@ -21,6 +21,7 @@ from raison.models.derived.attention_explainer import (
     places_of,
     read_map,
 )
+from raison.models.derived.belonging import marks_of
 from raison.models.derived.trained_attention import AttentionCard, write
 from raison.models.loading.ready_made.zoo import fresh_span_model
 from tests.tiny import TINY
@@ -64,10 +65,7 @@ def untrained_attention(model: LanguageModel, folder: Path, design: Design, seed
     card = AttentionCard(
         design=design,
         shape=HeadShape.of(model, encoding),
-        model=model.name,
-        classes=model.classes,
-        vocabulary=explainers.vocabulary_of(model),
-        said=explainers.said_by(model),
+        **marks_of(model),
         criteria=("comprehensiveness",),
     )
     write(folder, card, explainer)

@@ -21,6 +21,7 @@ from raison.models.adapters.writing.writer import Writer
 from raison.models.derived import amortized, explainers, trained_masks
 from raison.models.derived.amortized import AmortizedCard, new_predictor
 from raison.models.derived.attributor import FIXED, Attributor
+from raison.models.derived.belonging import marks_of
 from raison.models.derived.explainers import new_attributor
 from raison.models.derived.trained_heads import card_of
 from raison.models.derived.trained_heads import write as write_heads
@@ -59,10 +60,7 @@ def untrained(
     masking = masking_name(model, settings.pop("masking", None))
     state = _drawn(new_attributor(model, backbone, rank, learned=masking == "learned"))
     usual: dict[str, Any] = {
-        "model": model.name,
-        "classes": model.classes,
-        "vocabulary": explainers.vocabulary_of(model),
-        "said": explainers.said_by(model),
+        **marks_of(model),
         "filler": None,
         "size": "cross_entropy",
         "merge": "max",
@@ -77,10 +75,7 @@ def untrained(
 def untrained_values(model: LanguageModel, folder: Path, *, rank: int | None = 2, **settings: Any) -> AmortizedCard:
     """The same of an explainer that predicts Shapley values."""
     usual: dict[str, Any] = {
-        "model": model.name,
-        "classes": model.classes,
-        "vocabulary": explainers.vocabulary_of(model),
-        "said": explainers.said_by(model),
+        **marks_of(model),
         "backbone": _backbone(model, folder),
         "of": "probability",
         "removal": model.removals[0],

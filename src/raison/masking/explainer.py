@@ -18,6 +18,7 @@ from raison.masking.soft import Prediction
 from raison.masking.substitutes import Substitutes
 from raison.models.derived import explainers, trained_masks
 from raison.models.derived.attributor import Attributor
+from raison.models.derived.belonging import check_fits
 from raison.models.derived.trained_masks import MaskCard, MaskGoal
 from raison.numerics.losses.attributive_masking import LossWeights
 
@@ -103,7 +104,7 @@ def find(model: LanguageModel, checkpoint: str | None, metric: str | None) -> Ex
     name = trained_masks.goal_of(card, metric, folder)
 
     def checked() -> Explainer:
-        explainers.check_fits(card, model, folder)
+        check_fits(card, model, folder)
         attributor = trained_masks.load_attributor(folder, card, name, model)
         return Explainer(attributor, card, name, Substitutes.of(model, card.masking, card.filler))
 

@@ -15,6 +15,7 @@ from raison.core.settings.reading import Fields
 from raison.jobs import disk
 from raison.models.derived import cards, explainers
 from raison.models.derived.attributor import Attributor
+from raison.models.derived.belonging import check_fits
 from raison.models.derived.low_rank import RowLinear
 from raison.models.stack.eval_mode import drawing
 from raison.models.tokens.alignment import Alignment, align
@@ -43,6 +44,8 @@ class AmortizedCard:
     unit: Granularity
     scale: float
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    identity: Mapping[str, str] = field(default_factory=dict)
+    logits: tuple[tuple[float, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +116,7 @@ def _card(content: dict[str, Any]) -> AmortizedCard:
     fields.number("scale", 0.0)
     if content["rank"] is not None:
         fields.whole("rank", least=1)
-    return AmortizedCard(**content | {"classes": tuple(content["classes"]), "said": explainers.said_in(content)})
+    return AmortizedCard(**content | {"classes": tuple(content["classes"])} | explainers.said_in(content))
 
 
 def find(model: LanguageModel, checkpoint: str | None) -> Amortized:
@@ -126,7 +129,7 @@ def find(model: LanguageModel, checkpoint: str | None) -> Amortized:
     card = read_card(folder, model.name)
 
     def checked() -> Amortized:
-        explainers.check_fits(card, model, folder, COMMAND)
+        check_fits(card, model, folder, COMMAND)
         new = new_predictor(model, card.backbone, card.rank)
         return Amortized(explainers.load_weights(new, folder / STATE, card.backbone), card)
 

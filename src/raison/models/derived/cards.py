@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 C = TypeVar("C")
 FILE = "explainer.json"
-SCHEMA = 1
+SCHEMA = 2
+"""2: with the identity and the logits of the explained model; cards of 1 are read as well."""
 _SIGNS = {"goals": "aml", "scale": "amortized_shap", "weights": "at2"}
 """Entries that only the cards of one method have."""
 

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import os
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -53,6 +53,10 @@ class OfModel(Protocol):
     def vocabulary(self) -> str: ...
     @property
     def said(self) -> tuple[tuple[float, ...], ...]: ...
+    @property
+    def identity(self) -> Mapping[str, str]: ...
+    @property
+    def logits(self) -> tuple[tuple[float, ...], ...]: ...
 
 
 def own_folder(model: str, kind: str) -> Path:
@@ -98,11 +102,17 @@ def check_said(card: Fields) -> None:
     for place, row in enumerate(card.items("said")):
         Fields({"said": row}, f"{card.what}: text {place}").numbers("said", None, 0.0, 1.0)
     card.mapping("provenance")
+    # Cards of older versions have neither.
+    if "identity" in card.data:
+        card.mapping("identity")
+    if "logits" in card.data:
+        for place, row in enumerate(card.items("logits")):
+            Fields({"logits": row}, f"{card.what}: logits {place}").numbers("logits", None)
 
 
-def said_in(content: Mapping[str, Any]) -> tuple[tuple[float, ...], ...]:
-    """The probabilities on PROBES, from the content of a card."""
-    return tuple(tuple(map(float, row)) for row in content["said"])
+def said_in(content: Mapping[str, Any]) -> dict[str, tuple[tuple[float, ...], ...]]:
+    """The probabilities on PROBES, and the logits, from the content of a card."""
+    return {name: tuple(tuple(map(float, row)) for row in content.get(name, ())) for name in ("said", "logits")}
 
 
 def write_weights(path: Path, state: Mapping[str, Tensor]) -> None:
@@ -176,38 +186,6 @@ def vocabulary_of(model: LanguageModel) -> str:
     encoding = model.encode(probes_of(model), "token")
     ids = [encoding.input_ids[row, encoding.scored[row]].tolist() for row in range(len(encoding))]
     return hashlib.sha256(json.dumps(ids).encode()).hexdigest()[:16]
-
-
-def check_fits(card: OfModel, model: LanguageModel, folder: Path, command: str = "aml") -> None:
-    """Raise UnsupportedError, with every reason, unless the explainer was trained for this model.
-
-    `command` is that of `raison train` which trains another.
-    """
-    reasons = []
-    if card.classes != model.classes:
-        reasons.append(f"its labels are {', '.join(card.classes)}, the model's are {', '.join(model.classes)}")
-    if card.vocabulary != vocabulary_of(model):
-        reasons.append("it was trained with another tokenizer")
-    if not reasons:
-        reasons = different_words(card.said, model)
-    if reasons:
-        raise UnsupportedError(
-            f"the explainer in {folder} was trained for {card.model} and does not explain {model.name}",
-            reasons,
-            f"Train one: raison train {command} --model {model.name} --data SET:SPLIT.",
-        )
-
-
-def different_words(expected: Sequence[Sequence[float]], model: LanguageModel) -> list[str]:
-    """The reason if the model's predictions on its probes differ from the card's, otherwise none."""
-    shares = said_by(model)
-    if [*map(len, expected)] != [*map(len, shares)]:
-        return ["its card has other numbers of probabilities than the model"]
-    for probe, before, now in zip(probes_of(model), expected, shares, strict=True):
-        gap = max(abs(a - b) for a, b in zip(before, now, strict=True))
-        if gap > TOLERANCE:
-            return [f"on {probe!r} the two models' probabilities differ by {gap:.2f}"]
-    return []
 
 
 def _backbone(model: LanguageModel, name: str, *, shared: bool) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:

@@ -43,8 +43,8 @@ TRIPLES = ((*PAIRS[0], PAIRS[1][1]), (*PAIRS[1], PAIRS[0][1]))
 """The probe texts for a ranking."""
 
 _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-_UNDECISIVE = ("model", "history", "provenance")
-"""Keys of an explainer's card about where and how it was trained."""
+_UNDECISIVE = ("model", "history", "provenance", "identity", "logits")
+"""Keys of an explainer's card about where and how it was trained, and for which weights."""
 _UNSTEADY = ("_name_or_path", "transformers_version", "_commit_hash", "dtype", "torch_dtype", "_attn_implementation")
 """Keys of a configuration about loading, which do not change what the model computes."""
 

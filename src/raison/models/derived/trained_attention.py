@@ -30,6 +30,7 @@ from raison.models.derived.attention_explainer import (
     places_of,
     read_map,
 )
+from raison.models.derived.belonging import other_answers, other_facts
 
 STATE = "explainer.safetensors"
 
@@ -38,7 +39,7 @@ STATE = "explainer.safetensors"
 class AttentionCard:
     """The card of an explainer: its design, the attention it was made for, and the model it was trained with.
 
-    `vocabulary` and `said` identify the model by its tokens and its probabilities on two texts. `criteria` are those of
+    `vocabulary`, `said`, `identity` and `logits` identify the model, as in MaskCard. `criteria` are those of
     the training; `history` has losses and scores on held-out texts by name, one for each evaluation, the seconds, and
     the trained coefficients as multiples of their start.
     """
@@ -52,6 +53,8 @@ class AttentionCard:
     criteria: tuple[str, ...]
     history: Mapping[str, Any] = field(default_factory=dict)
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    identity: Mapping[str, str] = field(default_factory=dict)
+    logits: tuple[tuple[float, ...], ...] = ()
 
 
 def write(folder: Path, card: AttentionCard, explainer: InterpretableAttention | HeadMixture) -> None:
@@ -98,9 +101,8 @@ def _card(content: dict[str, Any]) -> AttentionCard:
         "shape": HeadShape(**content["shape"]),
         "classes": tuple(content["classes"]),
         "criteria": tuple(content["criteria"]),
-        "said": explainers.said_in(content),
     }
-    return AttentionCard(**content | values)
+    return AttentionCard(**content | values | explainers.said_in(content))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,13 +153,8 @@ def check_fits(card: AttentionCard, model: LanguageModel, folder: Path, form: Ex
     shape = HeadShape.of(model, model.encode(explainers.probes_of(model), "token"))
     if shape != card.shape:
         reasons.append(f"it was made for {_spelled(card.shape)}, the model has {_spelled(shape)}")
-    if card.classes != model.classes:
-        reasons.append(f"its labels are {', '.join(card.classes)}, the model's are {', '.join(model.classes)}")
-    if card.vocabulary != explainers.vocabulary_of(model):
-        reasons.append("it was trained with another tokenizer")
-    if not reasons:
-        reasons = explainers.different_words(card.said, model)
-    if reasons:
+    reasons += other_facts(card, model)
+    if reasons := reasons or other_answers(card, model):
         raise UnsupportedError(
             f"the explainer in {folder} was trained with {card.model} and does not explain {model.name}",
             reasons,

@@ -31,8 +31,10 @@ class MaskGoal:
 class MaskCard:
     """The card of a model that masks (AML).
 
-    `model`, `classes`, `vocabulary` (a digest of the tokenizer's) and `said` (probabilities on probe texts) identify
-    the model that it explains. `backbone` is "own" (the explained model's own encoder), a known base or a folder.
+    `model`, `classes`, `vocabulary` (a digest of the tokenizer's), `said` (probabilities on probe texts), `identity`
+    (digests of the weights and the rest) and `logits` (on parts of the probe texts) identify the model that it
+    explains; cards of older versions lack the last two. `backbone` is "own" (the explained model's own encoder), a
+    known base or a folder.
     """
 
     model: str
@@ -48,6 +50,8 @@ class MaskCard:
     unit: str
     goals: Mapping[str, MaskGoal]
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    identity: Mapping[str, str] = field(default_factory=dict)
+    logits: tuple[tuple[float, ...], ...] = ()
 
 
 def _check(card: Fields) -> None:
@@ -91,8 +95,8 @@ def _card(content: dict[str, Any]) -> MaskCard:
     goals = {name: _goal(goal) for name, goal in content["goals"].items()}
     if not goals:
         raise ValueError("it was not trained for any metric")
-    known = {"goals": goals, "classes": tuple(content["classes"]), "said": explainers.said_in(content)}
-    return MaskCard(**content | known)
+    known = {"goals": goals, "classes": tuple(content["classes"])}
+    return MaskCard(**content | known | explainers.said_in(content))
 
 
 def write(folder: Path, card: MaskCard, states: Mapping[str, Mapping[str, Tensor]]) -> None:

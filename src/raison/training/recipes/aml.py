@@ -30,6 +30,7 @@ from raison.masking.substitutes import Substitutes, masking_name
 from raison.methods.aml import Aml
 from raison.models.derived import explainers, trained_masks
 from raison.models.derived.attributor import Attributor
+from raison.models.derived.belonging import marks_of
 from raison.models.derived.explainers import new_attributor
 from raison.models.derived.trained_masks import MaskCard, MaskGoal
 from raison.numerics.losses.attributive_masking import LossWeights
@@ -320,10 +321,7 @@ def _saved(
             validation = -validation
         goals[name] = MaskGoal(file, asdict(chosen[name]), s.rate, round(validation, 5), best_moment.step)
     card = MaskCard(
-        model=job.model.name,
-        classes=job.model.classes,
-        vocabulary=explainers.vocabulary_of(job.model),
-        said=explainers.said_by(job.model),
+        **marks_of(job.model),
         backbone=job.backbone,
         rank=s.rank,
         masking=job.substitutes.masking,

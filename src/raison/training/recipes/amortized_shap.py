@@ -36,6 +36,7 @@ from raison.jobs.store import RecordStore
 from raison.methods.kernel_shap import KernelShap
 from raison.models.derived import explainers
 from raison.models.derived.amortized import KIND, AmortizedCard, new_predictor, write
+from raison.models.derived.belonging import marks_of
 from raison.progress import progress_bar
 from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit
 from raison.training.objectives.mean_squared_error import MeanSquaredError
@@ -226,10 +227,7 @@ def _trained(
     state = {name.removeprefix("attributor."): value for name, value in best.weights.items()}
     attributor.load_state_dict({name: value.half().float() for name, value in state.items()}, strict=False)
     card = AmortizedCard(
-        model=job.model.name,
-        classes=job.model.classes,
-        vocabulary=explainers.vocabulary_of(job.model),
-        said=explainers.said_by(job.model),
+        **marks_of(job.model),
         backbone=job.backbone,
         rank=s.rank,
         of=job.of,

@@ -26,6 +26,7 @@ from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.places.spans import answer_tokens
 from raison.models.derived import explainers
 from raison.models.derived.attention_explainer import HeadShape, new_explainer
+from raison.models.derived.belonging import marks_of
 from raison.models.derived.identity import base_identity, identity_of
 from raison.models.derived.low_rank import LowRank, add_low_rank, merge_low_rank
 from raison.models.derived.student import new_answering_student, new_student
@@ -183,10 +184,7 @@ def _trained(
     return AttentionCard(
         design=settings.design,
         shape=HeadShape.of(model, job.judged.encoding),
-        model=str(job.out),
-        classes=model.classes,
-        vocabulary=explainers.vocabulary_of(model),
-        said=explainers.said_by(model),
+        **marks_of(model) | {"model": str(job.out)},
         criteria=tuple(label_of(criterion) for criterion in criteria),
         history={
             **curves(history.scores, history.steps, call.seconds),
