@@ -203,13 +203,13 @@ def means(asked: Sequence[str]) -> str:
 
 
 def share(asked: Sequence[str]) -> str:
-    """Of how many texts of one run a row has 1 by a metric. Raises StaleError where that cannot be said."""
+    """Of how many texts of one run a row has 1 by a metric, a share: less is not all. Raises StaleError for others."""
     from raison.numerics.statistics.successes import share_interval
 
     values = _values(tuple(asked))
-    if set(values) - {0.0, 1.0}:
+    if not all(0 <= value <= 1 for value in values):
         raise StaleError(f"no share: '{'; '.join(asked)}'")
-    count, total = int(sum(values)), len(values)
+    count, total = sum(value == 1 for value in values), len(values)
     low, high = share_interval(count, total)
     return f"{count} of {total} [{low:.2g}, {high:.2g}]"
 

@@ -30,8 +30,8 @@ class Sort:
 
     name: str
     others: int
-    count: int = 20
-    tried: int = 150
+    count: int = 60
+    tried: int = 200
     seed: int = 0
     dtype: Literal["float32", "bfloat16"] = "bfloat16"
     study: str = "cite_sources"
@@ -39,17 +39,17 @@ class Sort:
 
 SORTS = {
     # Neither the 150 steps of the model's training nor its card's test have questions of this seed.
-    "facts": Sort("planted_single", 4, count=12, tried=100, seed=2, dtype="float32"),
+    "facts": Sort("planted_single", 4, count=32, tried=200, seed=2, dtype="float32"),
     "squad_5": Sort("squad", 4),
     "squad_10": Sort("squad", 9),
     "exchanged_5": Sort("squad_exchanged", 4),
     "exchanged_10": Sort("squad_exchanged", 9),
     "squad_20": Sort("squad", 19, count=16),
     "exchanged_20": Sort("squad_exchanged", 19, count=16),
-    "combined": Sort("planted_combined", 4, count=60, seed=2, study="cite_two_sources"),
-    "contradicting": Sort("planted_contradicting", 4, count=60, seed=2, study="cite_two_sources"),
+    "combined": Sort("planted_combined", 4, seed=2, study="cite_two_sources"),
+    "contradicting": Sort("planted_contradicting", 4, seed=2, study="cite_two_sources"),
     "copied": Sort("squad_copied", 4, count=12, study="cite_two_sources"),
-    "near_copied": Sort("squad_near_copied", 4, count=60, study="cite_two_sources"),
+    "near_copied": Sort("squad_near_copied", 4, study="cite_two_sources"),
 }
 
 
