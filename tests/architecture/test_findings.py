@@ -123,10 +123,10 @@ def test_shares_are_those_of_the_records() -> None:
     with gzip.open(folder / "records.jsonl.gz", "rt", encoding="utf-8") as lines:
         records = map(json.loads, lines)
         found = [one["scores"][place] for one in records if one["row"] == "context_cite(ablations=8)"]
-    assert len(found) == 20
-    low, high = binomtest(int(sum(found)), 20).proportion_ci(method="wilson")
+    assert len(found) == 60
+    low, high = binomtest(int(sum(found)), 60).proportion_ci(method="wilson")
     page = "<!-- share cite_sources; context_cite(ablations=8); answers_16--squad_5; precision_at_top -->?<!-- / -->"
-    said = f"{sum(found):.0f} of 20 [{low:.2g}, {high:.2g}]"
+    said = f"{sum(found):.0f} of 60 [{low:.2g}, {high:.2g}]"
     assert findings.filled(page, ROWS, {"share": findings.share}) == page.replace("?", said)
     for asked in (page.replace("squad_5", "nowhere"), page.replace("precision_at_top", "log_probability_drop")):
         with pytest.raises(findings.StaleError):
