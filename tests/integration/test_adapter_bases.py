@@ -74,3 +74,12 @@ def test_a_head_that_the_adapter_only_adds_to_is_that_of_its_training(trained: C
     found = zoo.load_adapter(out)[0].pooler.dense.weight
     added = found - fresh.pooler.dense.weight
     assert torch.linalg.matrix_rank(added, atol=1e-5) <= QUICK.rank
+
+
+def test_a_head_of_two_layers_is_trained_whole(trained: Callable[[str, str], Path]) -> None:
+    """DistilBERT's first layer of the head ends with the name of the second, which adapters save whole."""
+    out = trained("distilbert", "base")
+    fresh, _ = zoo.fresh_classifier(Path("base"), QUICK.labels, QUICK.seed)
+    found, _ = zoo.load_adapter(out)
+    for part in ("pre_classifier", "classifier"):
+        assert not torch.equal(getattr(found, part).weight, getattr(fresh, part).weight)

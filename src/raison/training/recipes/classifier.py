@@ -210,6 +210,8 @@ def adapted(model: PreTrainedModel, settings: ClassifierSettings) -> ClassLogits
         lora_alpha=2 * settings.rank,
         lora_dropout=settings.dropout,
         target_modules="all-linear" if settings.last_layers is None else _last_linear(model, settings.last_layers),
+        # PEFT trains it whole, as a part of the head by the end of its name, and cannot do both.
+        exclude_modules=["pre_classifier"] if hasattr(model, "pre_classifier") else None,
     )
     with quiet(), drawing(settings.seed):
         return ClassLogits(get_peft_model(model, config), settings.half)
