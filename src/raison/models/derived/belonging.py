@@ -13,8 +13,12 @@ from raison.models.adapters.classifier import text_classifier
 from raison.models.derived.explainers import TOLERANCE, OfModel, probes_of, said_by, vocabulary_of
 from raison.models.derived.identity import identity_of
 
-LOGIT_TOLERANCE = 0.02
-"""Tolerance of logits, as a share of the largest one (at least 1); bfloat16 stays below half of it."""
+LOGIT_TOLERANCE, ROUNDED_TOLERANCE = 0.02, 0.15
+"""Tolerances of logits, as shares of the largest one (at least 1): in single precision, and if either model has less.
+Trained models in bfloat16 stay below 0.01, small random ones below 0.1.
+"""
+BITS = "bits"
+"""The entry among the digests for the least precision of a model's weights."""
 
 
 def marks_of(model: LanguageModel) -> dict[str, Any]:
@@ -61,12 +65,19 @@ def other_answers(card: OfModel, model: LanguageModel) -> list[str]:
     """
     if card.identity and card.identity == _identity(model):
         return []
-    return _different_words(card.said, model) or (_different_logits(card.logits, model) if card.logits else [])
+    return _different_words(card.said, model) or (_different_logits(card, model) if card.logits else [])
 
 
 def _identity(model: LanguageModel) -> dict[str, str]:
     """The digests of a transformer; none of another model, whose digest is that of rounded answers."""
-    return {} if text_classifier(model) is None else identity_of(model)
+    return {} if text_classifier(model) is None else identity_of(model) | {BITS: str(_bits(model))}
+
+
+def _bits(model: LanguageModel) -> int:
+    """The least precision of a transformer's weights."""
+    classifier = text_classifier(model)
+    weights = [] if classifier is None else [one.dtype for one in classifier.model.parameters()]
+    return 8 * min((kind.itemsize for kind in weights if kind.is_floating_point), default=4)
 
 
 def _different_words(expected: Sequence[Sequence[float]], model: LanguageModel) -> list[str]:
@@ -81,9 +92,9 @@ def _different_words(expected: Sequence[Sequence[float]], model: LanguageModel) 
     return []
 
 
-def _different_logits(expected: Sequence[Sequence[float]], model: LanguageModel) -> list[str]:
+def _different_logits(card: OfModel, model: LanguageModel) -> list[str]:
     """The reason if the model's logits on parts of its probes differ from the card's, otherwise none."""
-    logits = _logits(model)
+    expected, logits = card.logits, _logits(model)
     if {len(row) for row in expected} != {logits.shape[1]} or len(expected) != len(logits):
         return ["its card has other numbers of logits than the model"]
     before = torch.tensor(expected, dtype=torch.float64)
@@ -92,7 +103,9 @@ def _different_logits(expected: Sequence[Sequence[float]], model: LanguageModel)
         # What all classes share decides nothing.
         apart = apart - apart.mean(-1, keepdim=True)
     gap = float(apart.abs().max())
-    if not gap <= LOGIT_TOLERANCE * max(1.0, float(before.abs().max())):
+    rounded = _bits(model) < 32 or card.identity.get(BITS) in ("8", "16")
+    tolerance = ROUNDED_TOLERANCE if rounded else LOGIT_TOLERANCE
+    if not gap <= tolerance * max(1.0, float(before.abs().max())):
         return [f"its weights are not the model's, and on parts of two texts their logits differ by up to {gap:.2g}"]
     return []
 
@@ -101,7 +114,8 @@ def _logits(model: LanguageModel) -> Tensor:
     """The logits on the probes and parts of them, a row each."""
     encoding = model.encode(probes_of(model), "token")
     keeps = [_parts(int(count)) for count in encoding.unit_counts]
-    return torch.cat(model.masked_logits(encoding, keeps, model.removals[0])).double()
+    removal = "delete" if "delete" in model.removals else model.removals[0]
+    return torch.cat(model.masked_logits(encoding, keeps, removal)).double()
 
 
 def _parts(units: int) -> Tensor:
