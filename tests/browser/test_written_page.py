@@ -2,6 +2,7 @@
 
 import json
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -159,6 +160,19 @@ def test_why_this_token_and_not_that(served: ServedPage) -> None:
     said = page.locator(".contrast .unit").evaluate_all("all => all.map((one) => one.ariaLabel)")
     assert [label.partition(": ")[2] for label in said] == numbers(expected)
     assert "sea" in page.locator(".contrast .goal").inner_text()
+
+
+def test_removal_and_seed_of_a_link_are_those_of_the_answer(served: ServedPage) -> None:
+    method = "lime(samples=6)"
+    e: Any = raison.explain(writer(), PROMPT, method, removal="unk", seed=3, max_new_tokens=2, progress=False)
+    link = {"face": "write", "method": method, "tokens": 2, "removal": "unk", "seed": 3, "text": PROMPT}
+    page = served("#" + urlencode(link))
+    becomes(page, LABELS, labels(e, states(output_layout(e))["all"].values))
+    assert "removal=unk&seed=3" in page.url
+    page.get_by_text("Take away").click()
+    assert 'removal="unk", seed=3' in page.get_by_role("region", name="Code").inner_text()
+    page.reload()
+    becomes(page, LABELS, labels(e, states(output_layout(e))["all"].values))
 
 
 def test_messages_are_units_with_roles(served: ServedPage) -> None:

@@ -1,5 +1,6 @@
 """A file of a discovered folder is being written: it is named where it is asked for, and stops nothing else."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -112,36 +113,29 @@ class Bert(PreTrainedConfig):
     model_type = "bert"
 
 
-def test_a_family_that_cannot_be_read_stops_no_type_that_another_names(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "unread.py").write_text("X = 1\n", encoding="utf-8")
+@pytest.fixture
+def unread_families(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder whose files are families, too; they are read once it is asked for one."""
     beside(families, tmp_path, monkeypatch)
     families._known.cache_clear()
-    try:
-        assert family_of(Bert()) is not UNKNOWN
-        with pytest.raises(
-            InputError, match=r"'novel' has is unknown: raison/models/families/unread\.py has no family"
-        ):
-            family_of(Novel())
-    finally:
-        families._known.cache_clear()
+    yield tmp_path
+    families._known.cache_clear()
 
 
-def test_a_type_that_two_families_name_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_family_that_cannot_be_read_stops_no_type_that_another_names(unread_families: Path) -> None:
+    (unread_families / "unread.py").write_text("X = 1\n", encoding="utf-8")
+    assert family_of(Bert()) is not UNKNOWN
+    with pytest.raises(InputError, match=r"'novel' has is unknown: raison/models/families/unread\.py has no family"):
+        family_of(Novel())
+
+
+def test_a_type_that_two_families_name_is_refused(unread_families: Path) -> None:
     for name in ("first", "second"):
         content = "from raison.models.families import Family\n\nFAMILY = Family(model_types=('novel',))\n"
-        (tmp_path / f"{name}.py").write_text(content, encoding="utf-8")
-    beside(families, tmp_path, monkeypatch)
-    families._known.cache_clear()
-    try:
-        assert family_of(Bert()) is not UNKNOWN
-        with pytest.raises(
-            InputError, match=r"'novel' belongs to one family, and .*first\.py and .*second\.py name it"
-        ):
-            family_of(Novel())
-    finally:
-        families._known.cache_clear()
+        (unread_families / f"{name}.py").write_text(content, encoding="utf-8")
+    assert family_of(Bert()) is not UNKNOWN
+    with pytest.raises(InputError, match=r"'novel' belongs to one family, and .*first\.py and .*second\.py name it"):
+        family_of(Novel())
 
 
 def test_a_kind_that_cannot_be_read_stops_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from raison.models.derived.identity import identity_of
 
 LOGIT_TOLERANCE, ROUNDED_TOLERANCE = 0.02, 0.15
 """Tolerances of logits, as shares of the largest one (at least 1): in single precision, and if either model has less.
-Trained models in bfloat16 stay below 0.01, small random ones below 0.1.
+The contract tests hold every family in bfloat16 to the latter.
 """
 BITS = "bits"
 """The entry among the digests for the least precision of a model's weights."""

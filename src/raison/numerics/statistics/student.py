@@ -3,7 +3,7 @@
 import math
 
 FEWEST = 8
-"""Below this number of values a percentile bootstrap covers far less than 95 % (of two values 50 %, of five 80 %)."""
+"""Below this number of values a percentile bootstrap covers far less than 95 % (benchmarks/false_findings.py)."""
 
 
 def student_interval(mean: float, error: float, freedom: float) -> tuple[float, float]:

@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from raison.core.results.scores import Comparison, Scores, Summary
+from raison.core.results.scores import Comparison, MetricScores, Scores, Summary
 from raison.numerics.statistics.bounded import Bounds
 from raison.numerics.statistics.multiple import holm
 from raison.numerics.statistics.paired import Difference, against
@@ -18,7 +18,7 @@ from raison.numerics.statistics.power import SIGNIFICANCE
 from raison.numerics.statistics.student import FEWEST
 from raison.report.style import phrases
 from raison.report.tables.records import Light
-from raison.runs.judging import Border, finding_of
+from raison.runs.judging import Border, Finding, finding_of
 from raison.runs.statistics import subtract
 from raison.studies.kinds.audit.recommendation import COMPREHENSIVE, SUFFICIENT, count_of, faithfulness
 from raison.trust.records import Order
@@ -66,51 +66,66 @@ class AuditFinding:
     undecided: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Count:
+    """One of the two sides of faithfulness: a method's scores, those of random scores, and how much better it is."""
+
+    name: str
+    own: MetricScores
+    random: MetricScores
+    gap: Difference
+
+    @property
+    def finding(self) -> Finding:
+        """The verdict on "better than random scores", before a correction."""
+        return finding_of(self.gap, "above")
+
+
 def faithful(rows: Sequence[Scores], random: Scores) -> list[AuditFinding]:
     """Better than random scores on both sides: removing the top units, and keeping them alone.
 
     The more methods, the likelier one is better by chance: Holm's correction is over all methods and both sides.
     """
-    gaps = [_ahead(row, random) for row in rows]
-    adjusted = iter(holm([gap.confirmed for pair in gaps for gap in pair]))
+    counts = [_counts(row, random) for row in rows]
+    adjusted = iter(holm([count.gap.confirmed for of_row in counts for count in of_row]))
     return [
-        _faithful(row, random, pair, [next(adjusted), next(adjusted)]) for row, pair in zip(rows, gaps, strict=True)
+        _faithful(of_row, [next(adjusted) for _ in of_row], summary(_gains(row, random)))
+        for row, of_row in zip(rows, counts, strict=True)
     ]
 
 
-def _ahead(row: Scores, random: Scores) -> tuple[Difference, Difference]:
-    """How much better a method is than random scores, on each side."""
+def _counts(row: Scores, random: Scores) -> list[_Count]:
     more, less = ((count_of(row, count), count_of(random, count)) for count in (COMPREHENSIVE, SUFFICIENT))
-    return subtract(*more), subtract(less[1], less[0])
+    return [
+        _Count("comprehensiveness", *more, subtract(*more)),
+        _Count("sufficiency", *less, subtract(less[1], less[0])),
+    ]
 
 
-def _faithful(row: Scores, random: Scores, gaps: tuple[Difference, Difference], ps: Sequence[float]) -> AuditFinding:
-    alone = [finding_of(gap, "above") for gap in gaps]
+def _faithful(counts: Sequence[_Count], adjusted: Sequence[float], value: Summary) -> AuditFinding:
+    alone = [count.finding for count in counts]
     findings = [
         "undecided" if one in ("holds", "fails") and p >= SIGNIFICANCE else one
-        for one, p in zip(alone, ps, strict=True)
+        for one, p in zip(alone, adjusted, strict=True)
     ]
     better = findings.count("holds")
     light: Light = "red" if "fails" in findings else "green" if better == 2 else "amber"
     light = "grey" if "too few" in findings else light
-    counts = {2: "on both counts", 1: "on one count of two", 0: "on neither count"}[better]
+    said = {2: "on both counts", 1: "on one count of two", 0: "on neither count"}[better]
     # A score in its own units may have any size.
-    digits = phrases.places(*(10 * gap.mean for gap in gaps))
+    digits = phrases.places(*(10 * count.gap.mean for count in counts))
     means = "; ".join(
-        f"{name} {scores.summary.mean:.{digits}f}, random {ground.summary.mean:.{digits}f}, better by "
-        f"{phrases.with_interval(gap, f'+.{digits}f')}"
-        for name, gap, scores, ground in (
-            ("comprehensiveness", gaps[0], count_of(row, COMPREHENSIVE), count_of(random, COMPREHENSIVE)),
-            ("sufficiency", gaps[1], count_of(row, SUFFICIENT), count_of(random, SUFFICIENT)),
-        )
+        f"{count.name} {count.own.summary.mean:.{digits}f}, random {count.random.summary.mean:.{digits}f}, better by "
+        f"{phrases.with_interval(count.gap, f'+.{digits}f')}"
+        for count in counts
     )
-    verdict = "Compared with random scores" if light == "grey" else f"Better than random scores {counts}"
+    verdict = "Compared with random scores" if light == "grey" else f"Better than random scores {said}"
     lost = " An interval leaves 0 out, but not after Holm's correction over the methods." if findings != alone else ""
-    says = f"{verdict}: {means}.{lost}{_few(light)}"
-    return AuditFinding("faithful", light, summary(_gains(row, random)), says, better > 0)
+    return AuditFinding("faithful", light, value, f"{verdict}: {means}.{lost}{_few(light)}", better > 0)
 
 
 def parameters(trust: TrustRun, method: str, single: Mapping[int, bool]) -> AuditFinding:
+    """Whether the scores change if the model's blocks are filled with random values."""
     if method not in trust.randomised:
         return AuditFinding("parameters", "grey", None, f"Not randomised: {_why(trust, 'randomisation', method)}.")
     curves = [_along(area, trust.blocks) for area in areas(trust, method, ORDER, "spearman").values()]

@@ -55,7 +55,7 @@ export class Citing extends Panel {
       if (again) this.showForms();
     };
     const row = make("div", { class: "row" });
-    if (models.length > 1) row.append(choice("Model", names(models.map((one) => one.name)), facts.name, (model) => set({ model }, true)));
+    if (models.length > 1) row.append(choice("Model", names(models.map((one) => one.name)), facts.name, (model) => set({ model, removal: "" }, true)));
     row.append(
       choice("Method", methodsOf(facts, method), method, (value) => set({ method: value })),
       choice("Scores of", [["sentence", "sources and sentences"], ["source", "sources only"]], within, (value) => set({ within: value })),

@@ -183,6 +183,7 @@ function forModel({ method, prompt, unit }, models, name) {
     method: facts.methods.includes(method.split("(")[0]) ? method : "auto",
     prompt: flat,
     unit: facts.units.includes(unit) ? unit : "word",
+    removal: null,
   };
 }
 
@@ -203,7 +204,8 @@ function writingFromHash(hash) {
   if (held.get("face") !== "write" || !held.has("text")) return undefined;
   const [roles, texts] = [held.getAll("role"), held.getAll("text")];
   const found = { prompt: roles.length ? texts.map((content, place) => ({ role: roles[place], content })) : texts[0] };
-  for (const name of ["model", "method", "unit", "of", "output"]) if (held.has(name)) found[name] = held.get(name);
+  for (const name of ["model", "method", "unit", "of", "removal", "output"]) if (held.has(name)) found[name] = held.get(name);
+  if (held.has("seed")) found.seed = Number(held.get("seed"));
   if (held.has("tokens")) found.tokens = Number(held.get("tokens"));
   return { settings: found, compared: comparedIn(held) };
 }
