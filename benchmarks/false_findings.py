@@ -1,7 +1,10 @@
 """How often a table, a study or an audit finds something where there is nothing, with raison's own rules.
 
-    trainings   two ways of training that are equally good: each training deviates by 0.03, each of 256 texts by 0.15
-    best        a table of methods that are all equally good: is any cell told apart from the best of its column?
+    trainings   two ways of training that are equally good: each training deviates by 0.03, each of 256 texts by 0.15;
+                by texts alone, by a percentile bootstrap of the trainings on the same side, and by the rule
+    best        a table of methods that are all equally good: is any cell told apart from the best of its column, by
+                Holm's correction over its cells, and by the rule?
+    intervals   how often 95 % intervals of few values cover the mean: percentile bootstraps, and those of the tables
     lights      explanations whose mean lies on the border of an audit's light, with rare failures, or clearly beyond
     audits      eleven methods that are no better than random scores: does an audit recommend one?
     power       differences that the power column says n values find in 80 of 100 cases: how many does the rule find?
@@ -16,6 +19,8 @@ from claim_rules import DISTRIBUTIONS
 from common import save
 
 from raison.core.results.scores import Comparison, MetricScores, Scores
+from raison.numerics.statistics.bootstrap import mean_interval
+from raison.numerics.statistics.multiple import holm
 from raison.numerics.statistics.paired import difference
 from raison.runs.judging import Border, Learned, Verdict, judged, over_trainings
 from raison.runs.statistics import contrasts
@@ -38,13 +43,41 @@ def of_trainings() -> list[dict[str, object]]:
     """One row for each number of trainings."""
     rng, rows, samples = np.random.default_rng(0), [], 300
     for count in (1, 2, 3, 5, 8):
-        decided, both = 0, 0
+        alone = alike = both = 0
         for _ in range(samples):
             texts = rng.normal(0, 0.15, (256, 1)) + rng.normal(0, 0.1, (256, count))
             each = texts + rng.normal(0, 0.03 * 2**0.5, (1, count))
-            decided += verdict(each.mean(axis=1)).finding in DECIDED
+            by_texts = verdict(each.mean(axis=1))
+            low, high = percentiles(each.mean(axis=0), rng)
+            side = low > 0 if by_texts.difference.mean > 0 else high < 0
+            decided = by_texts.finding in DECIDED
+            alone, alike = alone + decided, alike + (decided and (count == 1 or side))
             both += verdict(each.mean(axis=1), tuple(each.mean(axis=0))).finding in DECIDED
-        rows.append({"trainings": count} | shares(samples, {"by texts alone": decided, "by the rule": both}))
+        counts = {"by texts alone": alone, "by percentiles of trainings, too": alike, "by the rule": both}
+        rows.append({"trainings": count} | shares(samples, counts))
+    return rows
+
+
+def percentiles(values: np.ndarray, rng: np.random.Generator) -> tuple[float, float]:
+    """The percentile bootstrap's 95 % interval of a mean."""
+    means = values[rng.integers(len(values), size=(2_000, len(values)))].mean(axis=1)
+    low, high = np.quantile(means, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def of_intervals() -> list[dict[str, object]]:
+    """One row for each distribution and number of values."""
+    rng, rows, samples = np.random.default_rng(0), [], 1_000
+    for name in ("normal", "skewed (log-normal)"):
+        for count in (2, 3, 5, 7):
+            drawn = DISTRIBUTIONS[name](rng, (samples, count))
+            found = {"percentile bootstrap": 0, "of the tables": 0}
+            for values in drawn:
+                low, high = percentiles(values, rng)
+                _, least, most = mean_interval(values.tolist())
+                found["percentile bootstrap"] += low <= 0 <= high
+                found["of the tables"] += least <= 0 <= most
+            rows.append({"values": name, "n": count} | shares(samples, found))
     return rows
 
 
@@ -57,15 +90,17 @@ def of_best() -> list[dict[str, object]]:
     }
     for name, draw in draws.items():
         for methods, texts, metrics in ((5, 50, 2), (11, 50, 2), (20, 50, 5), (11, 12, 2), (11, 300, 2)):
-            found = 0
+            found = holm_alone = 0
             for _ in range(samples):
                 infos = [MetricInfo(f"metric {number}", True) for number in range(metrics)]
                 values = draw(rng, (methods, metrics, texts))
                 columns = contrasts(table([row(str(k), infos, values[k]) for k in range(methods)], texts))
-                found += any(one.p < 0.05 for column in columns.values() for one in column)
+                cells = [one for column in columns.values() for one in column if one.method != one.best]
+                found += any(one.p < 0.05 for one in cells)
+                holm_alone += min(holm([one.difference.p for one in cells])) < 0.05
             rows.append(
                 {"values": name, "methods": methods, "texts": texts, "metrics": metrics}
-                | shares(samples, {"any told apart": found})
+                | shares(samples, {"told apart by Holm over the cells": holm_alone, "by the rule": found})
             )
     return rows
 
@@ -135,6 +170,7 @@ def shares(samples: int, counts: dict[str, int]) -> dict[str, object]:
 
 if __name__ == "__main__":
     save("false_findings_trainings", of_trainings())
+    save("false_findings_intervals", of_intervals())
     save("false_findings_best", of_best())
     save("false_findings_lights", of_lights())
     save("false_findings_audits", of_audits())

@@ -176,8 +176,8 @@ def over_trainings(verdict: Verdict, trainings: Sequence[float]) -> Verdict:
     """The verdict, undecided if other trainings may turn it; `trainings` has the difference in each.
 
     Trainings and texts are both samples: the variance of the mean is the sum of those over trainings and over texts,
-    with Satterthwaite's degrees of freedom (1946). Where the two or three trainings are alike by chance, these are too
-    many, so that the interval reaches at least as far as that over the trainings alone.
+    with Satterthwaite's degrees of freedom (1946). Two or three trainings may be alike by chance, and these degrees are
+    then too many: the interval reaches at least as far as that over the trainings alone.
     """
     count, gap = len(trainings), verdict.difference
     if verdict.finding not in JUDGED or count < 2:
