@@ -157,6 +157,11 @@ def test_metrics_comparisons_and_lists() -> None:
         assert table["occlusion"][metric].values == pytest.approx(alone[metric].values, abs=1e-6)
     side = raison.explain(model, (QUERY, DOCUMENTS), "occlusion", target=(1, 2), units="second", progress=False)
     assert {unit.segment for unit in side.units} == {1}
+    spans = {"query": (0, 3), "document": (0, 2, 1)}
+    one = raison.explain(model, (QUERY, DOCUMENTS), "occlusion", units=spans, progress=False)
+    assert [unit.name for unit in one.units] == ["query", "document"]
+    [listed] = raison.explain(model, [(QUERY, DOCUMENTS)], "occlusion", units=[spans], progress=False)
+    assert (listed.units, listed.scores) == (one.units, one.scores)
 
 
 @pytest.mark.parametrize("family", ["bert", "embedder", "function"])

@@ -235,6 +235,9 @@ def test_contrasts(generator):
     assert plain.contrast is None
     assert len(word.contrast) == len(output.ids)
     assert swapped.token(0).against is not None
+    breaks = raison.explain(generator, PROMPT, "occlusion", output="\nsea", contrast="moon")
+    assert breaks.contrast[0]
+    assert "moon".startswith(breaks.contrast[0]), "a line break is no space to take over"
 
 
 @pytest.mark.parametrize(

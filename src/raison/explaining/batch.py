@@ -172,7 +172,7 @@ def _settled_target(target: Target, settled: Settled) -> Target:
 
 
 def _extended(text: Given, units: Sequence[Unit]) -> tuple[int, ...]:
-    return extended(text, units) if isinstance(text, PartedText) else ()
+    return extended(text, units) if isinstance(text, PartedText) and not text.found else ()
 
 
 def check_model(model: object) -> None:

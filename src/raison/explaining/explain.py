@@ -242,7 +242,7 @@ def _explain_rankings(
     check_model(model)
     chosen = pairs_of(model, ranked, how.settings.target, how.settings.truncate)
     texts = [one.pair(*documents) for one, (documents, _) in zip(ranked, chosen, strict=True)]
-    given, unit = reading.several(texts)
+    given, unit = reading.several(texts, single)
     settings = replace(how.settings, unit=unit, target=None)
     explanations = _explain_all(model.ranker, given, replace(how, settings=settings))
     explained = [named(e, *pair, scores) for e, (pair, scores) in zip(explanations, chosen, strict=True)]

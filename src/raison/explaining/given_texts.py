@@ -4,7 +4,7 @@ import math
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeGuard, TypeVar, cast
 
 from raison.core.errors import InputError
@@ -48,9 +48,13 @@ class InputOptions:
     column: str | list[str] | None = None
     language: str | None = None
 
-    def several(self, given: Any) -> tuple[list[Given], Granularity]:
-        """Any sequence of texts, and what receives a score. Raises InputError, also where there is none."""
-        texts = read_texts(given, self.column, self._spans)
+    def several(self, given: Any, single: bool = False) -> tuple[list[Given], Granularity]:
+        """Any sequence of texts, and what receives a score; of a `single` one, the spans are its own.
+
+        Raises InputError, also where there is none.
+        """
+        spans = self._spans
+        texts = read_texts(given, self.column, [spans] if single and spans is not None else spans)
         if not texts:
             raise InputError("no text given: pass a list of at least one text.")
         return self._settled(texts)
@@ -103,7 +107,7 @@ def on_side(given: Given, side: int, unit: Granularity, language: str | None) ->
     spans = word_spans(strings[side]) if unit == "word" else sentence_spans(strings[side], _code(language or "en"))
     if not spans:
         raise InputError("the text is empty or blank: there is nothing to explain.")
-    return parted(given, [(start, end, side) for start, end in spans])
+    return replace(parted(given, [(start, end, side) for start, end in spans]), found=True)
 
 
 def _code(language: object) -> str:
@@ -129,7 +133,7 @@ def in_sentences(text: PromptInput, language: str) -> PartedText:
     ]
     if not spans:
         raise InputError("the text is empty or blank: there is nothing to explain.")
-    return parted(whole, spans)
+    return replace(parted(whole, spans), found=True)
 
 
 def read_texts(given: Any, column: str | list[str] | None = None, units: Any = None) -> list[Given]:
@@ -146,7 +150,8 @@ def read_texts(given: Any, column: str | list[str] | None = None, units: Any = N
 def _all_parted(texts: Sequence[Given], units: Any) -> Iterable[PartedText]:
     spans = list(units) if isinstance(units, Iterable) and not isinstance(units, str | bytes | Mapping) else None
     if spans is None or len(spans) != len(texts):
-        raise InputError(f"{len(texts)} texts need a list of units of the same length, with the spans of each text.")
+        texts_need = "1 text needs" if len(texts) == 1 else f"{len(texts)} texts need"
+        raise InputError(f"{texts_need} a list of units of the same length, with the spans of each text.")
     return (with_parts(text, parts) for text, parts in zip(texts, spans, strict=True))
 
 

@@ -44,6 +44,18 @@ class PairedSample:
         gap = against(self.first, self.second, self.pool)
         return gap if self.interval is None else replace(gap, low=self.interval[0], high=self.interval[1])
 
+    def moved(self, shift: float) -> "PairedSample":
+        """The same rows, with `shift` added to every value of the second. Values are means, not parts of a pool."""
+        if not shift:
+            return self
+        return replace(
+            self,
+            than=f"{self.than} {shift:+g}",
+            second=self.second + shift,
+            than_mean=self.than_mean + shift,
+            trainings=tuple(gap - shift for gap in self.trainings),
+        )
+
 
 def claims_section(results: WrittenStudy) -> Section:
     """A study's claims with their results, as a section of its report. Raises DataError."""
@@ -66,6 +78,7 @@ def _verdict(claim: Claim, place: str, sample: PairedSample | None) -> Verdict:
     if sample is None:
         than = claim.row if claim.than == "" else claim.than
         return Verdict(claim.says, place, claim.measured, claim.row, claim.side, than, "missing", caveat=claim.caveat)
+    sample = sample.moved(claim.shift)
     about = (claim.says, place, sample.metric, sample.row, claim.side, sample.than)
     verdict = judged(Verdict(*about, "missing", sample.mean, sample.than_mean), sample.gap, sample.learned)
     verdict = over_trainings(verdict, sample.trainings)

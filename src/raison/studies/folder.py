@@ -38,14 +38,16 @@ UNCOMPARED = ("versions", IDENTITY, "estimate", "spent")
 class Claim(ABC):
     """A claim that a study makes before it is run, in its file and its header: the row `above` or `below` another.
 
-    The rest of a claim, such as its metric, depends on the kind. `caveat`: it was "exploratory", stated after the
-    records had been seen, or holds "by construction", such as that the best of several maps is at least as good as one.
+    The rest of a claim, such as its metric, depends on the kind. `by` is the claimed difference from another row.
+    `caveat`: it was "exploratory", stated after the records had been seen, or holds "by construction", such as that the
+    best of several maps is at least as good as one.
     """
 
     says: str
     above: str | None = None
     below: str | None = None
     than: Annotated[str | float, Setting(words="a row's label or a number")]
+    by: float | None = None
     caveat: Caveat | None = None
 
     @property
@@ -59,6 +61,11 @@ class Claim(ABC):
         return str(self.below if self.above is None else self.above)
 
     @property
+    def shift(self) -> float:
+        """What the other row's values are moved by before they are compared: `by`, away from the other row."""
+        return (self.by or 0.0) * (1 if self.side == "above" else -1)
+
+    @property
     def labels(self) -> list[str]:
         """The rows that it names."""
         return [label for label in (self.above, self.below, self.than) if label and isinstance(label, str)]
@@ -69,8 +76,11 @@ class Claim(ABC):
         return ""
 
     def mistakes(self, where: str) -> list[str]:
-        """Whether it has more than one side, or none."""
-        return [f"{where}: give either above or below."] if (self.above is None) == (self.below is None) else []
+        """Whether it has more than one side, or none, or a difference from a number."""
+        mistakes = [f"{where}: give either above or below."] if (self.above is None) == (self.below is None) else []
+        if self.by is not None and isinstance(self.than, int | float):
+            mistakes.append(f"{where}: it compares with a number: leave by out.")
+        return mistakes
 
     def to_dict(self) -> dict[str, object]:
         """The claim as plain JSON values."""

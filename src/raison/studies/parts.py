@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from raison.core.errors import RaisonError, UnknownNameError
+from raison.core.metric import Metric
 from raison.core.registry import Catalogue, label_of
 from raison.core.targets.target import Of
 from raison.data import Dataset
@@ -52,6 +53,15 @@ def attempt(where: str, work: Callable[[], object]) -> list[str]:
     except RaisonError as error:
         return [f"{where}: {error}"]
     return []
+
+
+def _pooled(claim: Claim, where: str) -> list[str]:
+    """The mistake of a claimed difference in a metric whose values are parts of one value over all texts."""
+    if claim.by is None or attempt(where, lambda: METRICS.create(claim.measured)):
+        return []
+    metric = METRICS.create(claim.measured)
+    pooled = isinstance(metric, Metric) and metric.pool != "mean"
+    return [f"{where}: {claim.measured} has one value for all texts together: leave by out."] if pooled else []
 
 
 def unknown(where: str, kind: str, name: str | None, known: Iterable[str] | None) -> list[str]:
@@ -185,6 +195,7 @@ class ClaimNames:
         """The mistakes in the two sides of a claim; a row is a `kind` of name."""
         rows = claim.labels
         mistakes = claim.mistakes(where) + [line for label in rows for line in self.name(where, kind, label)]
+        mistakes += _pooled(claim, where)
         if not mistakes and len({self.canonical[kind](label) for label in rows}) < len(rows):
             return [f"{where}: it compares {rows[0]} with itself."]
         return mistakes

@@ -1,4 +1,4 @@
-"""The parts that a caller names as units: which tokens belong to which part."""
+"""The parts of a text as units, named by a caller or found in the text: which tokens belong to which part."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -18,8 +18,9 @@ def named_units(
     A token belongs to the part that has one of its characters, so a span that cuts a token is extended to the whole
     token, and to tokens that share characters with it. White space alone goes with the token after it, as it does in
     words. If tokens were `cut` off, so are their characters, and parts that lost all of theirs. Raises InputError for
-    two parts that meet inside a token, and for a part whose characters the tokenizer drops.
+    two parts that meet inside a token, and for a part whose characters the tokenizer drops, unless they were found.
     """
+    given = joined_parts(given, offsets, owners)
     cores: list[list[CharacterSpan]] = [[] for _ in given.parts]
     numbers = [-1] * len(offsets)
     for segment, string in enumerate(segments(given.text)):
@@ -40,6 +41,28 @@ def named_units(
             follows = numbers[token] = numbers[token] if token in spoken else follows
     units, kept = _units(given, cores, _read(given, offsets, owners), cut)
     return units, tuple(kept.get(number, -1) for number in numbers)
+
+
+def joined_parts(given: PartedText, offsets: Sequence[CharacterSpan], owners: Sequence[int]) -> PartedText:
+    """Found parts that meet inside a token as one part, without those that have no token; a caller's as they are."""
+    if not given.found:
+        return given
+    joined: list[Unit] = []
+    for segment, string in enumerate(segments(given.text)):
+        parts = [part for part in given.parts if part.segment == segment]
+        cores = [trim(string, *offset) for offset, owner in zip(offsets, owners, strict=True) if owner == segment]
+        cores = [core for core in cores if core[0] < core[1]]
+        starts = [start for start, _ in merged([*cores, *((part.start, part.end) for part in parts)])]
+        spoken = {bisect_right(starts, start) for start, _ in cores}
+        groups: dict[int, list[Unit]] = {}
+        for part in parts:
+            groups.setdefault(bisect_right(starts, part.start), []).append(part)
+        joined += [
+            replace(group[0], end=group[-1].end, text=string[group[0].start : group[-1].end])
+            for place, group in groups.items()
+            if place in spoken
+        ]
+    return replace(given, parts=tuple(joined)) if joined else given
 
 
 def extended(given: PartedText, units: Sequence[Unit]) -> tuple[int, ...]:

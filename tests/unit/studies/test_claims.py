@@ -117,6 +117,23 @@ def test_the_difference_is_paired_and_leaves_undefined_texts_out(tmp_path: Path)
     assert found.than_mean == pytest.approx(np.nanmean(SCORES["bad"]))
 
 
+@pytest.mark.parametrize(
+    ("stated", "shift", "finding"),
+    [
+        (claim("auroc", "bad", above="good") | {"by": 1.0}, 1.0, "holds"),
+        (claim("auroc", "bad", above="good") | {"by": 3.0}, 3.0, "fails"),
+        (claim("auroc", "bad", above="same") | {"by": -1.0}, -1.0, "holds"),
+        (claim("auroc", "good", below="bad") | {"by": 1.0}, -1.0, "holds"),
+    ],
+)
+def test_a_claimed_difference_moves_the_other_row(tmp_path: Path, stated: dict, shift: float, finding: str) -> None:
+    found = verdict_on(tmp_path, stated)
+    row, than = stated.get("above") or stated["below"], stated["than"]
+    assert found.difference == difference(SCORES[row][:, None], SCORES[than][:, None] + shift)
+    assert (found.finding, found.than) == (finding, f"{than} {shift:+g}")
+    assert found.than_mean == pytest.approx(np.nanmean(SCORES[than]) + shift)
+
+
 def test_pooled_metrics_are_compared_by_their_pool(tmp_path: Path) -> None:
     found = verdict_on(tmp_path, claim("token_f1(average='micro')", "bad", above="good"))
     ratios = [np.sum(parts(row), axis=0) for row in ("good", "bad")]

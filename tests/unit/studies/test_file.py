@@ -172,6 +172,10 @@ ONE_MISTAKE = {
     ),
     ('than = "occlusion"', 'than = "occlusion"\nbelow = "random"'): "number 1: give either above or below.",
     ("than = 1\n", ""): "number 2: than is missing; give a row's label or a number.",
+    ("than = 1\n", "than = 1\nby = 0.1\n"): "number 2: it compares with a number: leave by out.",
+    ('metric = "token_f1(top=25)"\n', "metric = \"token_f1(average='micro')\"\nby = 0.1\n"): (
+        "number 1: token_f1(average='micro') has one value for all texts together: leave by out."
+    ),
     ("than = 1\n", 'than = "lime(samples=32)"\n'): "number 2: it compares lime(samples=32) with itself.",
 }
 

@@ -1,4 +1,6 @@
-"""Tokens to the parts that a caller names."""
+"""Tokens to the parts that a caller names, or that were found."""
+
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -8,6 +10,7 @@ from raison.core.errors import InputError
 from raison.core.inputs.parts import PartedText, parted
 from raison.core.inputs.unit import PART
 from raison.text.named import extended, named_units
+from raison.text.segment import word_spans
 from raison.text.units import find_units
 from tests.tokenizers import TOKENIZERS
 from tests.unit.text.test_units import TEXTS, tokenize
@@ -99,3 +102,30 @@ def test_pairs_have_parts_in_both_texts() -> None:
     units, numbers = named_units(text, offsets, owners, False)
     assert [(unit.segment, unit.text) for unit in units] == [(0, "film"), (1, "good")]
     assert numbers == (-1, -1, 0, -1, -1, -1, 1)
+
+
+@settings(derandomize=True, deadline=None, database=None, max_examples=60)
+@given(text=TEXTS.filter(str.strip))
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_found_words_become_the_units_of_words(name: str, text: str) -> None:
+    offsets, owners = tokenize(name, text)
+    words, numbers = find_units(text, offsets, owners, "word")
+    spoken = [text[start:end].strip() for (start, end), owner in zip(offsets, owners, strict=True) if owner == 0]
+    if not any(spoken):
+        return
+    found = replace(parted(text, word_spans(text)), found=True)
+    units, own = find_units(found, offsets, owners, PART)
+    assert units == words
+    # White space goes with the word before it or after it.
+    cores = [n for n, (a, b) in enumerate(offsets) if owners[n] == 0 and text[a:b].strip()]
+    assert [own[n] for n in cores] == [numbers[n] for n in cores]
+
+
+def test_parts_of_a_caller_are_not_joined() -> None:
+    words = word_spans("love it👍")
+    assert words == [(0, 4), (5, 7), (7, 8)]
+    offsets = [(0, 4), (5, 8)]
+    with pytest.raises(InputError, match="meet inside the token"):
+        units_of(parted("love it👍", words), offsets)
+    found = replace(parted("love it👍", words), found=True)
+    assert units_of(found, offsets) == (["love", "it👍"], (0, 1))

@@ -19,11 +19,13 @@ class PartedText:
     """A text with its parts, each of which is a unit. The text outside them is never removed and never scored.
 
     The parts must be in the order of the text, without overlaps, and each with a character that is not white space.
-    Raises InputError otherwise.
+    Raises InputError otherwise. Parts that were `found` as words or sentences, and not given by a caller, are joined
+    where they meet inside a token, and left out where the tokenizer drops all of their characters.
     """
 
     text: Text
     parts: tuple[Unit, ...]
+    found: bool = False
 
     def __post_init__(self) -> None:
         if not self.parts:

@@ -12,6 +12,7 @@ from raison.core.inputs.parts import Given, PartedText, plain
 from raison.core.inputs.unit import PART, Granularity, Unit, check_unit
 from raison.models.tokens.plain_names import plain_names
 from raison.text.beginning import common_length
+from raison.text.named import joined_parts
 from raison.text.segment import CharacterSpan
 from raison.text.surrogates import without_surrogates
 from raison.text.units import find_units
@@ -142,8 +143,9 @@ def _read(
         ids = tuple(encoded["input_ids"])
     owned = [number for number, owner in enumerate(encoded.sequence_ids(0)) if owner is not None]
     added, end = (owned[0], owned[-1] + 1) if owned else (len(ids), len(ids))
-    parts = given.parts if isinstance(given, PartedText) else ()
     offsets = tuple(map(tuple, encoded["offset_mapping"]))
+    inside = [0 if added <= number < end else -1 for number in range(len(ids))]
+    parts = joined_parts(given, offsets, inside).parts if isinstance(given, PartedText) else ()
     return TokenizedPrompt(text, ids, offsets, ((0, len(text)),), added, parts, sealed=sealed, closing=len(ids) - end)
 
 

@@ -112,7 +112,7 @@ def _read_of(given: Given, read: Read) -> Given:
     if not isinstance(given, PartedText):
         return text
     parts = tuple(replace(part, segment=read.index(part.segment)) for part in given.parts if part.segment in read)
-    return PartedText(text, parts) if parts else text
+    return PartedText(text, parts, given.found) if parts else text
 
 
 def _row_of(encoding: Encoding) -> TokenRow:

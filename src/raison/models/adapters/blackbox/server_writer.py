@@ -11,7 +11,7 @@ from raison.core.inputs.unit import PART
 from raison.core.model import LanguageModel
 from raison.models.adapters.blackbox.background import run_in_background
 from raison.models.adapters.blackbox.server_reader import ServedReader, TokenRequest
-from raison.models.adapters.writing.writer import Writer, check_new_tokens
+from raison.models.adapters.writing.writer import Writer, check_new_tokens, in_place_of
 from raison.models.served.forced import Continuation, Forced
 from raison.models.served.newest import Newest
 from raison.models.served.probing import Powers, frame_of
@@ -93,7 +93,7 @@ class ServedWriter(Writer):
             token, text = word, self._text_of(prompt, Continuation(before, (*output.ids[:number], word)))
         else:
             spelled_own = output.token_text(number, prompt.text + output.text)
-            token, text = self._first_token(prompt, output.ids[:number], before, _as_spaced(word, spelled_own))
+            token, text = self._first_token(prompt, output.ids[:number], before, in_place_of(word, spelled_own))
         if token == written_id:
             raise InputError(
                 f"the contrast {word!r} begins with the output token {number} itself: name a word that begins "
@@ -157,10 +157,3 @@ class ServedWriter(Writer):
                 f"{self.server.address.base} does not render chats with its template: pass the prompt as a string."
             )
         return text
-
-
-def _as_spaced(word: str, written_word: str) -> str:
-    """A word with the white space before the token that it replaces. Raises InputError."""
-    if not word.strip():
-        raise InputError("a contrast is a word or a token id; got an empty one.")
-    return word if word[0].isspace() else written_word[: len(written_word) - len(written_word.lstrip())] + word

@@ -22,7 +22,7 @@ from raison.core.results.generation import OTHER
 from raison.models.adapters.checks.output_layers import checked_output_layer
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.writing.next_tokens import next_tokens
-from raison.models.adapters.writing.writer import Writer, check_new_tokens
+from raison.models.adapters.writing.writer import Writer, check_new_tokens, in_place_of
 from raison.models.gradients.shared_gradients import SharedGradients
 from raison.models.gradients.word_embeddings import TableEmbeddings
 from raison.models.passes.outputs.heads import ClassHead
@@ -162,17 +162,13 @@ class Generator(Writer):
     def token_after(self, prompt: TokenizedPrompt, output: Output, number: int, word: str | int) -> int:
         """The first token of a word that would replace output token `number`; an id is returned unchanged.
 
-        A word takes over the output token's leading space. Raises InputError for the output token itself and for an id
-        outside of the vocabulary.
+        A word takes over the output token's leading space (`in_place_of`). Raises InputError for the output token
+        itself and for an id outside of the vocabulary.
         """
         written = output.ids[number]
         joined = prompt.text + output.text
         if isinstance(word, str):
-            if not word.strip():
-                raise InputError("a contrast is a word or a token id; got an empty one.")
-            spelled = output.token_text(number, joined)
-            space = spelled[: len(spelled) - len(spelled.lstrip())]
-            wanted = word if word[0].isspace() else space + word
+            wanted = in_place_of(word, output.token_text(number, joined))
             before = joined[len(prompt.text) : output.spans[number][0]]
             token = self._following(prompt, before, output.ids[:number], wanted)[0][0]
         else:

@@ -67,3 +67,15 @@ class Writer(ABC):
     @abstractmethod
     def reader(self, rows: ContinuationEncoder, tokens: Sequence[int]) -> LanguageModel:
         """A classifier with one row per output token. Its classes are the given tokens, and one for all others."""
+
+
+def in_place_of(word: str, written: str) -> str:
+    """A word as it would stand in place of a written token: with that token's leading space, unless it has its own.
+
+    A token of white space alone, such as a line break, has no word to lead to: the word stands by itself. Raises
+    InputError for an empty word.
+    """
+    if not word.strip():
+        raise InputError("a contrast is a word or a token id; got an empty one.")
+    space = written[: len(written) - len(written.lstrip())] if written.strip() else ""
+    return word if word[0].isspace() else space + word

@@ -34,13 +34,11 @@ CLAIMED = (*MEASURES, *(f"{measure}{AREA}" for measure in MEASURES), *EFFECTS)
 class TrustClaim(Claim):
     """A claim by a measure, of randomised blocks or of an attack; on one run or on all.
 
-    Without `than` the other row is the same method under another attack. `by` is the claimed difference between the
-    rows.
+    Without `than` the other row is the same method under another attack.
     """
 
     measure: str
     than: Annotated[str | float, Setting(words="a method or a number")] = ""
-    by: float | None = None
     order: Order | None = None
     blocks: Annotated[int | Literal["all"] | None, Setting(words='a whole number of at least 1, or "all"', least=1)] = (
         None
@@ -129,8 +127,7 @@ def places(results: TrustRuns, claim: TrustClaim) -> list[str]:
 def sample(results: TrustRuns, claim: TrustClaim, place: str) -> PairedSample:
     """Values of single texts, draws averaged first.
 
-    Changes of a probability are rounded to the digits that single precision holds. A claim with `by` is compared with
-    the other row's value plus that number (minus, if the claim is that a row is below it).
+    Changes of a probability are rounded to the digits that single precision holds.
     """
     run = results.runs[place]
     method, than = claim.row, claim.row if claim.than == "" else claim.than
@@ -142,12 +139,10 @@ def sample(results: TrustRuns, claim: TrustClaim, place: str) -> PairedSample:
         number = float(than)
         return PairedSample(*about, number, _column(first.values()), number, mean, number, learned)
     other = claim.other
-    shift = (claim.by or 0.0) * (1 if claim.side == "above" else -1)
-    moved = {text: value + shift for text, value in _values(run, than, other).items()}
-    row = f"{_row(than, other)} {shift:+g}" if shift else _row(than, other)
-    shared = sorted(first.keys() & moved.keys())
-    one, two = (_column([values[text] for text in shared]) for values in (first, moved))
-    return PairedSample(*about, row, one, two, mean, summary(moved.values()).mean, learned)
+    second = _values(run, than, other)
+    shared = sorted(first.keys() & second.keys())
+    one, two = (_column([values[text] for text in shared]) for values in (first, second))
+    return PairedSample(*about, _row(than, other), one, two, mean, summary(second.values()).mean, learned)
 
 
 def _column(values: Any) -> np.ndarray:

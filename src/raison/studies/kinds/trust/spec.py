@@ -214,7 +214,7 @@ def _sense(claim: TrustClaim, where: str, tables: set[str]) -> list[str]:
     if claim.than == "" and not others & stated:
         beside = ", or than_attack or than_objective for the same method" if attacking else ""
         mistakes.append(f"{where}: than is missing; give a method or a number{beside}.")
-    too_much = (others | {"by"}) & stated
+    too_much = others & stated
     if isinstance(claim.than, int | float) and too_much:
         mistakes.append(f"{where}: it compares with a number: leave {' and '.join(sorted(too_much))} out.")
     return mistakes or _itself(claim, where)

@@ -75,6 +75,22 @@ def test_a_claim_against_a_number_needs_every_training_too() -> None:
     assert (found.finding, found.differing) == ("undecided", True)
 
 
+def test_a_claimed_difference_moves_every_training() -> None:
+    study = results.read(FOLDER)
+    claim = MeasureClaim(says="as accurate", above="IvRA sparsemax, sim", than="plain", metric="accuracy", by=-0.05)
+    alone = replace(study, header=replace(study.header, claims=(claim,)))
+    records = records_of(FOLDER)
+    for found in verdicts(alone):
+        tried = [
+            np.mean(records[found.run, seed, claim.row]["correct"])
+            - np.mean(records[found.run, seed, "plain"]["correct"])
+            for seed in study.header.seeds
+        ]
+        assert found.difference.mean == pytest.approx(np.mean(tried) + 0.05)
+        assert found.trainings is not None
+        assert found.trainings.mean == pytest.approx(np.mean(tried) + 0.05)
+
+
 def test_records_of_another_number_of_texts_are_refused(tmp_path: Path) -> None:
     for path in FOLDER.iterdir():
         if path.suffix != ".gz":
