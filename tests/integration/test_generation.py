@@ -187,6 +187,13 @@ def test_writing_ends_between_two_tokens_when_nobody_waits(generator, monkeypatc
     assert generator.continuation(prompt, 12).ids == whole.ids
 
 
+def test_gradients_that_output_tokens_share_tell_of_each_point(generator):
+    told: list[int] = []
+    with hearing(told.append):
+        raison.explain(generator, PROMPT, "integrated_gradients(steps=7)", output=OUTPUT, progress=False)
+    assert 7 in told
+
+
 def test_spans_of_bytes_and_spaces():
     _, tokenizer = TINY["gpt2"]()
     prompt = plain_prompt(tokenizer, "the sea")

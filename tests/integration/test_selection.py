@@ -24,6 +24,7 @@ from raison.judging.plan import Plan, plan_rows
 from raison.methods import CATALOGUE
 from raison.models.adapters.checks.throughput import Speed
 from raison.models.adapters.classifier import Classifier
+from raison.progress import hearing
 from raison.runs.run import read_run
 from raison.runs.table import comparison
 from tests.integration.test_compare import TEXTS
@@ -281,3 +282,14 @@ def test_methods_that_rerun_some_layers_are_timed_not_counted_as_whole_passes(
     }
     assert found[many].backwards[many] == found[many].total_backwards == 4 * 4 * (5 + 1)
     assert found[many].seconds < found["attention_last"].seconds
+
+
+@pytest.mark.parametrize(("long", "runs"), [(estimating.LONG, 2), (0.0, 1)])
+def test_a_long_run_of_some_layers_is_timed_once(
+    model: Classifier, monkeypatch: pytest.MonkeyPatch, long: float, runs: int
+) -> None:
+    monkeypatch.setattr(estimating, "LONG", long)
+    steps: list[int] = []
+    with hearing(steps.append):
+        estimating.estimate(model, TEXTS[:1], ["rpi(baselines=4, steps=5)"], ["comprehensiveness"])
+    assert [count for count in steps if count == 4 * (5 + 1)] == [4 * (5 + 1)] * runs

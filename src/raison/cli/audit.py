@@ -13,6 +13,7 @@ from raison.core.settings.fields import Setting
 from raison.core.settings.reading import dump
 from raison.explaining.settings import Settings
 from raison.jobs.engine import Sharing
+from raison.progress import progress_bar
 
 if TYPE_CHECKING:
     from raison.studies.kinds.audit.results import Audit
@@ -60,7 +61,10 @@ def audit(
     settings = replace(settings, target=data.target)
     if auditing.estimate:
         texts = auditing.texts
-        cost = estimate_audit(model, data.texts, chosen, units=texts.units, language=texts.language, settings=settings)
+        with progress_bar("estimate", 1, True):
+            cost = estimate_audit(
+                model, data.texts, chosen, units=texts.units, language=texts.language, settings=settings
+            )
         typer.echo(dump(cost.to_dict()) if json else cost.text())
         return
     folder = auditing.folder(model.name, data.name)

@@ -11,6 +11,7 @@ from raison.cli.readable_texts import TextSource, judged_rows
 from raison.core.settings.reading import dump, plain_values
 from raison.core.targets.choices import EACH
 from raison.explaining.settings import ComparisonSettings, Settings
+from raison.progress import progress_bar
 
 if TYPE_CHECKING:
     from raison.judging.estimate import Estimate
@@ -42,16 +43,17 @@ def estimate(
     data = judged_rows(model, source, settings)
     methods = options.methods_of(chosen, data.given.model, data.given.texts, settings)
     metrics = options.metrics_of(chosen)
-    cost = run(
-        model,
-        data.texts,
-        methods,
-        metrics,
-        replace(settings, target=data.target),
-        units=estimating.texts.units,
-        language=estimating.texts.language,
-        threshold=estimating.threshold,
-    )
+    with progress_bar("estimate", 1, True):
+        cost = run(
+            model,
+            data.texts,
+            methods,
+            metrics,
+            replace(settings, target=data.target),
+            units=estimating.texts.units,
+            language=estimating.texts.language,
+            threshold=estimating.threshold,
+        )
     if json:
         typer.echo(dump(plain_values(asdict(cost)), 1))
     else:

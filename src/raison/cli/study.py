@@ -9,6 +9,7 @@ import typer
 from raison.cli import options
 from raison.cli.interruption import interruptible
 from raison.jobs.engine import Sharing
+from raison.progress import progress_bar
 
 if TYPE_CHECKING:
     from raison.studies.kind import EstimateTable, Examined
@@ -52,7 +53,7 @@ def check(file: File, limit: Rows = None, json: options.Json = False) -> None:
     from raison.studies.runner import examine
 
     study = read(file)
-    estimate = study.kind.work.estimate(examine(study, limit))
+    estimate = _estimated(examine(study, limit))
     if json:
         typer.echo(json_module.dumps({"study": str(file), **estimate.values}, ensure_ascii=False, indent=1))
     else:
@@ -62,7 +63,13 @@ def check(file: File, limit: Rows = None, json: options.Json = False) -> None:
 
 def _show_estimate(examined: "Examined") -> None:
     """Print the estimated cost of a study on stderr."""
-    _show(examined.study.kind.work.estimate(examined), stderr=True)
+    _show(_estimated(examined), stderr=True)
+
+
+def _estimated(examined: "Examined") -> "EstimateTable":
+    """The estimate, with the steps of the runs that it times."""
+    with progress_bar("estimate", 1, True):
+        return examined.study.kind.work.estimate(examined)
 
 
 def _show(estimate: "EstimateTable", stderr: bool) -> None:

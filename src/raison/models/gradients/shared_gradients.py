@@ -14,6 +14,7 @@ from raison.models.gradients.path_gradients import PathGradients, RowGradients, 
 from raison.models.passes.batching import groups, shrinking
 from raison.models.passes.forward import ForwardPasses
 from raison.models.passes.outputs.readout import Readout
+from raison.progress import steps_of
 
 READS = 256
 """Predictions over the whole vocabulary that a pass with gradients holds at a time."""
@@ -60,9 +61,11 @@ class SharedGradients(PathGradients):
                 part.sum(0)[:length].to(torch.promote_types(part.dtype, torch.float32)).cpu() for part, length in pairs
             ]
 
-        for group in self._portions(len(positions), lengths[longest], len(encoding)):
-            for _, parts in shrinking(self._passes.budget, run, group):
-                sums = [part if known is None else known + part for known, part in zip(sums, parts, strict=True)]
+        with steps_of("passes", len(positions)) as progress:
+            for group in self._portions(len(positions), lengths[longest], len(encoding)):
+                for done, parts in shrinking(self._passes.budget, run, group):
+                    progress(len(done))
+                    sums = [part if known is None else known + part for known, part in zip(sums, parts, strict=True)]
         return [total for total in sums if total is not None], values
 
     def _portions(self, points: int, width: int, reads: int) -> Iterator[list[int]]:

@@ -33,6 +33,7 @@ from raison.models.stack.eval_mode import evaluating
 from raison.models.stack.hooks import hooked
 from raison.models.stack.layers import LayerCall, ReachedError, kept_calls, layer_stack, replaced_output
 from raison.models.stack.tap import Tap, attention_modules, tap
+from raison.progress import steps_of
 
 Rows = Callable[[Encoding], Float[Tensor, "batch tokens"]]
 PredictBatch = Callable[[TokenBatch], Logits]
@@ -160,12 +161,14 @@ class LayerSite(AttentionSite):
             return self._slopes(path(points).to(self.probabilities), points, target)
 
         start = 0
-        while start < count:
-            size = max(1, self._budget.tokens // self.runner.tokens)
-            group = list(range(start, min(start + size, count)))
-            for _, slopes in shrinking(self._budget, run, group):
-                yield slopes
-            start += len(group)
+        with steps_of("passes", count) as progress:
+            while start < count:
+                size = max(1, self._budget.tokens // self.runner.tokens)
+                group = list(range(start, min(start + size, count)))
+                for done, slopes in shrinking(self._budget, run, group):
+                    progress(len(done))
+                    yield slopes
+                start += len(group)
 
     def _slopes(self, attention: AttentionPoints, points: list[int], target: Target) -> AttentionSlopes:
         with torch.inference_mode(False), torch.enable_grad():

@@ -17,6 +17,7 @@ from raison.models.passes.hidden_states import watched_layers
 from raison.models.stack.attention_steps import AttentionStep
 from raison.models.stack.layers import LayerCall, kept_calls, layer_stack
 from raison.models.stack.tap import tap
+from raison.progress import steps_of
 
 
 def check_layers(model: LanguageModel, method: str) -> None:
@@ -86,7 +87,9 @@ def _distances(model: Classifier, plain: _RecordedLayer) -> Float[Tensor, "query
         return (1 - cosine).clamp_min(0).T
 
     size = max(1, model.budget.tokens // tokens)
-    for start in range(0, tokens, size):
-        for some, part in shrinking(model.budget, run, list(range(start, min(start + size, tokens)))):
-            distances[:, some] = part
+    with steps_of("passes", tokens) as progress:
+        for start in range(0, tokens, size):
+            for some, part in shrinking(model.budget, run, list(range(start, min(start + size, tokens)))):
+                progress(len(some))
+                distances[:, some] = part
     return distances
