@@ -292,7 +292,18 @@ def page(name: str, rows: Sequence[Row]) -> str:
     lines += [
         [claim, *(cells.get((claim, run), "") for run in runs)] for claim in dict.fromkeys(row["claim"] for row in rows)
     ]
-    return text + "\n" + markdown(["claim", *runs], lines) + f"\n\n{POWER}\n"
+    return text + "\n" + markdown(["claim", *runs], lines) + f"\n\n{POWER}\n{_withdrawn(name)}"
+
+
+def _withdrawn(name: str) -> str:
+    """What is said of claims that a study no longer makes."""
+    from raison.jobs.folder import read_marker
+    from raison.studies.claims import withdrawn_text
+    from raison.studies.kind import kind_of
+
+    folder = studies()[name]
+    left = (read_marker(folder, kind_of(folder).folder) or {}).get("withdrawn", [])
+    return f"\n{withdrawn_text(left)}\n" if left else ""
 
 
 def _percent(share: str) -> str:

@@ -1,4 +1,4 @@
-"""raison study: run a study file of any kind, or check it."""
+"""raison study: run a study file of any kind, check it, or state its claims anew."""
 
 import json as json_module
 from pathlib import Path
@@ -14,7 +14,7 @@ from raison.progress import progress_bar
 if TYPE_CHECKING:
     from raison.studies.kind import EstimateTable, Examined
 
-app = typer.Typer(help="Run a study file, or check it.", no_args_is_help=True)
+app = typer.Typer(help="Run a study file, check it, or state its claims anew.", no_args_is_help=True)
 
 File = Annotated[Path, typer.Argument(help="The study file (.toml).")]
 Rows = Annotated[int | None, typer.Option(min=1, help="Use only the first N rows of every data set.")]
@@ -61,6 +61,25 @@ def check(file: File, limit: Rows = None, json: options.Json = False) -> None:
         typer.echo(f"{file} can be run.")
 
 
+@app.command()
+@interruptible("nothing")
+def restate(
+    file: File,
+    folder: Annotated[Path, typer.Argument(help="What `raison study run` wrote.")],
+    json: options.Json = False,
+) -> None:
+    """Judge a folder's records by the claims of a changed study file, and keep those that it leaves out as withdrawn.
+
+    Only the title, what the study is about, its source and its claims may differ. Nothing is loaded or run.
+    """
+    from raison.studies.restating import restate as run_restate
+
+    done = run_restate(file, folder)
+    if not json:
+        typer.echo(f"{folder}: {done.claims} claims, {len(done.added)} new, {len(done.withdrawn)} withdrawn.")
+    report(folder, json)
+
+
 def _show_estimate(examined: "Examined") -> None:
     """Print the estimated cost of a study on stderr."""
     _show(_estimated(examined), stderr=True)
@@ -102,7 +121,12 @@ def report(folder: Path, json: bool) -> None:
         typer.echo(f"raison: {left_out(results.dropped)}", err=True)
     stated = verdicts(results)
     if json:
-        whole = {"folder": str(folder), **results.to_dict(), "verdicts": [verdict.to_dict() for verdict in stated]}
+        whole = {
+            "folder": str(folder),
+            **results.to_dict(),
+            "verdicts": [verdict.to_dict() for verdict in stated],
+            "withdrawn": list(results.header.withdrawn),
+        }
         typer.echo(json_module.dumps(whole, ensure_ascii=False, indent=1, allow_nan=False))
         return
     show(document_of(results), stated)

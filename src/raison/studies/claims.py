@@ -1,11 +1,14 @@
 """A study's claims, checked against its records by the rule of raison.runs.judging."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from raison.numerics.statistics.paired import Difference, against, difference
-from raison.report.tables.records import Claims, Section
+from raison.report.style import phrases
+from raison.report.tables.records import Claims, Section, Text
 from raison.runs.judging import UNKNOWN, Learned, Verdict, corrected, judged, over_trainings
 from raison.studies.folder import Claim, WrittenStudy
 from raison.studies.kind import kind_of
@@ -59,7 +62,16 @@ class PairedSample:
 
 def claims_section(results: WrittenStudy) -> Section:
     """A study's claims with their results, as a section of its report. Raises DataError."""
-    return Section("Claims", (Claims(tuple(verdicts(results))),))
+    claims = Claims(tuple(verdicts(results)))
+    if not results.header.withdrawn:
+        return Section("Claims", (claims,))
+    return Section("Claims", (claims, Text(withdrawn_text(results.header.withdrawn))))
+
+
+def withdrawn_text(claims: Sequence[Mapping[str, Any]]) -> str:
+    """What is said of claims that a study no longer makes."""
+    said = "; ".join(dict.fromkeys(str(claim["says"]) for claim in claims))
+    return f"Withdrawn after the records had been seen ({phrases.count(len(claims), 'claim')}): {said}."
 
 
 def verdicts(results: WrittenStudy) -> list[Verdict]:

@@ -9,14 +9,14 @@ The other keys are the kind's, in raison.studies.kinds.KIND.spec; a file that na
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from raison.core.errors import MISTAKE, DataError, UnknownNameError
 from raison.core.settings.tables import read as read_table
-from raison.studies.folder import text_digest
+from raison.studies.folder import Claim, text_digest
 from raison.studies.kind import DEFAULT, Kind, every
 
 T = TypeVar("T")
@@ -89,7 +89,18 @@ def read(path: str | Path, tools: object = None) -> Study:
         spec = kind.spec.parse(table, path.parent, used)
     except MistakesError as error:
         raise StudyError(path, error.mistakes) from None
+    if repeated := list(_repeated(getattr(spec, "claims", ()))):
+        raise StudyError(path, repeated)
     return Study(path, text, kind, table["title"], spec, used)
+
+
+def _repeated(claims: Sequence[Claim]) -> Iterator[str]:
+    """The claims that an earlier one decides: they would count twice."""
+    for number, claim in enumerate(claims, start=1):
+        known = next((at for at, one in enumerate(claims[: number - 1], start=1) if claim.repeats(one)), None)
+        if known is not None:
+            decided = f"it compares the same rows as number {known}, whose verdict decides it"
+            yield f"[[claims]] number {number}: {decided}; leave one out."
 
 
 def entries_of(

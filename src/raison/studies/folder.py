@@ -30,6 +30,8 @@ from raison.runs.judging import Caveat, Side
 from raison.runs.record_validation import check_schema
 from raison.runs.run import HEADER, SCHEMA, check_same
 
+PLACES = ("run", "task")
+"""The keys by which a claim is about one place of a study."""
 UNCOMPARED = ("versions", IDENTITY, "estimate", "spent")
 """Parts of a header that may differ when work is resumed."""
 
@@ -86,15 +88,36 @@ class Claim(ABC):
         """The claim as plain JSON values."""
         return {name: value for name, value in asdict(self).items() if value not in (None, "")}
 
+    def repeats(self, other: "Claim") -> bool:
+        """Whether the verdict on the other decides this one: the same two rows, in either order, in the same place."""
+        own, others = self._compared(), other._compared()
+        for place in PLACES:
+            # Without a place, a claim is about every one.
+            if place not in own or place not in others:
+                own.pop(place, None)
+                others.pop(place, None)
+        return own == others
+
+    def _compared(self) -> dict[str, object]:
+        """What is compared, without the words and, where either order is the same comparison, without the order."""
+        given = {name: value for name, value in self.to_dict().items() if name not in ("says", "caveat")}
+        if self.by is None and not any(name.startswith("than_") for name in given):
+            given["rows"] = {str(given.pop(side, "")) for side in ("above", "below", "than")}
+        return given
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyHead(ABC):
-    """The part of the header that all kinds share. `limit` is the --limit of the run."""
+    """The part of the header that all kinds share. `limit` is the --limit of the run.
+
+    `withdrawn` are former claims, which were left out after the records had been seen (raison.studies.restating).
+    """
 
     name: str
     digest: str
     versions: Mapping[str, str]
     limit: Annotated[int | None, Setting(least=0)] = None
+    withdrawn: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def claims(self) -> "tuple[Claim, ...]":

@@ -273,6 +273,12 @@ def test_command_line(command: Callable[..., str], place: Path) -> None:
     found = json.loads(command("run", "study.toml", "--limit", "3", "--resume", "--json"))
     assert (found["folder"], set(found["runs"])) == (str(folder), {"bert--words", "electra--words"})
     assert [verdict["run"] for verdict in found["verdicts"]] == ["bert--words", "electra--words", "bert--words"]
+    # With other words the study is the same, and goes on in its folder.
+    (place / "worded.toml").write_text(STUDY.replace("no random map agrees", "hardly any random map agrees"))
+    assert "2 claims, 0 new, 0 withdrawn" in command("restate", "worded.toml", str(folder))
+    again = json.loads(command("run", "worded.toml", "--out", str(folder), "--limit", "3", "--resume", "--json"))
+    assert again["verdicts"][2] == found["verdicts"][2] | {"says": "hardly any random map agrees with people"}
+    assert again["withdrawn"] == []
 
 
 def test_a_run_leaves_out_methods(place: Path, tmp_path: Path) -> None:

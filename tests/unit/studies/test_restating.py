@@ -1,0 +1,125 @@
+"""Claims are stated anew about finished records, and the folder says what changed after they had been seen."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from raison.core.errors import DataError
+from raison.jobs.folder import STUDY, read_marker, working_in
+from raison.report.tables.records import Claims, Text
+from raison.studies.claims import claims_section, verdicts
+from raison.studies.file import StudyError, read
+from raison.studies.kinds.comparison.results import read as read_study
+from raison.studies.restating import restate
+from tests.unit.studies.test_claims import write_run
+
+HEAD = """
+schema = 1
+title = "{title}"
+source = "Nobody, table 1"
+methods = ["occlusion", "lime"]
+metrics = ["auroc", "consistency"]
+
+[models.m]
+name = "demo/sst2"
+
+[data.d]
+source = "sst2"
+"""
+FIRST = '[[claims]]\nsays = "one"\nmetric = "auroc"\nabove = "occlusion"\nthan = "lime"\n'
+SECOND = '[[claims]]\nsays = "two"\nmetric = "auroc"\nabove = "lime"\nthan = 0.5\n'
+MARKED = SECOND + 'caveat = "exploratory"\n'
+
+
+def file_of(folder: Path, *claims: str, title: str = "A small one", extra: str = "") -> Path:
+    path = folder / "file.toml"
+    path.write_text(HEAD.format(title=title) + extra + "".join(claims), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A finished study whose only claim is the first."""
+    study = read(file_of(tmp_path, FIRST))
+    found = tmp_path / "found"
+    write_run(found / "m--d")
+    header = {"schema": 1, "kind": "comparison", "name": "s", "digest": study.digest, "limit": None, "versions": {}}
+    claims = [claim.to_dict() for claim in study.spec.claims]
+    (found / "study.toml").write_text(study.text, encoding="utf-8")
+    (found / "study.json").write_text(json.dumps({**header, "runs": ["m--d"], "claims": claims}), encoding="utf-8")
+    return found
+
+
+def test_a_new_claim_has_to_say_that_it_came_later(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match=r"number 2: it is new after the records.* add caveat = \"exploratory\"\."):
+        restate(file_of(tmp_path, FIRST, SECOND), folder)
+    assert [claim.says for claim in read_study(folder).header.claims] == ["one"]
+    done = restate(file_of(tmp_path, FIRST, MARKED), folder)
+    assert (done.claims, done.added, done.withdrawn) == (2, ("two",), ())
+    assert [(found.says, found.caveat) for found in verdicts(read_study(folder))] == [
+        ("one", None),
+        ("two", "exploratory"),
+    ]
+    with pytest.raises(StudyError, match=r"number 2: it was stated after the records"):
+        restate(file_of(tmp_path, FIRST, SECOND), folder)
+
+
+def test_a_claim_that_is_left_out_stays_as_withdrawn(folder: Path, tmp_path: Path) -> None:
+    done = restate(file_of(tmp_path, MARKED), folder)
+    assert (done.claims, done.withdrawn) == (1, ("one",))
+    claims, text = claims_section(read_study(folder)).parts
+    assert isinstance(claims, Claims)
+    assert text == Text("Withdrawn after the records had been seen (1 claim): one.")
+    # It is new where it comes back, and what was withdrawn remains.
+    with pytest.raises(StudyError, match="number 1: it is new"):
+        restate(file_of(tmp_path, FIRST, MARKED), folder)
+    restate(file_of(tmp_path, FIRST + 'caveat = "exploratory"\n'), folder)
+    assert [claim["says"] for claim in read_study(folder).header.withdrawn] == ["one", "two"]
+
+
+def test_words_can_change_and_the_study_is_the_same(folder: Path, tmp_path: Path) -> None:
+    file = file_of(tmp_path, FIRST.replace('"one"', '"the first"'), title="Another title")
+    done = restate(file, folder)
+    assert (done.added, done.withdrawn) == ((), ())
+    study = read_study(folder)
+    assert (study.title, study.digest, study.text) == ("Another title", read(file).digest, file.read_text())
+    assert [claim.says for claim in study.header.claims] == ["the first"]
+
+
+def test_a_kill_between_the_two_files_is_mended_by_doing_it_again(folder: Path, tmp_path: Path) -> None:
+    file = file_of(tmp_path, MARKED)
+    (folder / "study.toml").write_text(file.read_text())
+    assert restate(file, folder).withdrawn == ("one",)
+
+
+def test_what_would_need_other_records_is_refused(folder: Path, tmp_path: Path) -> None:
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    with pytest.raises(DataError, match=r"differs from what .* was run with in settings: its records answer other"):
+        restate(file_of(tmp_path, FIRST, extra='[settings]\nunit = "token"\n'), folder)
+    with pytest.raises(DataError, match="contains no study of methods: give the folder of a run of"):
+        restate(file_of(tmp_path, FIRST), tmp_path)
+    with working_in(folder, STUDY), pytest.raises(DataError, match="another process is working in"):
+        restate(file_of(tmp_path, MARKED), folder)
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    assert "withdrawn" not in (read_marker(folder, STUDY) or {})
+
+
+@pytest.mark.parametrize(
+    ("second", "repeated"),
+    [
+        (FIRST, True),
+        (FIRST.replace("above", "below"), True),
+        ('[[claims]]\nsays = "it"\nmetric = "auroc"\nabove = "lime"\nthan = "occlusion"\nrun = "m--d"\n', True),
+        (FIRST.replace("auroc", "consistency"), False),
+        (FIRST + "by = 0.1\n", False),
+        (FIRST.replace('"lime"', "0.5"), False),
+    ],
+)
+def test_a_claim_that_another_decides_is_a_mistake(tmp_path: Path, second: str, repeated: bool) -> None:
+    file = file_of(tmp_path, FIRST, second)
+    if not repeated:
+        assert len(read(file).spec.claims) == 2
+        return
+    with pytest.raises(StudyError, match="number 2: it compares the same rows as number 1, whose verdict decides it"):
+        read(file)
