@@ -4,8 +4,8 @@ Lights are rules on intervals, written down here and shown with every verdict; t
 next to them.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -22,8 +22,8 @@ from raison.runs.judging import Border, Finding, finding_of
 from raison.runs.statistics import subtract
 from raison.studies.kinds.audit.recommendation import COMPREHENSIVE, SUFFICIENT, count_of, faithfulness
 from raison.trust.records import Order
-from raison.trust.results import TrustRun
-from raison.trust.tables import areas, at_blocks, effects, summary
+from raison.trust.results import AttackVariant, TrustRun
+from raison.trust.tables import Effect, areas, at_blocks, effects, summary
 
 HARMLESS = "harmless_change"
 _HOW = {
@@ -37,7 +37,12 @@ INSENSITIVE, UNRELATED, LOST = 1.0, 0.0, 1.0
 """The value of a text on which a method fails: the scores do not depend on the parameters, have nothing to do with
 those of the changed text, or lose all top ranks."""
 ORDER: Order = "cascading"
-_SINGLE = "No text has more than one unit, so there is no order to compare."
+BORDER = {
+    False: "two classes are equally probable",
+    True: "the text does not change the score, or two documents have the same score",
+}
+"""Why texts are not attacked; of a model with one number."""
+_SINGLE = "No tested text has more than one unit, so there is no order to compare."
 
 AuditQuestion = Literal["faithful", "parameters", "changes", "attacks"]
 
@@ -53,9 +58,10 @@ HARD = 0.25
 class AuditFinding:
     """The answer to one question about one method.
 
-    `value` decides the light; None, with a grey light, if the question does not apply: `says` gives the reason. `shown`
-    is whether it was shown that something speaks for the method: without it, it is not recommended. `undecided` is
-    whether an amber light's interval lies on the green side, but so few texts do not confirm it.
+    `value` decides the light; None, with a grey light, if the question does not apply: `says` gives the reason. For
+    "faithful" it is the sum of two gains over random scores, of which each is judged on its own. `shown` is whether it
+    was shown that something speaks for the method: without it, it is not recommended. `undecided` is whether an amber
+    light's interval lies on the green side, but so few texts do not confirm it.
     """
 
     question: AuditQuestion
@@ -124,18 +130,24 @@ def _faithful(counts: Sequence[_Count], adjusted: Sequence[float], value: Summar
     return AuditFinding("faithful", light, value, f"{verdict}: {means}.{lost}{_few(light)}", better > 0)
 
 
-def parameters(trust: TrustRun, method: str, single: Mapping[int, bool]) -> AuditFinding:
-    """Whether the scores change if the model's blocks are filled with random values."""
-    if method not in trust.randomised:
-        return AuditFinding("parameters", "grey", None, f"Not randomised: {_why(trust, 'randomisation', method)}.")
+def parameters(trust: TrustRun, method: str, single: Collection[int]) -> AuditFinding:
+    """Whether the scores change if the model's blocks are filled with random values.
+
+    `single` are the texts with a single unit, which has no order.
+    """
+    randomised = trust.header.randomisation
+    if randomised is None or method not in trust.randomised:
+        why = "not measured yet" if randomised is None else randomised.left_out.get(method, "not measured yet")
+        return AuditFinding("parameters", "grey", None, f"Not randomised: {why}.")
     curves = [_along(area, trust.blocks) for area in areas(trust, method, ORDER, "spearman").values()]
-    value = summary(curves)
+    value = _within(summary(curves), CORRELATION)
     if not value.count:
         unfinished = "yet" if trust.missing else "that is defined"
-        why = _SINGLE if all(single.values()) else f"No text has a complete curve {unfinished}."
+        ordered = any(text not in single for text in range(randomised.texts))
+        why = f"No text has a complete curve {unfinished}." if ordered else _SINGLE
         return AuditFinding("parameters", "grey", None, why)
     light, undecided = light_of(curves, Border("below", HALF), Border("above", HALF), CORRELATION, INSENSITIVE)
-    end = summary(at_blocks(trust, method, ORDER, trust.blocks, "spearman").values())
+    end = _within(summary(at_blocks(trust, method, ORDER, trust.blocks, "spearman").values()), CORRELATION)
     blocks = "its only block" if trust.blocks == 1 else f"all {trust.blocks} blocks"
     says = (
         f"With {blocks} randomised the scores still correlate by {phrases.with_interval(end, '.2f')} with the model's "
@@ -146,13 +158,15 @@ def parameters(trust: TrustRun, method: str, single: Mapping[int, bool]) -> Audi
     return AuditFinding("parameters", light, value, says, undecided=undecided)
 
 
-def changes(table: Comparison | None, method: str, single: Mapping[int, bool]) -> AuditFinding:
-    """Whether the ranks stay as they are if the text changes harmlessly."""
+def changes(table: Comparison | None, method: str, single: Collection[int]) -> AuditFinding:
+    """Whether the ranks stay as they are if the text changes harmlessly; `single` as in `parameters`."""
     rows = [] if table is None else [row for row in table.rows if row.method == method]
-    value = rows[0][HARMLESS].summary if rows else None
-    if value is None or not value.count:
-        why = _SINGLE if all(single.values()) else "No harmless change could be measured."
-        return AuditFinding("changes", "grey", None, why)
+    if table is None or not rows:
+        return AuditFinding("changes", "grey", None, "Not measured yet.")
+    value = _within(rows[0][HARMLESS].summary, CORRELATION)
+    if not value.count:
+        ordered = any(text not in single for text in range(table.texts))
+        return AuditFinding("changes", "grey", None, "No harmless change could be measured." if ordered else _SINGLE)
     values = rows[0][HARMLESS].values
     light, undecided = light_of(values, Border("above", STEADY), Border("below", HALF), CORRELATION, UNRELATED)
     says = (
@@ -162,25 +176,17 @@ def changes(table: Comparison | None, method: str, single: Mapping[int, bool]) -
     return AuditFinding("changes", light, value, says, undecided=undecided)
 
 
-def attacks(trust: TrustRun, method: str, number: str, single: Mapping[int, bool]) -> AuditFinding:
+def attacks(trust: TrustRun, method: str, number: str, single: Collection[int]) -> AuditFinding:
     """The strongest change decides: an attack, or the best of random shifts, which is also an attack.
 
     A text with a single unit has no ranks to lose, and is no evidence.
     """
-    by_variant = {
-        variant: {
-            text: value
-            for text, value in effects(trust, method, variant, "rank_change").items()
-            if not single.get(text, False)
-        }
-        for variant, methods in trust.variants.items()
-        if method in methods
-    }
-    values = {variant: summary(changes.values()) for variant, changes in by_variant.items()}
+    variants = [variant for variant, methods in trust.variants.items() if method in methods]
+    by_variant = {variant: _of_ordered(trust, method, variant, "rank_change", single) for variant in variants}
+    values = {variant: _within(summary(changes.values()), SHARE) for variant, changes in by_variant.items()}
     known = [variant for variant, value in values.items() if value.count]
     if not known:
-        why = _SINGLE if all(single.values()) else f"Not attacked: {_why(trust, 'attacks', method)}."
-        return AuditFinding("attacks", "grey", None, why)
+        return AuditFinding("attacks", "grey", None, _unattacked(trust, method, number, single))
     unfinished = sum(key.method == method and key not in trust.attacks for key in trust.wanted_attacks())
     if unfinished:
         # The strongest attack decides, and it may be among those that are missing.
@@ -191,7 +197,7 @@ def attacks(trust: TrustRun, method: str, number: str, single: Mapping[int, bool
     lost = list(by_variant[worst].values())
     light, undecided = light_of(lost, Border("below", HARD), Border("above", HALF), SHARE, LOST)
     losses = [f"{_HOW[variant.attack]} {phrases.with_interval(values[variant], '.0%')}" for variant in known]
-    moved = summary(effects(trust, method, worst, "absolute_probability_change").values())
+    moved = summary(_of_ordered(trust, method, worst, "absolute_probability_change", single).values())
     what, digits = f"score ({number})" if number else "probability", phrases.places(10 * moved.mean)
     says = (
         f"Share of the top ranks lost while the prediction holds, over {phrases.count(value.count, 'text')}: "
@@ -243,15 +249,31 @@ def _few(light: Light, undecided: bool = False) -> str:
     return f" Too few texts to judge: at least {FEWEST} are needed." if light == "grey" else ""
 
 
-def _why(trust: TrustRun, part: str, method: str) -> str:
-    """Why a method was left out of a part."""
-    randomised, attacked = trust.header.randomisation, trust.header.attacks
-    if part == "randomisation":
-        reasons = [randomised.left_out] if randomised else []
-    else:
-        reasons = [*attacked.left_out.values()] if attacked else []
-    known = [of_kind[method] for of_kind in reasons if method in of_kind]
-    return "; ".join(known) or "not measured yet"
+def _of_ordered(
+    trust: TrustRun, method: str, variant: AttackVariant, measure: Effect, single: Collection[int]
+) -> dict[int, float]:
+    """The effect of an attack on the explanation of each text that has an order."""
+    found = effects(trust, method, variant, measure)
+    return {text: value for text, value in found.items() if text not in single}
+
+
+def _unattacked(trust: TrustRun, method: str, number: str, single: Collection[int]) -> str:
+    """Why no attack on a method is known."""
+    attacked = trust.header.attacks
+    if attacked is None:
+        return "Not attacked: not measured yet."
+    if not any(method in methods for methods in trust.variants.values()):
+        reasons = [of_kind[method] for of_kind in attacked.left_out.values() if method in of_kind]
+        return f"Not attacked: {'; '.join(dict.fromkeys(reasons)) or 'not measured yet'}."
+    tested = [text for text in range(attacked.texts) if text not in attacked.boundary]
+    if not tested:
+        return f"Not attacked: on every text, {BORDER[bool(number)]}."
+    return "Not attacked: not measured yet." if any(text not in single for text in tested) else _SINGLE
+
+
+def _within(value: Summary, bounds: Bounds) -> Summary:
+    """A mean whose interval keeps to what is possible: Student's, of few values, goes beyond it."""
+    return replace(value, low=max(value.low, bounds.low), high=min(value.high, bounds.high))
 
 
 def _gains(row: Scores, random: Scores) -> list[float]:

@@ -10,7 +10,7 @@ Lights are rules on intervals (evidence.py); they only summarise the numbers sho
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from raison.runs.agreement import PairAgreement, agreement_of
 from raison.runs.record_validation import check_schema
 from raison.runs.run import SCHEMA, read_run
 from raison.runs.statistics import cost
-from raison.runs.table import comparison
+from raison.runs.table import comparison, finished_texts
 from raison.studies.folder import Claim, WrittenStudy, study_text
 from raison.studies.kinds.audit import evidence
 from raison.studies.kinds.audit.evidence import AuditFinding, AuditQuestion
@@ -46,10 +46,6 @@ FOLDERS = (AUDIT,)
 HEADER = AUDIT.marker
 SPENT = "spent.jsonl"
 FAITHFULNESS, CHANGES, TRUST = "faithfulness", "changes", "trust"
-_BORDER = {
-    False: "two classes are equally probable",
-    True: "the text does not change the score, or two documents have the same score",
-}
 ANSWERED = "log-probability of the answer"
 """The name of the number of a language model that writes."""
 
@@ -85,6 +81,10 @@ class Audit(WrittenStudy):
     trust: TrustRun
     changes: Comparison | None
     agreement: tuple[PairAgreement, ...] = ()
+    changed: tuple[int, int] = (0, 0)
+    """How many texts' harmless changes all methods have been measured on, and how many there are."""
+    single: frozenset[int] = frozenset()
+    """The texts of a single unit, which have no order."""
     spent: float = 0.0
     """Seconds over all processes."""
     dropped: int = 0
@@ -94,11 +94,13 @@ class Audit(WrittenStudy):
         return f"<Audit of {self.header.model} on {self.header.texts} texts: {advice}>"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values: the advice, and every verdict with its evidence."""
+        """Plain JSON values: what was audited and how far, the advice, and every verdict with its evidence."""
         methods = [asdict(one) for one in self.methods]
         alike = [{name: value for name, value in asdict(pair).items() if name != "cosines"} for pair in self.agreement]
-        values = {"recommended": self.recommended, "reason": self.reason, "unfit_for_auto": self.unfit_for_auto}
-        return plain_values(values | {"methods": methods, "agreement": alike})
+        about = {"model": self.header.model, "data": self.header.data, "texts": self.table.texts}
+        advice = {"recommended": self.recommended, "reason": self.reason, "unfit_for_auto": self.unfit_for_auto}
+        found = {"methods": methods, "agreement": alike, "left_out": self.left_out}
+        return plain_values(WrittenStudy.to_dict(self) | about | advice | found)
 
     @property
     def left_out(self) -> list[tuple[str, str]]:
@@ -112,9 +114,15 @@ class Audit(WrittenStudy):
         if header.attacks is not None:
             for kind, reasons in header.attacks.left_out.items():
                 listed += [(f"{method}, attacked by {ATTACKED_BY[kind]}", why) for method, why in reasons.items()]
-            if boundary := len(header.attacks.boundary):
-                listed.append((f"{boundary} of the attacked texts", _BORDER[bool(self.header.number)]))
+            if (boundary := len(header.attacks.boundary)) and any(self.trust.variants.values()):
+                listed.append((f"{boundary} of the attacked texts", evidence.BORDER[bool(self.header.number)]))
         return listed
+
+    @property
+    def ordered(self) -> TrustRun:
+        """The records of randomised blocks, and of the attacks on texts of several units, which alone are evidence."""
+        kept = {key: record for key, record in self.trust.attacks.items() if key.text not in self.single}
+        return replace(self.trust, attacks=kept)
 
     @property
     def unfit_for_auto(self) -> str:
@@ -137,9 +145,10 @@ class Audit(WrittenStudy):
 
     @property
     def progress(self) -> tuple[int, int]:
-        """The number of texts that all methods have explained plus the records of trust, and the final number."""
-        wanted = self.trust.wanted
-        return self.table.texts + wanted - self.trust.missing, self.header.texts + wanted
+        """The number of texts that all methods have explained, as they are and changed harmlessly, plus the records of
+        trust; and the final number."""
+        (changed, changes), wanted = self.changed, self.trust.wanted
+        return self.table.texts + changed + wanted - self.trust.missing, self.header.texts + changes + wanted
 
     def __getitem__(self, method: str) -> MethodAudit:
         """The verdict on a method by its label. Raises UnknownNameError."""
@@ -161,7 +170,7 @@ def read(folder: Path) -> Audit:
     changed = read_run(folder / CHANGES) if (folder / CHANGES).is_dir() else None
     changes = None if changed is None else comparison(changed)
     trust = read_trust_run(folder, head.trust)
-    single = {text: record.units < 2 for (_row, _seed, text), record in run.records.items()}
+    single = frozenset(text for (_row, _seed, text), record in run.records.items() if record.units < 2)
     rows = [row for row in table.rows if row.method != RANDOM]
     judged = [
         _judged(
@@ -181,8 +190,11 @@ def read(folder: Path) -> Audit:
     times = RecordStore(folder / SPENT).read()
     spent = sum(line["seconds"] for line in times.records) + sum(head.spent.values())
     dropped = run.dropped + trust.dropped + times.dropped + (0 if changed is None else changed.dropped)
-    alike = agreement_of(run)
-    return Audit(folder, head, text, table, tuple(judged), chosen, reason, trust, changes, alike, spent, dropped)
+    measured = (0, 0) if changed is None else (len(finished_texts(changed)), changed.header.texts)
+    return Audit(
+        folder, head, text, table, tuple(judged), chosen, reason, trust, changes, agreement_of(run), measured, single,
+        spent, dropped,
+    )  # fmt: skip
 
 
 def places(_results: Audit, _claim: Claim) -> list[str]:

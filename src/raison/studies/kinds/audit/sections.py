@@ -1,6 +1,6 @@
 """The report of an audit: advice first, then a table of lights, the evidence as figures, and the rules."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from raison.core.results.explanation import Explanation
@@ -36,8 +36,8 @@ from raison.studies.kinds.audit.evidence import HALF, HARD, ORDER, STEADY, Audit
 from raison.studies.kinds.audit.head import AuditHead
 from raison.studies.kinds.audit.recommendation import COMPREHENSIVE, SUFFICIENT, count_of, passes, share
 from raison.studies.kinds.audit.results import FAITHFULNESS, Audit, MethodAudit
-from raison.trust.records import Substituted
-from raison.trust.results import AttackedHead, RandomisedHead, substituted
+from raison.trust.records import AttackKey, SimilarityKey, Substituted
+from raison.trust.results import TrustRun, substituted
 
 EXAMPLES = 3
 """Number of texts that a method's page shows."""
@@ -126,7 +126,8 @@ _ATTACKS = (
     "of the same size."
 )
 _VERDICTS = (
-    "Small print: the values behind the light, mean with its 95 % interval over texts. A method's name links to its "
+    "Small print: means with their 95 % intervals over texts, the values behind the light; under the first question, "
+    "the gains over random scores on both sides together, of which each decides alone. A method's name links to its "
     "evidence. Passes are those for a single text, a backward pass counting as two; time was measured here, where "
     "methods share predictions."
 )
@@ -173,7 +174,7 @@ def _advice(results: Audit) -> Advice:
     lights = [one.light for one in results.methods]
     words_of: dict[Light, str] = {"green": "pass", "amber": "should be used with care", "red": "fail"}
     counts = ", ".join(f"{lights.count(light)} {words}" for light, words in words_of.items())
-    tried = phrases.count(results.header.texts, "text")
+    tried = phrases.count(results.table.texts, "text")
     counts = f"{counts} of {phrases.count(len(lights), 'method')}, tried on {tried}."
     if results.recommended is None:
         light: Light = "red" if set(lights) == {"red"} else "amber"
@@ -207,7 +208,7 @@ def _interval(value: Summary | None) -> str:
 
 
 def _figures(results: Audit) -> Iterator[Part]:
-    trust = results.trust
+    trust = results.ordered
     models = {trust.header.model: results.header.about}
     tried = Tried(results.header.methods, (trust,), models, scores=bool(results.header.number))
     counts = [count_of(results.table.rows[0], count).metric for count in (COMPREHENSIVE, SUFFICIENT)]
@@ -236,10 +237,11 @@ def _facts(results: Audit) -> dict[str, object]:
     header = results.header
     return {
         "Model": _model(header),
-        "Data": f"{header.data}, {phrases.count(header.texts, 'text')}",
+        "Data": f"{header.data}, {_of(results.table.texts, header.texts)}",
         "Explained": f"{_explained(header)}, {header.unit} by {header.unit}",
-        "Randomised": _asked(results.trust.header.randomisation),
-        "Attacked": _asked(results.trust.header.attacks),
+        "Changed harmlessly": _of(*results.changed),
+        "Randomised": _of(len(_texts(results.trust.similarities)), _randomised(results.trust)),
+        "Attacked": _of(len(_texts(results.trust.attacks)), _attacked(results.trust)),
         "Time": phrases.seconds(results.spent),
         "Estimated before": phrases.seconds(header.estimate.seconds) if header.estimate else "",
         "Versions": ", ".join(f"{name} {version}" for name, version in results.versions.items()),
@@ -262,8 +264,21 @@ def _model(header: AuditHead) -> str:
     return f"{header.model} ({header.parameters:,} parameters, {phrases.count(header.blocks, 'block')})"
 
 
-def _asked(part: RandomisedHead | AttackedHead | None) -> str:
-    return "" if part is None else phrases.count(part.texts, "text")
+def _of(done: int, wanted: int) -> str:
+    """The texts that were tested, and of how many if some are missing."""
+    return phrases.count(wanted, "text") if done == wanted else f"{done:,} of {phrases.count(wanted, 'text')} so far"
+
+
+def _randomised(trust: TrustRun) -> int:
+    return 0 if trust.header.randomisation is None or not trust.randomised else trust.header.randomisation.texts
+
+
+def _attacked(trust: TrustRun) -> int:
+    return len(_texts(trust.wanted_attacks()))
+
+
+def _texts(keys: Iterable[SimilarityKey | AttackKey]) -> set[int]:
+    return {key.text for key in keys}
 
 
 def _pages(results: Audit) -> dict[str, Document]:

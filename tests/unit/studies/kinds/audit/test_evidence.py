@@ -1,5 +1,7 @@
 """The lights of an audit, and what random scores are told apart from."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -14,12 +16,17 @@ from raison.studies.kinds.audit.evidence import (
     UNRELATED,
     AuditFinding,
     _along,
+    attacks,
+    changes,
     faithful,
     light_of,
+    parameters,
 )
 from raison.studies.kinds.audit.recommendation import COMPREHENSIVE, SUFFICIENT
 from raison.studies.kinds.audit.sections import answer
 from raison.studies.kinds.audit.spec import AuditPlan
+from raison.trust.records import BlockSimilarity, SimilarityKey
+from raison.trust.results import AttackedHead, RandomisedHead, TrustHead, TrustRun, VariantHead
 from raison.trust.tables import summary
 
 GREEN, RED = Border("below", 0.25), Border("above", 0.5)
@@ -114,3 +121,49 @@ def test_what_the_correction_takes_away_is_said() -> None:
     among, *_ = faithful([better, *(scores(rng.normal(size=12)) for _ in range(10))], random)
     assert (among.light, among.shown) == ("amber", False)
     assert "not after Holm's correction over the methods" in among.says
+
+
+def run_of(attacked: AttackedHead | None, randomised: RandomisedHead | None = None) -> TrustRun:
+    return TrustRun(TrustHead("t", "m", "d", "d", randomised, attacked), {}, {})
+
+
+WORDS = VariantHead("substitution", "constrained", ("occlusion",))
+GRADIENTS = {"embedding": {"occlusion": "it has no gradient", "lime": "it is random"}, "substitution": {"lime": "too"}}
+
+
+@pytest.mark.parametrize(
+    ("method", "boundary", "single", "why"),
+    [
+        ("occlusion", (), (), "Not attacked: not measured yet."),
+        ("occlusion", (0, 1), (), "Not attacked: on every text, two classes are equally probable."),
+        ("occlusion", (0,), (1,), "No tested text has more than one unit, so there is no order to compare."),
+        ("lime", (), (), "Not attacked: it is random; too."),
+    ],
+)
+def test_the_reason_why_nothing_was_attacked_is_that_of_this_method(
+    method: str, boundary: tuple[int, ...], single: tuple[int, ...], why: str
+) -> None:
+    found = attacks(run_of(AttackedHead(2, boundary, (WORDS,), GRADIENTS)), method, "", single)
+    assert (found.light, found.value, found.says) == ("grey", None, why)
+
+
+def test_whether_a_text_has_an_order_is_asked_of_the_tested_ones() -> None:
+    head = RandomisedHead(2, ("lime",), ("cascading",), 1, 1, {"occlusion": "it is a function"})
+    trust = run_of(None, head)
+    assert parameters(trust, "lime", {0, 1}).says.startswith("No tested text has more than one unit")
+    assert parameters(trust, "lime", {0}).says == "No text has a complete curve yet."
+    assert parameters(trust, "occlusion", {0}).says == "Not randomised: it is a function."
+    assert changes(None, "lime", {0, 1}).says == "Not measured yet."
+
+
+def test_an_interval_of_few_values_keeps_to_what_is_possible() -> None:
+    found = {
+        SimilarityKey("lime", "cascading", 1, 0, text): BlockSimilarity(
+            "lime", "cascading", 1, 1, 0, text, rho, rho, rho
+        )
+        for text, rho in enumerate((1.0, -0.9, 1.0))
+    }
+    head = RandomisedHead(3, ("lime",), ("cascading",), 1, 1, {})
+    value = parameters(replace(run_of(None, head), similarities=found), "lime", ()).value
+    assert value is not None
+    assert (value.low, value.high) == (-1.0, 1.0)
