@@ -202,6 +202,8 @@ def test_a_repeated_text_is_no_new_evidence(tmp_path: Path) -> None:
     ]
     assert told[0] == told[1]
     assert ("36 more texts", "a repeat of others") in repeated.left_out
+    fewer = raison.audit(model(), [*TEXTS, TEXTS[0]], *asked, out=tmp_path / "again", plan=PLAN, progress=False)
+    assert ("1 more text", "a repeat of others") in fewer.left_out
     assert not once.header.repeats
     with pytest.raises(InputError, match="at least 2 different texts"):
         raison.audit(model(), TEXTS[:1] * 40, *asked, out=tmp_path / "one")

@@ -20,7 +20,7 @@ from raison.explaining.given_texts import InputOptions, Texts, read_names
 from raison.explaining.ranking import Ranking, fitting
 from raison.explaining.settings import Settings
 from raison.jobs.engine import ALONE, Job, Sharing
-from raison.jobs.folder import AUDIT, read_marker, refuse_others
+from raison.jobs.folder import AUDIT, read_marker, refuse_others, working_in, write_marker
 from raison.jobs.identity import DATA, IDENTITY, SETTINGS, digest_of
 from raison.jobs.loadable import Loadable
 from raison.jobs.store import RecordStore
@@ -132,10 +132,21 @@ def audit(
     suite = suite_of(subject, study.spec, data)
     begun = _examined(study, subject.model, suite, None, read_marker(folder, AUDIT), load)
     execute(begun, folder, progress, sharing=sharing)
+    if sharing.shard.count == 1:
+        _count_again(folder, suite)
     audited = read(folder)
     if suite.answers is None:
         _remember(subject.model, audited)
     return audited
+
+
+def _count_again(folder: Path, suite: Suite) -> None:
+    """Note how many texts this call left out: the same texts may be given with more repeats than before."""
+    with working_in(folder, AUDIT):
+        known = read_marker(folder, AUDIT) or {}
+        counts = {"others": suite.others, "repeats": suite.repeats, "empty": suite.empty}
+        if counts != {name: known.get(name, 0) for name in counts}:
+            write_marker(folder, AUDIT, known | counts)
 
 
 def _remember(model: LanguageModel, audited: Audit) -> None:
