@@ -126,6 +126,7 @@ def report(folder: Path, json: bool) -> None:
             **results.to_dict(),
             "verdicts": [verdict.to_dict() for verdict in stated],
             "withdrawn": list(results.header.withdrawn),
+            "unfinished": list(results.unfinished()),
         }
         typer.echo(json_module.dumps(whole, ensure_ascii=False, indent=1, allow_nan=False))
         return

@@ -59,7 +59,7 @@ class Study:
     @property
     def digest(self) -> str:
         """The hash of the file's content, without the key that only allows resuming; "" without a file."""
-        return text_digest(_GOES_ON.sub("", self.text)) if self.text else ""
+        return text_digest(without_permission(self.text)) if self.text else ""
 
     @property
     def name(self) -> str:
@@ -92,6 +92,11 @@ def read(path: str | Path, tools: object = None) -> Study:
     if repeated := list(_repeated(getattr(spec, "claims", ()))):
         raise StudyError(path, repeated)
     return Study(path, text, kind, table["title"], spec, used)
+
+
+def without_permission(text: str) -> str:
+    """A file's content without the key that only allows resuming."""
+    return _GOES_ON.sub("", text)
 
 
 def _repeated(claims: Sequence[Claim]) -> Iterator[str]:

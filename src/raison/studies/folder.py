@@ -99,18 +99,28 @@ class Claim(ABC):
         return own == others
 
     def _compared(self) -> dict[str, object]:
-        """What is compared, without the words and, where either order is the same comparison, without the order."""
-        given = {name: value for name, value in self.to_dict().items() if name not in ("says", "caveat")}
-        if self.by is None and not any(name.startswith("than_") for name in given):
-            given["rows"] = {str(given.pop(side, "")) for side in ("above", "below", "than")}
-        return given
+        """What is compared, whatever is said of it and on whichever side a row stands."""
+        given = {name: value for name, value in self.to_dict().items() if name not in ("says", "caveat", "by")}
+        than = self.than if isinstance(self.than, str) else float(self.than)
+        # Without another row it is the same one under something else.
+        sides: list[dict[str, object]] = [{"row": self.row}, {"row": self.row if than == "" else than}]
+        for name in ("above", "below", "than"):
+            given.pop(name, None)
+        for name in [name.removeprefix("than_") for name in asdict(self) if name.startswith("than_")]:
+            # What is not said of the other row is as with this one.
+            same = given.pop(name, None)
+            sides[0][name], sides[1][name] = same, given.pop(f"than_{name}", same)
+        if self.by:
+            low, high = sides if self.side == "below" else reversed(sides)
+            return given | {"low": low, "high": high, "by": self.by}
+        return given | {"rows": sorted(json.dumps(side, sort_keys=True) for side in sides)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyHead(ABC):
     """The part of the header that all kinds share. `limit` is the --limit of the run.
 
-    `withdrawn` are former claims, which were left out after the records had been seen (raison.studies.restating).
+    `withdrawn` are former claims that were left out after the records had been seen (raison.studies.restating).
     """
 
     name: str

@@ -13,7 +13,8 @@ from typing import Any
 from raison.core.errors import DataError
 from raison.jobs.disk import write_whole
 from raison.jobs.folder import FILE, read_marker, working_in, write_marker
-from raison.studies.file import Study, StudyError, read
+from raison.jobs.identity import IDENTITY, SETTINGS
+from raison.studies.file import Study, StudyError, read, without_permission
 from raison.studies.folder import study_text
 
 WORDS = ("title", "about", "source", "reference", "claims")
@@ -48,24 +49,31 @@ def restate(file: str | Path, folder: str | Path) -> Restated:
     if not folder.is_dir() or read_marker(folder, kind) is None:
         raise DataError(f"{folder} contains no {kind.name.partition(' ')[2]}: give the folder of a run of {file}.")
     with working_in(folder, kind):
-        header = read_marker(folder, kind) or {}
-        written = tomllib.loads(study_text(folder))
+        header, written = read_marker(folder, kind) or {}, study_text(folder)
         _refuse_other_records(study, written, folder)
-        before: Sequence[Stated] = header.get("claims", written.get("claims", []))
-        claims = [claim.to_dict() for claim in study.spec.claims]
+        # The first version left the claims to the study file.
+        before = header["claims"] if "claims" in header else _stated(read(folder / FILE, study.tools))
+        claims = _stated(study)
         if mistakes := list(_unmarked(claims, before)):
             raise StudyError(study.path, mistakes)
         added = [one for one in claims if _as_before(one, before) is None]
         withdrawn = [one for one in before if _as_before(one, claims) is None]
-        changed = {"digest": study.digest, "claims": claims, "withdrawn": [*header.get("withdrawn", []), *withdrawn]}
+        earlier = [one for one in header.get("withdrawn", []) if _as_before(one, [*claims, *withdrawn]) is None]
+        changed = {"digest": study.digest, "claims": claims, "withdrawn": [*earlier, *withdrawn]}
+        if header.get(IDENTITY, {}).get(SETTINGS) == header["digest"]:
+            changed[IDENTITY] = header[IDENTITY] | {SETTINGS: study.digest}
         # After a kill between the two, doing it again does the rest: only the header has been compared.
         write_whole(folder / FILE, study.text)
         write_marker(folder, kind, header | changed)
     return Restated(len(claims), *(tuple(str(one["says"]) for one in some) for some in (added, withdrawn)))
 
 
-def _refuse_other_records(study: Study, written: Mapping[str, Any], folder: Path) -> None:
-    asked = tomllib.loads(study.text)
+def _stated(study: Study) -> list[Stated]:
+    return [claim.to_dict() for claim in study.spec.claims]
+
+
+def _refuse_other_records(study: Study, text: str, folder: Path) -> None:
+    asked, written = (tomllib.loads(without_permission(content)) for content in (study.text, text))
     others = sorted(key for key in (asked.keys() | written.keys()) - {*WORDS} if asked.get(key) != written.get(key))
     if others:
         raise DataError(
@@ -76,15 +84,17 @@ def _refuse_other_records(study: Study, written: Mapping[str, Any], folder: Path
 
 
 def _unmarked(claims: Sequence[Stated], before: Sequence[Stated]) -> Iterator[str]:
-    """The claims that were stated after the records and do not say so."""
+    """The claims that were stated after the records and do not say so, or no longer."""
     for number, claim in enumerate(claims, start=1):
         known = _as_before(claim, before)
-        since = "is new" if known is None else "was stated" if known.get("caveat") == "exploratory" else ""
-        if since and "caveat" not in claim:
-            yield (
-                f"[[claims]] number {number}: it {since} after the records, which may have been seen: add "
-                'caveat = "exploratory".'
-            )
+        if "caveat" in claim or (known is not None and "caveat" not in known):
+            continue
+        if known is None or known["caveat"] == "exploratory":
+            since = "is new" if known is None else "was stated"
+            why = f'it {since} after the records, which may have been seen: add caveat = "exploratory".'
+        else:
+            why = f'it had a caveat that the records cannot take away: add caveat = "{known["caveat"]}".'
+        yield f"[[claims]] number {number}: {why}"
 
 
 def _as_before(claim: Stated, others: Sequence[Stated]) -> Stated | None:

@@ -11,6 +11,7 @@ from raison.report.tables.records import Claims, Text
 from raison.studies.claims import claims_section, verdicts
 from raison.studies.file import StudyError, read
 from raison.studies.kinds.comparison.results import read as read_study
+from raison.studies.kinds.trust.results import TrustClaim
 from raison.studies.restating import restate
 from tests.unit.studies.test_claims import write_run
 
@@ -71,11 +72,11 @@ def test_a_claim_that_is_left_out_stays_as_withdrawn(folder: Path, tmp_path: Pat
     claims, text = claims_section(read_study(folder)).parts
     assert isinstance(claims, Claims)
     assert text == Text("Withdrawn after the records had been seen (1 claim): one.")
-    # It is new where it comes back, and what was withdrawn remains.
+    # It is new where it comes back.
     with pytest.raises(StudyError, match="number 1: it is new"):
         restate(file_of(tmp_path, FIRST, MARKED), folder)
     restate(file_of(tmp_path, FIRST + 'caveat = "exploratory"\n'), folder)
-    assert [claim["says"] for claim in read_study(folder).header.withdrawn] == ["one", "two"]
+    assert [claim["says"] for claim in read_study(folder).header.withdrawn] == ["two"]
 
 
 def test_words_can_change_and_the_study_is_the_same(folder: Path, tmp_path: Path) -> None:
@@ -103,6 +104,66 @@ def test_what_would_need_other_records_is_refused(folder: Path, tmp_path: Path) 
         restate(file_of(tmp_path, MARKED), folder)
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
     assert "withdrawn" not in (read_marker(folder, STUDY) or {})
+
+
+def test_a_caveat_cannot_be_taken_away(folder: Path, tmp_path: Path) -> None:
+    restate(file_of(tmp_path, FIRST, SECOND + 'caveat = "by construction"\n'), folder)
+    with pytest.raises(StudyError, match=r'number 2: it had a caveat .* add caveat = "by construction"\.'):
+        restate(file_of(tmp_path, FIRST, SECOND), folder)
+
+
+def test_a_folder_whose_header_has_no_claims_is_compared_with_its_file(folder: Path, tmp_path: Path) -> None:
+    header = json.loads((folder / "study.json").read_text())
+    del header["claims"]
+    (folder / "study.json").write_text(json.dumps(header))
+    spelled = FIRST.replace('"lime"', '"lime()"')
+    (folder / "study.toml").write_text(HEAD.format(title="A small one") + spelled)
+    done = restate(file_of(tmp_path, FIRST), folder)
+    assert (done.claims, done.added, done.withdrawn) == (1, (), ())
+
+
+def test_a_folder_whose_settings_are_its_file_is_resumed_with_the_new_one(folder: Path, tmp_path: Path) -> None:
+    header = json.loads((folder / "study.json").read_text())
+    written = header | {"identity": {"settings": header["digest"], "data": "0"}}
+    (folder / "study.json").write_text(json.dumps(written))
+    file = file_of(tmp_path, FIRST, title="Another")
+    restate(file, folder)
+    known = read_marker(folder, STUDY) or {}
+    assert known["identity"] == {"settings": read(file).digest, "data": "0"}
+
+
+def trust(**given: object) -> TrustClaim:
+    told = {"says": "it", "measure": "rank_change", "attack": "embedding", "objective": "constrained"}
+    return TrustClaim(**{**told, **given})
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "repeats"),
+    [
+        ({"above": "a", "than": "b"}, {"below": "a", "than": "b"}, True),
+        ({"above": "a", "than": "b"}, {"above": "b", "than": "a", "than_attack": "embedding"}, True),
+        ({"above": "a", "than": "b"}, {"above": "a", "than": "b", "attack": "noise"}, False),
+        ({"above": "a", "than_objective": "unconstrained"}, {"above": "a", "than": "b"}, False),
+        (
+            {"above": "a", "than_objective": "unconstrained"},
+            {"below": "a", "objective": "unconstrained", "than_objective": "constrained"},
+            True,
+        ),
+        (
+            {"above": "a", "than": "b", "than_objective": "unconstrained"},
+            {"above": "b", "than": "a", "than_objective": "unconstrained"},
+            False,
+        ),
+        ({"above": "a", "than": "b", "by": 0.1}, {"below": "b", "than": "a", "by": 0.1}, True),
+        ({"above": "a", "than": "b", "by": 0.1}, {"below": "a", "than": "b", "by": 0.1}, False),
+        ({"above": "a", "than": "b", "by": 0.0}, {"above": "a", "than": "b"}, True),
+        ({"above": "a", "than": 1}, {"below": "a", "than": 1.0}, True),
+        ({"above": "a", "than": 1}, {"above": "a", "than": "1"}, False),
+    ],
+)
+def test_the_other_row_has_its_own_attack(one: dict, other: dict, repeats: bool) -> None:
+    assert trust(**one).repeats(trust(**other)) is repeats
+    assert trust(**other).repeats(trust(**one)) is repeats
 
 
 @pytest.mark.parametrize(
