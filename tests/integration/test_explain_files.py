@@ -327,6 +327,18 @@ def test_the_report_of_a_folder_whole_or_not(model: LanguageModel, reviews: Path
     assert "| prediction |" in (tmp_path / "page" / "tables.md").read_text()
 
 
+def test_a_shard_that_is_made_again_is_counted_again(model: LanguageModel, reviews: Path, tmp_path: Path) -> None:
+    whole = summary.of(explained(model, reviews, tmp_path / "out"))
+    told = tmp_path / "out" / "summary.json"
+    receipts = sorted((tmp_path / "out" / "receipts").iterdir())
+    receipts[-1].unlink()
+    cut = read(tmp_path / "out")
+    assert summary.of(cut).rows == cut.done < whole.rows
+    told.write_text(told.read_text().replace('"rejected": 2', '"rejected": 1'))
+    again = summary.of(explained(model, reviews, tmp_path / "out"))
+    assert (again.rows, again.rejected) == (whole.rows, whole.rejected) == (24, 2)
+
+
 def run(*words: object) -> tuple[int, str, RaisonError | None]:
     result = CliRunner().invoke(app, list(map(str, words)))
     error = result.exception if isinstance(result.exception, RaisonError) else None

@@ -87,13 +87,15 @@ def _unmarked(claims: Sequence[Stated], before: Sequence[Stated]) -> Iterator[st
     """The claims that were stated after the records and do not say so, or no longer."""
     for number, claim in enumerate(claims, start=1):
         known = _as_before(claim, before)
-        if "caveat" in claim or (known is not None and "caveat" not in known):
-            continue
-        if known is None or known["caveat"] == "exploratory":
-            since = "is new" if known is None else "was stated"
-            why = f'it {since} after the records, which may have been seen: add caveat = "exploratory".'
+        caveat, earlier = claim.get("caveat"), None if known is None else known.get("caveat")
+        if known is None and caveat is None:
+            why = 'it is new after the records, which may have been seen: add caveat = "exploratory".'
+        elif earlier == "exploratory" and caveat != earlier:
+            why = 'it was stated after the records, which may have been seen: keep caveat = "exploratory".'
+        elif earlier is not None and caveat is None:
+            why = f'it had a caveat that no record takes away: keep caveat = "{earlier}".'
         else:
-            why = f'it had a caveat that the records cannot take away: add caveat = "{known["caveat"]}".'
+            continue
         yield f"[[claims]] number {number}: {why}"
 
 

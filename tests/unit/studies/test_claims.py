@@ -178,6 +178,14 @@ def test_groups_that_were_left_out_cannot_be_paired(tmp_path: Path) -> None:
     assert (found.finding, found.difference.count) == ("missing", 0)
 
 
+def test_a_run_without_a_text_yet_has_no_table(tmp_path: Path) -> None:
+    write_run(tmp_path / "m--d")
+    write_run(tmp_path / "m--e", texts=0)
+    write_study(tmp_path, [], ["m--d", "m--e"])
+    found = read_study(tmp_path).to_dict()
+    assert (list(found["runs"]), found["records"], found["wanted"]) == (["m--d"], TEXTS, 2 * TEXTS)
+
+
 def test_a_single_comparison_states_nothing(tmp_path: Path) -> None:
     write_run(tmp_path)
     assert verdicts(read_study(tmp_path)) == []

@@ -62,8 +62,6 @@ def test_a_new_claim_has_to_say_that_it_came_later(folder: Path, tmp_path: Path)
         ("one", None),
         ("two", "exploratory"),
     ]
-    with pytest.raises(StudyError, match=r"number 2: it was stated after the records"):
-        restate(file_of(tmp_path, FIRST, SECOND), folder)
 
 
 def test_a_claim_that_is_left_out_stays_as_withdrawn(folder: Path, tmp_path: Path) -> None:
@@ -108,8 +106,12 @@ def test_what_would_need_other_records_is_refused(folder: Path, tmp_path: Path) 
 
 def test_a_caveat_cannot_be_taken_away(folder: Path, tmp_path: Path) -> None:
     restate(file_of(tmp_path, FIRST, SECOND + 'caveat = "by construction"\n'), folder)
-    with pytest.raises(StudyError, match=r'number 2: it had a caveat .* add caveat = "by construction"\.'):
+    with pytest.raises(StudyError, match=r'number 2: it had a caveat .* keep caveat = "by construction"\.'):
         restate(file_of(tmp_path, FIRST, SECOND), folder)
+    restate(file_of(tmp_path, FIRST, MARKED), folder)
+    for caveat in ("", 'caveat = "by construction"\n'):
+        with pytest.raises(StudyError, match=r'number 2: it was stated after .* keep caveat = "exploratory"\.'):
+            restate(file_of(tmp_path, FIRST, SECOND + caveat), folder)
 
 
 def test_a_folder_whose_header_has_no_claims_is_compared_with_its_file(folder: Path, tmp_path: Path) -> None:

@@ -140,6 +140,8 @@ class FileWork(Generic[M]):
         return self.shards.receipt(number).exists() and not self.shards.work(number).exists()
 
     def _complete(self, number: int, store: RecordStore) -> None:
+        # A shard that is made again was in the summary as it was.
+        disk.remove(self.folder / SUMMARY)
         path, places = self.shards.shard(number), _places(store)
         parts = [places[part.start] for part in self.survey.shards[number]]
         tally = _ShardCounts(sum(part.rows for part in self.survey.shards[number]))

@@ -89,8 +89,8 @@ class FileSummary:
 
 
 def of(written: WrittenShards) -> FileSummary:
-    """The summary of the finished shards, from its file if it was written before. Raises DataError."""
-    known = read_record(written.folder.path / SUMMARY)
+    """The summary of the finished shards, from its file if it was written of all of them before. Raises DataError."""
+    known = read_record(written.folder.path / SUMMARY) if written.is_complete else None
     if known is not None:
         return read_written(FileSummary, known, "a summary", written.folder.path / SUMMARY)
     return _counted(written)

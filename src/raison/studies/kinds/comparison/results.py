@@ -96,8 +96,9 @@ class StudyRuns(WrittenStudy):
         return self.cells[key]
 
     def to_dict(self) -> dict[str, Any]:
-        """The runs' tables."""
-        return {"runs": {name: comparison(run).to_dict() for name, run in self.runs.items()}}
+        """The runs' tables, of those with a text that all their rows have explained."""
+        tables = {name: comparison(run).to_dict() for name, run in self.runs.items() if len(finished_texts(run))}
+        return WrittenStudy.to_dict(self) | {"runs": tables}
 
 
 def read(folder: Path) -> StudyRuns:
