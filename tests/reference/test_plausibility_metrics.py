@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from sklearn.metrics import auc, f1_score, precision_recall_curve, roc_auc_score
 
+import raison
 from raison.core.errors import InputError, UnknownNameError
+from raison.core.inputs.rationale import Span
 from raison.core.metric import Metric, Need
 from raison.core.results.explanation import Explanation
 from raison.metrics import CATALOGUE
@@ -211,7 +213,10 @@ def test_each_annotator_is_averaged_where_defined(spec: str) -> None:
     alone = CATALOGUE.create(spec)
     for case in make_cases():
         values = [np.atleast_1d(alone.measure(case.explanation, Marked((one,)))) for one in case.marks]
-        expected = np.ma.masked_invalid(values).mean(axis=0).filled(np.nan)
+        # Counts of an annotator who marked nothing are zero; they are left out only if nobody marked anything.
+        counts = "micro" in spec and not np.isnan(values).all()
+        known = np.nan_to_num(values) if counts else np.ma.masked_invalid(values)
+        expected = np.ma.filled(known.mean(axis=0), np.nan)
         found = np.atleast_1d(replace(alone, annotators="each").measure(case.explanation, case.evidence))
         np.testing.assert_allclose(found, expected, atol=1e-12)
 
@@ -304,3 +309,17 @@ def test_settings_are_checked(name: str) -> None:
     for threshold in (0.0, -0.1, 1.1):
         with pytest.raises(InputError, match="at most 1"):
             CATALOGUE.create(f"iou_f1(threshold={threshold})")
+
+
+@pytest.mark.parametrize("name", ["token_f1", "iou_f1"])
+def test_texts_without_marks_do_not_count_among_those_of_a_micro_average(name: str) -> None:
+    """They add nothing to its sums: with them its interval would be that of more texts."""
+    model = raison.load(lambda texts: [[len(text) / 100, 1 - len(text) / 100] for text in texts], classes=["a", "b"])
+    texts = [f"good bad film number {letter}" for letter in "abcdefghij"]
+    marks = [[(Span(0, 4),)], *[[()]] * 9]
+    table = raison.compare(model, texts, "occlusion", f"{name}(average='micro')", rationales=marks, progress=False)
+    alone = raison.compare(
+        model, texts[:1], "occlusion", f"{name}(average='micro')", rationales=marks[:1], progress=False
+    )
+    found, expected = (one["occlusion"].metrics[0].summary for one in (table, alone))
+    assert (found.count, found.mean) == (expected.count, expected.mean) == (1, found.mean)

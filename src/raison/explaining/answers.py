@@ -38,7 +38,8 @@ QuestionRows = Iterable[QuestionRow | Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Answers, generated or given. `gold` has a rationale for each if all rows give gold sources."""
+    """Answers, generated or given. `gold` has a rationale for each, empty where a row gives no gold source; () if none
+    does."""
 
     answers: tuple[WrittenAnswer, ...]
     gold: Annotations
@@ -129,7 +130,7 @@ def answers_of(writer: Writer, rows: Any, template: SourceTemplate | str | Path 
             raise type(error)(f"{name_of_text(number, len(listed))}: {error}") from None
     if not answers:
         raise InputError("no text given: pass a list of at least one question with its sources.")
-    return Answers(tuple(answers), tuple((one,) for one in gold) if all(gold) else ())
+    return Answers(tuple(answers), tuple((one,) for one in gold) if any(gold) else ())
 
 
 def own_answers(writer: Writer, answers: Answers) -> Answers:

@@ -11,6 +11,7 @@ from raison.numerics.measures.plausibility import (
     Average,
     TopMarked,
     combine,
+    counted,
     hard_prediction,
     matches,
     mean_parts,
@@ -49,9 +50,10 @@ class IouF1(Metric):
         return "ratio" if self.average == "micro" else "f1"
 
     def measure(self, explanation: Explanation, evidence: Evidence) -> tuple[float, ...]:
-        return mean_parts(
+        parts = mean_parts(
             [self._parts(explanation, relevant) for relevant in combine(evidence.rationales, self.annotators)]
         )
+        return counted(parts) if self.average == "micro" else parts
 
     def _parts(self, explanation: Explanation, relevant: Mask) -> tuple[float, float]:
         segments = [unit.segment for unit in explanation.units]

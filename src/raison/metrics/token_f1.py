@@ -11,6 +11,7 @@ from raison.numerics.measures.plausibility import (
     Average,
     TopMarked,
     combine,
+    counted,
     hard_prediction,
     mean_defined,
     mean_parts,
@@ -55,5 +56,5 @@ class TokenF1(Metric):
             for relevant in combine(evidence.rationales, self.annotators)
         ]
         if self.average == "micro":
-            return mean_parts(counts)
+            return counted(mean_parts(counts))
         return mean_defined([twice_hits / total if total else math.nan for twice_hits, total in counts])

@@ -216,3 +216,11 @@ def test_mistakes_are_named():
             compare(**changes)
     with pytest.raises(UnsupportedError, match="self_explanation"):
         compare(methods=["self_explanation"])
+
+
+def test_a_row_without_gold_is_left_out_of_what_needs_it_and_keeps_no_other_from_it():
+    for missing in ({}, {"gold": []}):
+        rows = [ROWS[0], {name: value for name, value in ROWS[1].items() if name != "gold"} | missing]
+        table = compare(texts=rows, methods=["occlusion"], metrics=["recall_at_top"])
+        assert value(table, "occlusion", "recall_at_top")[0] == 1.0
+        assert table["occlusion"]["recall_at_top"].summary.count == 1

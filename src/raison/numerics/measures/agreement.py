@@ -24,6 +24,10 @@ def relative(scores: Units, decimals: int = DECIMALS) -> Units:
     return np.round(scores / largest, decimals) if largest > 0 else scores
 
 
+ROUNDING = 1e-12
+"""What a cosine of parallel vectors may lack of 1."""
+
+
 def spearman(a: Units, b: Units) -> float:
     """Spearman's rank correlation, -1..1: Pearson's correlation of the ranks; ties share their mean rank.
 
@@ -77,8 +81,8 @@ def cosine(a: Units, b: Units) -> float:
     first = a.astype(np.float64) / np.abs(a).max()
     second = b.astype(np.float64) / np.abs(b).max()
     value = first @ second / (np.linalg.norm(first) * np.linalg.norm(second))
-    # Rounding could exceed the range.
-    return float(np.clip(value, -1.0, 1.0))
+    # Rounding could exceed the range, or miss its end: then equal explanations would differ.
+    return float(np.sign(value) if 1 - abs(value) <= ROUNDING else value)
 
 
 def _ordered(scores: Units) -> bool:

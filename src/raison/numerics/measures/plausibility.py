@@ -65,6 +65,11 @@ def mean_parts(rows: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
     return tuple(mean_defined(part) for part in zip(*rows, strict=True))
 
 
+def counted(counts: tuple[float, ...]) -> tuple[float, ...]:
+    """Hits and the number that they are of; NaN for a text that has nothing to hit, which does not count."""
+    return counts if counts[1] else (math.nan, math.nan)
+
+
 def hard_prediction(order: Sequence[int], top: int | None, relevant: Marks) -> Marks:
     """The first `top` units of `order`, all if there are fewer; with None as many as are relevant."""
     count = int(relevant.sum()) if top is None else top

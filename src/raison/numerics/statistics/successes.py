@@ -40,4 +40,5 @@ def share_interval(count: int, total: int) -> tuple[float, float]:
     middle = p + z * z / (2 * total)
     half = z * math.sqrt(p * (1 - p) / total + (z / (2 * total)) ** 2)
     whole = 1 + z * z / total
-    return max(0.0, (middle - half) / whole), min(1.0, (middle + half) / whole)
+    # Of no hits or of hits alone one end is the share itself, which rounding can miss.
+    return max(0.0, min(p, (middle - half) / whole)), min(1.0, max(p, (middle + half) / whole))

@@ -110,3 +110,11 @@ def test_missing_scores(measure: Callable[..., float]) -> None:
 def test_k_that_cannot_be(k: int | float) -> None:
     with pytest.raises(InputError, match=f"got {k}"):
         top_k_overlap(np.ones(3), np.ones(3), k)
+
+
+@pytest.mark.parametrize("units", range(2, 40))
+def test_equal_orders_correlate_by_exactly_one(units: int) -> None:
+    """Rounding once made the correlation of some numbers of units 1 and that of others just less."""
+    scores = np.random.default_rng(units).normal(size=units)
+    assert spearman(scores, scores) == 1.0
+    assert spearman(scores, -scores) == -1.0

@@ -6,7 +6,7 @@ from math import prod
 import pytest
 from scipy.stats import binom
 
-from raison.numerics.statistics.successes import at_least
+from raison.numerics.statistics.successes import at_least, share_interval
 
 CHANCES = (0.1, 0.5, 0.25, 0.9, 0.0, 1.0)
 
@@ -30,3 +30,10 @@ def test_equal_chances_are_binomial_far_into_the_tail() -> None:
 def test_without_a_chance_nothing_comes_true() -> None:
     assert at_least(0, []) == 1.0
     assert at_least(1, []) == 0.0
+
+
+@pytest.mark.parametrize("total", range(1, 60))
+def test_the_interval_of_a_share_has_the_share_in_it(total: int) -> None:
+    for count in (0, total // 2, total):
+        low, high = share_interval(count, total)
+        assert 0 <= low <= count / total <= high <= 1

@@ -21,7 +21,7 @@ from raison.report.tables.records import Light
 from raison.runs.judging import Border, Finding, finding_of
 from raison.runs.statistics import subtract
 from raison.studies.kinds.audit.recommendation import COMPREHENSIVE, SUFFICIENT, count_of, faithfulness
-from raison.trust.records import Order
+from raison.trust.records import AttackKey, Order
 from raison.trust.results import AttackVariant, TrustRun
 from raison.trust.tables import Effect, areas, at_blocks, effects, summary
 
@@ -179,7 +179,8 @@ def changes(table: Comparison | None, method: str, single: Collection[int]) -> A
 def attacks(trust: TrustRun, method: str, number: str, single: Collection[int]) -> AuditFinding:
     """The strongest change decides: an attack, or the best of random shifts, which is also an attack.
 
-    A text with a single unit has no ranks to lose, and is no evidence.
+    A text with a single unit has no ranks to lose, and one on which no change kept the prediction was not attacked:
+    neither is evidence.
     """
     variants = [variant for variant, methods in trust.variants.items() if method in methods]
     by_variant = {variant: _of_ordered(trust, method, variant, "rank_change", single) for variant in variants}
@@ -202,7 +203,7 @@ def attacks(trust: TrustRun, method: str, number: str, single: Collection[int]) 
     says = (
         f"Share of the top ranks lost while the prediction holds, over {phrases.count(value.count, 'text')}: "
         f"{', '.join(losses)}. The strongest of these changes the {what} by {moved.mean:.{digits}f}."
-        f"{_few(light, undecided)}"
+        f"{_unheld(trust, method, worst, single)}{_few(light, undecided)}"
     )
     return AuditFinding("attacks", light, value, says, undecided=undecided)
 
@@ -252,9 +253,17 @@ def _few(light: Light, undecided: bool = False) -> str:
 def _of_ordered(
     trust: TrustRun, method: str, variant: AttackVariant, measure: Effect, single: Collection[int]
 ) -> dict[int, float]:
-    """The effect of an attack on the explanation of each text that has an order."""
+    """The effect of an attack that kept the prediction on the explanation of each text that has an order."""
     found = effects(trust, method, variant, measure)
-    return {text: value for text, value in found.items() if text not in single}
+    held = {text for text in found if trust.attacks[AttackKey(method, variant.attack, variant.objective, text)].held}
+    return {text: value for text, value in found.items() if text not in single and text in held}
+
+
+def _unheld(trust: TrustRun, method: str, variant: AttackVariant, single: Collection[int]) -> str:
+    """On how many texts with an order an attack found no change that keeps the prediction."""
+    found = [text for text in effects(trust, method, variant, "rank_change") if text not in single]
+    left = len(found) - len(_of_ordered(trust, method, variant, "rank_change", single))
+    return f" On {phrases.count(left, 'more text')} it found no change that keeps the prediction." if left else ""
 
 
 def _unattacked(trust: TrustRun, method: str, number: str, single: Collection[int]) -> str:
@@ -268,7 +277,10 @@ def _unattacked(trust: TrustRun, method: str, number: str, single: Collection[in
     tested = [text for text in range(attacked.texts) if text not in attacked.boundary]
     if not tested:
         return f"Not attacked: on every text, {BORDER[bool(number)]}."
-    return "Not attacked: not measured yet." if any(text not in single for text in tested) else _SINGLE
+    if all(text in single for text in tested):
+        return _SINGLE
+    tried = any(key.method == method and key.text not in single for key in trust.attacks)
+    return f"Not attacked: {'no change was found that keeps the prediction' if tried else 'not measured yet'}."
 
 
 def _within(value: Summary, bounds: Bounds) -> Summary:

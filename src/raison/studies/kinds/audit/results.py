@@ -120,8 +120,10 @@ class Audit(WrittenStudy):
 
     @property
     def ordered(self) -> TrustRun:
-        """The records of randomised blocks, and of the attacks on texts of several units, which alone are evidence."""
-        kept = {key: record for key, record in self.trust.attacks.items() if key.text not in self.single}
+        """The records of randomised blocks, and of attacks that kept the prediction of a text of several units, which
+        alone are evidence."""
+        attacks = self.trust.attacks.items()
+        kept = {key: record for key, record in attacks if record.held and key.text not in self.single}
         return replace(self.trust, attacks=kept)
 
     @property

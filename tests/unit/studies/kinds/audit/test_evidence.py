@@ -25,7 +25,7 @@ from raison.studies.kinds.audit.evidence import (
 from raison.studies.kinds.audit.recommendation import COMPREHENSIVE, SUFFICIENT
 from raison.studies.kinds.audit.sections import answer
 from raison.studies.kinds.audit.spec import AuditPlan
-from raison.trust.records import BlockSimilarity, SimilarityKey
+from raison.trust.records import Attacked, AttackKey, BlockSimilarity, SimilarityKey
 from raison.trust.results import AttackedHead, RandomisedHead, TrustHead, TrustRun, VariantHead
 from raison.trust.tables import summary
 
@@ -167,3 +167,27 @@ def test_an_interval_of_few_values_keeps_to_what_is_possible() -> None:
     value = parameters(replace(run_of(None, head), similarities=found), "lime", ()).value
     assert value is not None
     assert (value.low, value.high) == (-1.0, 1.0)
+
+
+def test_a_text_on_which_no_change_kept_the_prediction_was_not_attacked() -> None:
+    head = AttackedHead(3, (), (WORDS,), {})
+
+    def tried(*held: bool) -> TrustRun:
+        return replace(
+            run_of(head),
+            attacks={
+                AttackKey("occlusion", "substitution", "constrained", text): Attacked(
+                    "occlusion", "substitution", "constrained", text, 1, float(kept), 0.0, 0.1, int(kept), kept
+                )
+                for text, kept in enumerate(held)
+            },
+        )
+
+    found = attacks(tried(True, True, False), "occlusion", "", ())
+    assert found.value is not None
+    assert (found.value.count, found.value.mean) == (2, 1.0)
+    assert "over 2 texts" in found.says
+    assert "On 1 more text it found no change that keeps the prediction." in found.says
+    none = attacks(tried(False, False, False), "occlusion", "", ())
+    assert (none.light, none.value) == ("grey", None)
+    assert none.says == "Not attacked: no change was found that keeps the prediction."
