@@ -15,6 +15,7 @@ import raison
 from raison.cli import app
 from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.errors import DataError, InputError
+from raison.core.inputs.rationale import Span
 from raison.core.model import LanguageModel
 from raison.core.results.explanation import Explanation
 from raison.core.targets.target import Target
@@ -24,6 +25,7 @@ from raison.models.adapters.classifier import Classifier
 from raison.report.explanations.several import are_targets
 from raison.report.explanations.terminal import targets_text
 from raison.report.style.terminal_text import plain
+from tests import functions
 from tests.functions import labels
 from tests.tiny import TAGS, build, build_at_places
 
@@ -234,6 +236,20 @@ def test_scores_are_told_for_all_labels_and_for_each() -> None:
         alone = raison.evaluate(model, [e for e in every if e.target == name], ["comprehensiveness"], progress=False)
         assert own["comprehensiveness"].values == pytest.approx(alone["comprehensiveness"].values, abs=1e-6)
     assert sum(own["sufficiency"].summary.count for own in scores.by_target.values()) == len(every)
+
+
+def test_the_rationales_of_a_text_are_those_of_each_of_its_labels() -> None:
+    model = raison.load(functions.labels, classes=["x", "y"], multi_label=True)
+    marks = [[(Span(start, start + 3),)] for start in range(len(functions.TEXTS))]
+    es = raison.explain(model, list(functions.TEXTS), "occlusion", target="each", threshold=LOW, progress=False)
+    every = [(e, mark) for of_text, mark in zip(es, marks, strict=True) for e in of_text]
+    assert len({len(of_text) for of_text in es}) > 1, "texts have different numbers of labels"
+    known = raison.evaluate(
+        model, [e for e, _ in every], "auroc", rationales=[mark for _, mark in every], progress=False
+    )
+    assert raison.evaluate(model, es, "auroc", rationales=marks, progress=False)["auroc"] == known["auroc"]
+    with pytest.raises(InputError, match="entries of rationales"):
+        raison.evaluate(model, es, "auroc", rationales=marks[1:], progress=False)
 
 
 def test_a_comparison_has_a_table_for_each_label_and_goes_on_in_its_folder(tmp_path: Path) -> None:

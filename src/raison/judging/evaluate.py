@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cache, partial
+from typing import Any
 
 import numpy as np
 
@@ -76,7 +77,8 @@ def evaluate(
             sources, or GenerationExplanations, evaluated by the log-probability of the whole output.
         metrics: names, calls such as "comprehensiveness(share=0.1)" or instances; None: DEFAULT_METRICS that apply.
         rationales: what people marked in each explained text, one rationale (spans of characters) per annotator, for
-            the metrics that need them; in the form of a Dataset's `rationales`.
+            the metrics that need them; in the form of a Dataset's `rationales`. With lists of target="each", one entry
+            for each text, or for each explanation.
         progress: a progress bar on stderr, or a function called with the number of finished texts.
 
     Returns:
@@ -91,7 +93,11 @@ def evaluate(
     chosen = create_metrics(default_metrics(model) if metrics is None else metrics)
     label = _one_method(given)
     _check(model, chosen, given, has_rationales=rationales is not None)
-    marks = ((),) * len(given) if rationales is None else given_rationales(rationales, [e.text for e in given])
+    marks = (
+        ((),) * len(given)
+        if rationales is None
+        else given_rationales(_for_each(rationales, explanations), [e.text for e in given])
+    )
     of_texts = [metric for metric in chosen if isinstance(metric, Metric)]
     rows: list[list[Value]] = []
     changed = 0
@@ -142,6 +148,14 @@ def _given(model: LanguageModel | Writer, explanations: ExplainedTexts) -> tuple
             "generative model are evaluated with that model."
         )
     return fitting(model, [e.text for e in given]), list(map(unnamed, given))
+
+
+def _for_each(rationales: Annotations, explanations: ExplainedTexts) -> Sequence[Any]:
+    """The entry of each text for each of its explanations, if texts have lists of them."""
+    if not isinstance(explanations, Sequence) or len(explanations) != len(rationales):
+        return rationales
+    counts = [len(one) if isinstance(one, list | tuple) else 1 for one in explanations]
+    return [entry for entry, count in zip(rationales, counts, strict=True) for _ in range(count)]
 
 
 def _listed(given: Explanation | Iterable[Explanation] | Iterable[Iterable[Explanation]]) -> list[Explanation]:
