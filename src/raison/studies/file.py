@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from raison.core.errors import MISTAKE, DataError, UnknownNameError
 from raison.core.settings.tables import read as read_table
-from raison.studies.folder import Claim, text_digest
+from raison.studies.folder import Claim, decides, text_digest
 from raison.studies.kind import DEFAULT, Kind, every
 
 T = TypeVar("T")
@@ -101,8 +101,9 @@ def without_permission(text: str) -> str:
 
 def _repeated(claims: Sequence[Claim]) -> Iterator[str]:
     """The claims that an earlier one decides: they would count twice."""
-    for number, claim in enumerate(claims, start=1):
-        known = next((at for at, one in enumerate(claims[: number - 1], start=1) if claim.repeats(one)), None)
+    compared = [claim.compared for claim in claims]
+    for number, own in enumerate(compared, start=1):
+        known = next((at for at, one in enumerate(compared[: number - 1], start=1) if decides(own, one)), None)
         if known is not None:
             decided = f"it compares the same rows as number {known}, whose verdict decides it"
             yield f"[[claims]] number {number}: {decided}; leave one out."

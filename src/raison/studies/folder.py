@@ -88,17 +88,8 @@ class Claim(ABC):
         """The claim as plain JSON values."""
         return {name: value for name, value in asdict(self).items() if value not in (None, "")}
 
-    def repeats(self, other: "Claim") -> bool:
-        """Whether the verdict on the other decides this one: the same two rows, in either order, in the same place."""
-        own, others = self._compared(), other._compared()
-        for place in PLACES:
-            # Without a place, a claim is about every one.
-            if place not in own or place not in others:
-                own.pop(place, None)
-                others.pop(place, None)
-        return own == others
-
-    def _compared(self) -> dict[str, object]:
+    @property
+    def compared(self) -> dict[str, object]:
         """What is compared, whatever is said of it and on whichever side a row stands."""
         given = {name: value for name, value in self.to_dict().items() if name not in ("says", "caveat", "by")}
         than = self.than if isinstance(self.than, str) else float(self.than)
@@ -114,6 +105,12 @@ class Claim(ABC):
             low, high = sides if self.side == "below" else reversed(sides)
             return given | {"low": low, "high": high, "by": self.by}
         return given | {"rows": sorted(json.dumps(side, sort_keys=True) for side in sides)}
+
+
+def decides(one: Mapping[str, object], other: Mapping[str, object]) -> bool:
+    """Whether two claims, as `compared` has them, are decided together. Without a place, a claim is about every one."""
+    left = {place for place in PLACES if place not in one or place not in other}
+    return one.keys() - left == other.keys() - left and all(one[name] == other[name] for name in one.keys() - left)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from raison.jobs.folder import STUDY, read_marker, working_in
 from raison.report.tables.records import Claims, Text
 from raison.studies.claims import claims_section, verdicts
 from raison.studies.file import StudyError, read
+from raison.studies.folder import decides
 from raison.studies.kinds.comparison.results import read as read_study
 from raison.studies.kinds.trust.results import TrustClaim
 from raison.studies.restating import restate
@@ -164,8 +165,8 @@ def trust(**given: object) -> TrustClaim:
     ],
 )
 def test_the_other_row_has_its_own_attack(one: dict, other: dict, repeats: bool) -> None:
-    assert trust(**one).repeats(trust(**other)) is repeats
-    assert trust(**other).repeats(trust(**one)) is repeats
+    own, others = trust(**one).compared, trust(**other).compared
+    assert decides(own, others) is decides(others, own) is repeats
 
 
 @pytest.mark.parametrize(
