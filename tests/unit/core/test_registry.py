@@ -153,6 +153,7 @@ HELP = [
     "doctor",
     "estimate",
     "report",
+    "study restate",
     "study run",
 ]
 HELP += ["study check", "serve", "train classifier", "train aml", "train ivra", "train scratch", "train answers"]
