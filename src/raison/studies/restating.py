@@ -49,16 +49,16 @@ def restate(file: str | Path, folder: str | Path) -> Restated:
     if not folder.is_dir() or read_marker(folder, kind) is None:
         raise DataError(f"{folder} contains no {kind.name.partition(' ')[2]}: give the folder of a run of {file}.")
     with working_in(folder, kind):
-        header, written = read_marker(folder, kind) or {}, study_text(folder)
-        _refuse_other_records(study, written, folder)
-        # The first version left the claims to the study file.
-        before = header["claims"] if "claims" in header else _stated(read(folder / FILE, study.tools))
-        claims = _stated(study)
+        header, known = read_marker(folder, kind) or {}, study.kind.results.read(folder).header
+        _refuse_other_records(study, study_text(folder), folder)
+        # The first version left the claims to the study file, where rows are not named as in the records.
+        before = _stated(known if "claims" in header else read(folder / FILE, study.tools).spec)
+        claims = _stated(study.spec)
         if mistakes := list(_unmarked(claims, before)):
             raise StudyError(study.path, mistakes)
         added = [one for one in claims if _as_before(one, before) is None]
         withdrawn = [one for one in before if _as_before(one, claims) is None]
-        earlier = [one for one in header.get("withdrawn", []) if _as_before(one, [*claims, *withdrawn]) is None]
+        earlier = [one for one in known.withdrawn if _as_before(one, [*claims, *withdrawn]) is None]
         changed = {"digest": study.digest, "claims": claims, "withdrawn": [*earlier, *withdrawn]}
         if header.get(IDENTITY, {}).get(SETTINGS) == header["digest"]:
             changed[IDENTITY] = header[IDENTITY] | {SETTINGS: study.digest}
@@ -68,8 +68,9 @@ def restate(file: str | Path, folder: str | Path) -> Restated:
     return Restated(len(claims), *(tuple(str(one["says"]) for one in some) for some in (added, withdrawn)))
 
 
-def _stated(study: Study) -> list[Stated]:
-    return [claim.to_dict() for claim in study.spec.claims]
+def _stated(spec: Any) -> list[Stated]:
+    """The claims of a study's header, or of its file; an audit has none."""
+    return [claim.to_dict() for claim in getattr(spec, "claims", ())]
 
 
 def _refuse_other_records(study: Study, text: str, folder: Path) -> None:

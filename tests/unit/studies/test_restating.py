@@ -187,3 +187,10 @@ def test_a_claim_that_another_decides_is_a_mistake(tmp_path: Path, second: str, 
         return
     with pytest.raises(StudyError, match="number 2: it compares the same rows as number 1, whose verdict decides it"):
         read(file)
+
+
+def test_a_header_that_somebody_wrote_otherwise_is_one_clear_line(folder: Path, tmp_path: Path) -> None:
+    header = json.loads((folder / "study.json").read_text())
+    (folder / "study.json").write_text(json.dumps(header | {"claims": [7, {"says": 1}]}))
+    with pytest.raises(DataError, match=r"study\.json"):
+        restate(file_of(tmp_path, FIRST), folder)

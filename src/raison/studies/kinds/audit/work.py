@@ -142,10 +142,10 @@ def audit(
 
 def _count_again(folder: Path, suite: Suite) -> None:
     """Note how many texts this call left out: the same texts may be given with more repeats than before."""
-    with working_in(folder, AUDIT):
-        known = read_marker(folder, AUDIT) or {}
-        counts = {"others": suite.others, "repeats": suite.repeats, "empty": suite.empty}
-        if counts != {name: known.get(name, 0) for name in counts}:
+    known = read_marker(folder, AUDIT) or {}
+    counts = {"others": suite.others, "repeats": suite.repeats, "empty": suite.empty}
+    if counts != {name: known.get(name, 0) for name in counts}:
+        with working_in(folder, AUDIT):
             write_marker(folder, AUDIT, known | counts)
 
 
