@@ -303,7 +303,7 @@ def _withdrawn(name: str) -> str:
 
     folder = studies()[name]
     left = (read_marker(folder, kind_of(folder).folder) or {}).get("withdrawn", [])
-    return f"\n{withdrawn_text(left)}\n" if left else ""
+    return f"\n{withdrawn_text([claim['says'] for claim in left])}\n" if left else ""
 
 
 def _percent(share: str) -> str:

@@ -62,7 +62,7 @@ class Stage:
                 }
             if message["ask"] == "view/trust":
                 [e] = read_explanations({"explanations": [message["body"]["explanation"]]})
-                return {"id": message["id"], "answer": trusted(e, None, None)}
+                return {"id": message["id"], "answer": trusted(e, (), None)}
             if message["ask"] == "check":
                 request = ExplainRequest.read(message["body"])
                 found = checked(self.models[request.model], explained(self.models, request))

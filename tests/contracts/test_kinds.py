@@ -3,6 +3,7 @@
 A sixth kind of four files, in tests/kinds, is among them: nothing else knows it.
 """
 
+import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -278,6 +279,41 @@ def test_a_broken_line_of_any_record_is_counted(whole: dict[str, Path], name: st
         path.write_bytes(known)
         counted_files += 1
     assert counted_files
+
+
+WHATEVER = {"says": "it", "above": "occlusion", "than": 0.5}
+FOREIGN = {
+    "shortcuts": WHATEVER | {"above": "nobody"},
+    "trainings": WHATEVER | {"metric": "nonsense"},
+    "trust": WHATEVER | {"measure": "nonsense"},
+    "trust without attack": WHATEVER | {"measure": "rank_change"},
+    "trust without order": WHATEVER | {"measure": "spearman_correlation"},
+}
+"""Claims that no study file of the kind can make."""
+
+
+@pytest.mark.parametrize("what", FOREIGN)
+def test_a_header_with_a_foreign_claim_is_one_clear_line(whole: dict[str, Path], what: str, tmp_path: Path) -> None:
+    folder = whole[what.partition(" ")[0]]
+    with pytest.raises(DataError, match="has a claim about"):
+        reread(folder, tmp_path / "claimed", claims=[FOREIGN[what]])
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "audit"])
+def test_a_withdrawn_claim_that_says_nothing_is_one_clear_line(
+    whole: dict[str, Path], name: str, tmp_path: Path
+) -> None:
+    with pytest.raises(DataError, match="withdrawn"):
+        reread(whole[name], tmp_path / "withdrawn", withdrawn=[{}])
+
+
+def reread(folder: Path, copy: Path, **changed: object) -> object:
+    """The results in a copy whose header was written by somebody else."""
+    shutil.copytree(folder, copy)
+    path = copy / kind_of(folder).folder.marker
+    header = {key: value for key, value in json.loads(path.read_text()).items() if key != "crc32"}
+    path.write_text(json.dumps(header | changed))
+    return kind_of(copy).results.read(copy)
 
 
 @pytest.mark.parametrize("name", NAMES)

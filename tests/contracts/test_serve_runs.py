@@ -11,6 +11,7 @@ from scipy.stats import binomtest
 from starlette.testclient import TestClient
 
 import raison
+from raison.core.errors import DataError
 from raison.core.results.citations import Citations
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
@@ -18,6 +19,7 @@ from raison.core.settings.reading import dump
 from raison.explaining.generation import Writing
 from raison.models.adapters.writing.generator import Generator
 from raison.runs.overview import overview
+from raison.runs.run import read_run
 from raison.web.server.settings import VisibleFolders
 from tests.functions import CLASSES, TEXTS, rating
 from tests.serving import served_words, serving, words
@@ -84,6 +86,28 @@ def test_runs_are_shown_in_slices(folder: Path) -> None:
             assert client.get("/api/runs/explanation", params=params).status_code == status
         assert client.get("/api/runs/texts", params={**row, "sort": "beauty"}).status_code == 422
         assert client.get("/api/runs/texts", params={**row, "count": 201}).status_code == 422
+
+
+def test_what_a_run_that_goes_on_has_explained_is_shown(folder: Path, tmp_path: Path) -> None:
+    run = tmp_path / "half"
+    copytree(folder / "deep" / "words", run)
+    for name in ("records.jsonl", "explanations.jsonl"):
+        lines = (run / name).read_bytes().splitlines(keepends=True)
+        left = [line for line in lines if b'"text": 0,' not in line and b'"text": 3,' not in line]
+        assert len(left) == len(lines) - 4
+        (run / name).write_bytes(b"".join(left))
+    with serving(served_words(shown=VisibleFolders(runs=tmp_path))) as client:
+        row = {"run": "half", "row": "occlusion"}
+        found = client.get("/api/runs/texts", params=row).json()["rows"]
+        texts = [*TEXTS, "not a good film", "quiet"]
+        assert [(line["number"], line["text"]) for line in found] == [(n, texts[n]) for n in (1, 2, 4)]
+        for number in (1, 2, 4):
+            e = client.get("/api/runs/explanation", params={**row, "number": number})
+            assert Explanation.from_json(e.text).text == texts[number]
+        assert client.get("/api/runs/explanation", params={**row, "number": 3}).status_code == 404
+        assert client.get("/api/runs/words", params=row).status_code == 200
+    with pytest.raises(DataError, match="has the explanations by occlusion of 3 of 5 texts: resume the run"):
+        read_run(run).explanations("occlusion", 0)
 
 
 def test_a_comparison_of_numbers_is_cut_by_them(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import raison
+from raison.explaining.settings import Settings
 from raison.studies.kinds.audit.spec import AuditPlan
 from raison.trust.attacks import EmbeddingAttack
 from raison.web.component.audits import Trusts
@@ -87,6 +88,15 @@ def test_trust_is_that_of_an_audit_of_this_very_model_only(tmp_path: Path) -> No
     trusts = Trusts({BERT: MODELS[BERT]}, tmp_path)
     e = raison.explain(MODELS[BERT], "a dull plot", "saliency", progress=False)
     assert trusts.of(BERT, e)["light"] == audited.methods[0].light
+    of_tokens = raison.audit(
+        MODELS[BERT], ["a dull plot", "a quiet end"], ["saliency"], out=tmp_path / "first", plan=plan, progress=False,
+        settings=Settings(unit="token"),
+    )  # fmt: skip
+    tokens = raison.explain(MODELS[BERT], "a dull plot", "saliency", unit="token", progress=False)
+    for audit, name, one in ((audited, "mine", e), (of_tokens, "first", tokens)):
+        found = trusts.of(BERT, one)
+        assert str(found["lead"]).startswith(f"The audit {name} of this model")
+        assert found["light"] == audit.methods[0].light
     served = ServedModels({BERT: MODELS[BERT], WORDS: MODELS[WORDS]}, shown=VisibleFolders(runs=tmp_path))
     with serving(served) as client:
         for model, method in ((BERT, "saliency"), (BERT, "occlusion"), (WORDS, "occlusion")):

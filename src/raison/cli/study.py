@@ -125,7 +125,7 @@ def report(folder: Path, json: bool) -> None:
             "folder": str(folder),
             **results.to_dict(),
             "verdicts": [verdict.to_dict() for verdict in stated],
-            "withdrawn": list(results.header.withdrawn),
+            "withdrawn": [claim.to_dict() for claim in results.header.withdrawn],
             "unfinished": list(results.unfinished()),
         }
         typer.echo(json_module.dumps(whole, ensure_ascii=False, indent=1, allow_nan=False))

@@ -94,18 +94,36 @@ class Run:
         self.groups[row, seed, metric] = list(values)
 
     def explanations(self, row: str, seed: int) -> Sequence[Explanation]:
-        """The explanations of all texts, read on demand. Raises DataError if the folder contains only records."""
+        """The explanations of all texts, read on demand. Raises DataError unless the folder contains all of them."""
         there = self._there(row, seed)
         if not there.all():
-            raise DataError(
-                f"{self.folder} has no explanation by {row} of text {int(there.argmin()) + 1}: it contains only "
-                "records. Run it again in an empty folder to get the explanations too."
-            )
+            raise DataError(self._lacking(row, there))
         return self._existing(row, seed)
+
+    def explanation(self, row: str, seed: int, text: int) -> Explanation:
+        """The explanation of a text. Raises DataError if the folder does not contain it."""
+        there = self._there(row, seed)
+        if not there[text]:
+            raise DataError(self._lacking(row, there))
+        return self._existing(row, seed)[int(there[:text].sum())]
+
+    def _lacking(self, row: str, there: np.ndarray) -> str:
+        """Why a row has not all explanations."""
+        if there.any():
+            have = f"{int(there.sum()):,} of {len(there):,} texts"
+            return f"{self.folder} has the explanations by {row} of {have}: resume the run for the others."
+        return (
+            f"{self.folder} has no explanation by {row}: it contains only records. Run it again in an empty folder to "
+            "get the explanations too."
+        )
 
     def explained(self, row: str, seed: int) -> Iterator[tuple[int, Explanation]]:
         """The texts that have an explanation, and these, read on demand."""
         return zip(np.flatnonzero(self._there(row, seed)).tolist(), self._existing(row, seed), strict=True)
+
+    def has_explained(self, row: str, seed: int) -> bool:
+        """Whether the explanation of any text exists."""
+        return bool(self._there(row, seed).any())
 
     def explains(self, row: str, seed: int) -> bool:
         """Whether the explanations of one row exist for all texts."""

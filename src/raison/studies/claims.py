@@ -1,8 +1,7 @@
 """A study's claims, checked against its records by the rule of raison.runs.judging."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -65,12 +64,12 @@ def claims_section(results: WrittenStudy) -> Section:
     claims = Claims(tuple(verdicts(results)))
     if not results.header.withdrawn:
         return Section("Claims", (claims,))
-    return Section("Claims", (claims, Text(withdrawn_text(results.header.withdrawn))))
+    return Section("Claims", (claims, Text(withdrawn_text([claim.says for claim in results.header.withdrawn]))))
 
 
-def withdrawn_text(claims: Sequence[Mapping[str, Any]]) -> str:
-    """What is said of claims that a study no longer makes."""
-    said = "; ".join(dict.fromkeys(str(claim["says"]) for claim in claims))
+def withdrawn_text(claims: Sequence[str]) -> str:
+    """What is said of claims that a study no longer makes, from what they said."""
+    said = "; ".join(dict.fromkeys(claims))
     return f"Withdrawn after the records had been seen ({phrases.count(len(claims), 'claim')}): {said}."
 
 

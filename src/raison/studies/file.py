@@ -24,7 +24,7 @@ T = TypeVar("T")
 SCHEMA = 1
 _SIZES = ("mini", "paper")
 _PLAIN = "study"
-_GOES_ON = re.compile(r"(?m)^even_at_chance[ \t]*=.*\n?")
+_GOES_ON = re.compile(r"(?m)^[ \t]*even_at_chance[ \t]*=.*\n?")
 """The key that lets a study continue in its folder after it stopped because a model was at chance."""
 
 

@@ -11,7 +11,7 @@ import hashlib
 import json
 import tomllib
 from abc import ABC
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -19,7 +19,7 @@ from typing import Annotated, Any, TypeVar
 from raison._version import __version__
 from raison.core.errors import DataError
 from raison.core.settings.fields import Setting
-from raison.core.settings.tables import read_written
+from raison.core.settings.tables import REST, read_written
 from raison.jobs import identity
 from raison.jobs.disk import write_whole
 from raison.jobs.folder import FILE, WorkKind, read_marker, refuse_others, write_marker
@@ -32,8 +32,8 @@ from raison.runs.run import HEADER, SCHEMA, check_same
 
 PLACES = ("run", "task")
 """The keys by which a claim is about one place of a study."""
-UNCOMPARED = ("versions", IDENTITY, "estimate", "spent")
-"""Parts of a header that may differ when work is resumed."""
+UNCOMPARED = ("versions", IDENTITY, "estimate", "spent", "name")
+"""Parts of a header that may differ when work is resumed; the digest says whether it is the same study."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +89,8 @@ class Claim(ABC):
         return {name: value for name, value in asdict(self).items() if value not in (None, "")}
 
     @property
-    def compared(self) -> dict[str, object]:
-        """What is compared, whatever is said of it and on whichever side a row stands."""
+    def stated(self) -> dict[str, object]:
+        """What is claimed, in whatever words and from whichever row: which one is lower, which higher, by how much."""
         given = {name: value for name, value in self.to_dict().items() if name not in ("says", "caveat", "by")}
         than = self.than if isinstance(self.than, str) else float(self.than)
         # Without another row it is the same one under something else.
@@ -101,9 +101,16 @@ class Claim(ABC):
             # What is not said of the other row is as with this one.
             same = given.pop(name, None)
             sides[0][name], sides[1][name] = same, given.pop(f"than_{name}", same)
+        low, high = sides if self.side == "below" else reversed(sides)
+        return given | {"low": low, "high": high} | ({"by": self.by} if self.by else {})
+
+    @property
+    def compared(self) -> dict[str, object]:
+        """What is compared, whichever row is claimed to be higher; by how much tells two comparisons apart."""
+        given = self.stated
         if self.by:
-            low, high = sides if self.side == "below" else reversed(sides)
-            return given | {"low": low, "high": high, "by": self.by}
+            return given
+        sides = (given.pop("low"), given.pop("high"))
         return given | {"rows": sorted(json.dumps(side, sort_keys=True) for side in sides)}
 
 
@@ -111,6 +118,18 @@ def decides(one: Mapping[str, object], other: Mapping[str, object]) -> bool:
     """Whether two claims, as `compared` has them, are decided together. Without a place, a claim is about every one."""
     left = {place for place in PLACES if place not in one or place not in other}
     return one.keys() - left == other.keys() - left and all(one[name] == other[name] for name in one.keys() - left)
+
+
+@dataclass(frozen=True, slots=True)
+class FormerClaim:
+    """A claim that was left out after the records had been seen: what it said, and its other entries."""
+
+    says: str
+    entries: Annotated[Mapping[str, Any], REST]
+
+    def to_dict(self) -> dict[str, object]:
+        """The claim as plain JSON values."""
+        return {"says": self.says, **self.entries}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +143,7 @@ class StudyHead(ABC):
     digest: str
     versions: Mapping[str, str]
     limit: Annotated[int | None, Setting(least=0)] = None
-    withdrawn: tuple[Mapping[str, Any], ...] = ()
+    withdrawn: tuple[FormerClaim, ...] = ()
 
     @property
     def claims(self) -> "tuple[Claim, ...]":
@@ -214,6 +233,13 @@ def read_header(folder: Path, kind: WorkKind, head: type[H]) -> tuple[H, str]:
     # The first version left the claims to the study file.
     known = header if "claims" in header else header | {"claims": file.get("claims", [])}
     return read_written(head, known, f"the head of {kind.name}", path), text
+
+
+def check_claimed(folder: Path, what: str, names: Iterable[str], known: Container[str]) -> None:
+    """DataError for a `what` in a header's claims that its study does not have: no study file is read so."""
+    for name in names:
+        if name not in known:
+            raise DataError(f"{folder} has a claim about the {what} '{name:.60}', which its study does not have.")
 
 
 def study_text(folder: Path) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,27 +43,27 @@ def parts(row: str) -> list[tuple[float, float]]:
     return [(hits + text % 2, 5.0 + text % 3) for text in range(TEXTS)]
 
 
-def record(row: str, text: int) -> tuple[Record, Explanation]:
+def record(row: str, text: int, name: str) -> tuple[Record, Explanation]:
     scores = (float(SCORES[row][text]), parts(row)[text])
-    return Record(row, 0, text, scores, Costs(1, 0, 0.1), "yes", "yes", 5), BASE
+    return Record(name, 0, text, scores, Costs(1, 0, 0.1), "yes", "yes", 5), BASE
 
 
-def write_run(folder: Path, texts: int = TEXTS) -> None:
+def write_run(folder: Path, texts: int = TEXTS, names: Sequence[str] = (*SCORES,)) -> None:
     header = {
         "schema": 1,
         "raison": "0",
         "model": "tiny",
         "data": "made up",
         "texts": TEXTS,
-        "rows": [{"label": row, "method": row, "seeds": [0], "selected_by": None} for row in SCORES],
+        "rows": [{"label": row, "method": row, "seeds": [0], "selected_by": None} for row in names],
         "metrics": METRICS,
         "settings": {"unit": "word", "of": "probability", "seed": 0},
         "versions": {},
     }
     run = open_run(head_of(header), folder)
-    for row, mean in zip(SCORES, (0.9, 0.1, 0.1), strict=True):
-        run.add([record(row, text) for text in range(texts)])
-        run.add_groups(row, 0, "consistency", [(mean + 0.01 * group,) for group in range(4)])
+    for row, name, mean in zip(SCORES, names, (0.9, 0.1, 0.1), strict=True):
+        run.add([record(row, text, name) for text in range(texts)])
+        run.add_groups(name, 0, "consistency", [(mean + 0.01 * group,) for group in range(4)])
 
 
 def write_study(folder: Path, claims: list[dict], runs: list[str], limit: int | None = None) -> None:

@@ -7,7 +7,7 @@ import pytest
 from raison.core.errors import DataError
 from raison.data import Wanted
 from raison.studies.entries import GridRun, KnownFeatures, StudyModel
-from raison.studies.file import StudyError, read
+from raison.studies.file import StudyError, read, without_permission
 
 GOOD = """
 schema = 1
@@ -246,3 +246,8 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "latin.toml").write_bytes('title = "caf\xe9"'.encode("latin-1"))
     with pytest.raises(DataError, match="is not UTF-8 text"):
         read(tmp_path / "latin.toml")
+
+
+@pytest.mark.parametrize("line", ["even_at_chance = true\n", "  even_at_chance = true\n", "\teven_at_chance=true\n"])
+def test_the_key_that_lets_a_study_go_on_is_not_part_of_what_it_asks(line: str) -> None:
+    assert without_permission(f"[tasks.a]\n{line}x = 1\n") == "[tasks.a]\nx = 1\n"

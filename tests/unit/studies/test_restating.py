@@ -1,6 +1,7 @@
 """Claims are stated anew about finished records, and the folder says what changed after they had been seen."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,10 @@ from raison.jobs.folder import STUDY, read_marker, working_in
 from raison.report.tables.records import Claims, Text
 from raison.studies.claims import claims_section, verdicts
 from raison.studies.file import StudyError, read
-from raison.studies.folder import decides
+from raison.studies.folder import check_header, decides
 from raison.studies.kinds.comparison.results import read as read_study
 from raison.studies.kinds.trust.results import TrustClaim
-from raison.studies.restating import restate
+from raison.studies.restating import Restated, restate
 from tests.unit.studies.test_claims import write_run
 
 HEAD = """
@@ -45,7 +46,7 @@ def folder(tmp_path: Path) -> Path:
     """A finished study whose only claim is the first."""
     study = read(file_of(tmp_path, FIRST))
     found = tmp_path / "found"
-    write_run(found / "m--d")
+    write_run(found / "m--d", names=("occlusion", "lime", "random"))
     header = {"schema": 1, "kind": "comparison", "name": "s", "digest": study.digest, "limit": None, "versions": {}}
     claims = [claim.to_dict() for claim in study.spec.claims]
     (found / "study.toml").write_text(study.text, encoding="utf-8")
@@ -75,7 +76,7 @@ def test_a_claim_that_is_left_out_stays_as_withdrawn(folder: Path, tmp_path: Pat
     with pytest.raises(StudyError, match="number 1: it is new"):
         restate(file_of(tmp_path, FIRST, MARKED), folder)
     restate(file_of(tmp_path, FIRST + 'caveat = "exploratory"\n'), folder)
-    assert [claim["says"] for claim in read_study(folder).header.withdrawn] == ["two"]
+    assert [claim.says for claim in read_study(folder).header.withdrawn] == ["two"]
 
 
 def test_words_can_change_and_the_study_is_the_same(folder: Path, tmp_path: Path) -> None:
@@ -88,9 +89,78 @@ def test_words_can_change_and_the_study_is_the_same(folder: Path, tmp_path: Path
 
 
 def test_a_kill_between_the_two_files_is_mended_by_doing_it_again(folder: Path, tmp_path: Path) -> None:
-    file = file_of(tmp_path, MARKED)
-    (folder / "study.toml").write_text(file.read_text())
-    assert restate(file, folder).withdrawn == ("one",)
+    file, own = file_of(tmp_path, MARKED), folder / "study.toml"
+    before = own.read_bytes()
+    restate(file, folder)
+    own.write_bytes(before)
+    assert [claim.says for claim in read_study(folder).header.claims] == ["two"]
+    assert restate(file, folder) == Restated(1, (), ())
+    assert own.read_bytes() == file.read_bytes()
+    assert [claim.says for claim in read_study(folder).header.withdrawn] == ["one"]
+
+
+def test_the_folders_own_file_is_no_new_statement(folder: Path, tmp_path: Path) -> None:
+    own = folder / "study.toml"
+    with pytest.raises(DataError, match="is the folder's own record of its study: change a copy"):
+        restate(own, folder)
+    own.write_text(own.read_text() + '[settings]\nunit = "token"\n')
+    copy = tmp_path / "copy.toml"
+    copy.write_bytes(own.read_bytes())
+    with pytest.raises(DataError, match="is not the file that .* was run with: it was changed"):
+        restate(copy, folder)
+
+
+def test_another_file_name_does_not_keep_a_study_from_going_on(folder: Path, tmp_path: Path) -> None:
+    file = file_of(tmp_path, FIRST, title="Another").rename(tmp_path / "second.toml")
+    restate(file, folder)
+    header = read_marker(folder, STUDY) or {}
+    assert header["name"] == "second"
+    known = header | {"identity": {}}
+    (folder / "study.json").write_text(json.dumps(known))
+    check_header(folder, STUDY, known | {"name": "third"})
+
+
+@pytest.mark.parametrize(
+    ("again", "refused"),
+    [
+        ('above = "lime"\nthan = 0.5\ncaveat = "by construction"\n', True),
+        ('above = "lime"\nthan = 0.5\ncaveat = "exploratory"\n', False),
+        ('below = "lime"\nthan = 0.5\n', True),
+        ('below = "lime"\nthan = 0.5\ncaveat = "exploratory"\n', False),
+    ],
+)
+def test_what_was_stated_later_stays_so_when_it_comes_back(
+    folder: Path, tmp_path: Path, again: str, refused: bool
+) -> None:
+    restate(file_of(tmp_path, FIRST, MARKED), folder)
+    restate(file_of(tmp_path, FIRST), folder)
+    file = file_of(tmp_path, FIRST, f'[[claims]]\nsays = "two"\nmetric = "auroc"\n{again}')
+    if refused:
+        with pytest.raises(StudyError, match='number 2: .* caveat = "exploratory"'):
+            restate(file, folder)
+    else:
+        assert restate(file, folder).added == ("two",)
+
+
+def test_a_study_that_withdraws_all_claims_still_knows_them(folder: Path, tmp_path: Path) -> None:
+    restate(file_of(tmp_path), folder)
+    assert restate(file_of(tmp_path, title="Another"), folder) == Restated(0, (), ())
+    assert [claim.says for claim in read_study(folder).header.withdrawn] == ["one"]
+
+
+def test_a_claim_that_stands_the_other_way_round_is_the_same(folder: Path, tmp_path: Path) -> None:
+    turned = '[[claims]]\nsays = "one"\nmetric = "auroc"\nbelow = "lime"\nthan = "occlusion"\n'
+    assert restate(file_of(tmp_path, turned), folder) == Restated(1, (), ())
+    opposite = turned.replace("below", "above")
+    with pytest.raises(StudyError, match="number 1: it is new after the records"):
+        restate(file_of(tmp_path, opposite), folder)
+
+
+def test_a_claim_of_which_the_records_have_nothing_is_refused(folder: Path, tmp_path: Path) -> None:
+    shutil.rmtree(folder / "m--d")
+    write_run(folder / "m--d", names=("occlusion", "saliency", "random"))
+    with pytest.raises(StudyError, match="number 2: the records of .* do not have what it compares"):
+        restate(file_of(tmp_path, FIRST, MARKED), folder)
 
 
 def test_what_would_need_other_records_is_refused(folder: Path, tmp_path: Path) -> None:

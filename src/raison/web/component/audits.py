@@ -1,7 +1,7 @@
 """Audits below a folder, by the identity of their model."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,7 @@ class Trusts:
     def of(self, model: str, e: Explanation) -> dict[str, object]:
         """Trust facts about a map of one of the models."""
         wanted = None if self._root is None else self.identities.get(model)
-        return trusted(e, self._audited(wanted), self.advice.get(model))
+        return trusted(e, self._audits(wanted, e), self.advice.get(model))
 
     def of_run(self, identity: Identity, e: Explanation) -> dict[str, object]:
         """Trust facts about a map of a run; `model` is the name of the exact model if it is loaded, otherwise None."""
@@ -57,28 +57,31 @@ class Trusts:
         model = next(
             (name for name, identity_here in self.identities.items() if identity_here and identity_here == wanted), None
         )
-        known = trusted(e, self._audited(wanted), None if model is None else self.advice[model])
+        known = trusted(e, self._audits(wanted, e), None if model is None else self.advice[model])
         return {**known, "model": model}
 
-    def _audited(self, wanted: Identity | None) -> ModelAudit | None:
-        """The first audit of this exact model."""
+    def _audits(self, wanted: Identity | None, e: Explanation) -> Iterator[ModelAudit]:
+        """The audits of this exact model, of the units and the value that a map explains."""
         if self._root is None or not wanted:
-            return None
+            return
         for name, folder in below(self._root, [AUDIT.marker]):
             if not inside(folder, self._root, folder.rglob("*")):
                 continue
             try:
-                if self._fits(folder, wanted):
-                    with self._reads:
-                        return ModelAudit(name, self._read(folder, state_of(folder.rglob("*"))))
+                if not self._fits(folder, wanted, e):
+                    continue
+                with self._reads:
+                    audit = self._read(folder, state_of(folder.rglob("*")))
             except RaisonError:
                 # An unfinished audit, or one of another version.
                 continue
-        return None
+            yield ModelAudit(name, audit)
 
-    def _fits(self, folder: Path, wanted: Identity) -> bool:
-        known = (read_marker(folder, AUDIT) or {}).get(IDENTITY)
-        return isinstance(known, dict) and all(known.get(name) == wanted[name] for name in wanted)
+    def _fits(self, folder: Path, wanted: Identity, e: Explanation) -> bool:
+        header = read_marker(folder, AUDIT) or {}
+        known = header.get(IDENTITY)
+        same = isinstance(known, dict) and all(known.get(name) == wanted[name] for name in wanted)
+        return same and (header.get("unit"), header.get("of")) == (e.unit, e.of)
 
     def _reading(self, folder: Path, state: object) -> Audit:
         return read(folder)

@@ -50,7 +50,7 @@ class Listing(anywidget.AnyWidget):
             if not isinstance(e, Explanation):
                 raise InputError("the trust panel is for predictions, and this explains generated text.")
             # The list knows no model.
-            return {**trusted(e, None, None), "model": None}
+            return {**trusted(e, (), None), "model": None}
         if ask.startswith("runs"):
             return self.listed.answer(ask, body)
         if ask == "view":

@@ -1,5 +1,6 @@
 """Facts about the trustworthiness of a map: an audit of its model, or else its method, and its own numbers."""
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import TypeGuard
 
@@ -10,7 +11,7 @@ from raison.core.results.explanation import Explanation
 from raison.explaining.evidence import recreated
 from raison.report.style import gaps, phrases
 from raison.report.style.markup import minus
-from raison.studies.kinds.audit.results import Audit, MethodAudit
+from raison.studies.kinds.audit.results import Audit
 
 PROMISES = {
     Property.COMPLETE: "its scores add up to the change in value",
@@ -45,14 +46,17 @@ class ModelAudit:
     audit: Audit
 
 
-def trusted(e: Explanation, audited: ModelAudit | None, advised: str | None) -> dict[str, object]:
-    """The facts as plain values. `advised` is the recommendation of an audit in the cache for this exact model."""
-    tested = None if audited is None else _own(audited.audit, e)
-    facts = _facts(e)
-    if audited is not None and tested is not None:
-        lead = (
-            f"The audit {audited.name} of this model, over {phrases.count(tested.score.count, 'text')}: {tested.light}"
-        )
+def trusted(e: Explanation, audits: Iterable[ModelAudit], advised: str | None) -> dict[str, object]:
+    """The facts as plain values, with those of the first audit that has the map's method with its settings.
+
+    `advised` is the recommendation of an audit in the cache for this exact model.
+    """
+    facts, method = _facts(e), method_of(e)
+    label = None if method is None else label_of(method)
+    found = ((audit.name, one) for audit in audits for one in audit.audit.methods if one.method == label)
+    name, tested = next(found, ("", None))
+    if tested is not None:
+        lead = f"The audit {name} of this model, over {phrases.count(tested.score.count, 'text')}: {tested.light}"
         findings = tuple(TrustFact(f"{one.question}: {one.light}", one.says) for one in tested.evidence)
         return asdict(MapTrust(tested.light, lead, findings, facts))
     lead = "No audit of this model has this method with these settings"
@@ -66,13 +70,6 @@ def method_of(e: Explanation) -> Method | None:
         return recreated(e)
     except RaisonError:
         return None
-
-
-def _own(audit: Audit, e: Explanation) -> MethodAudit | None:
-    method = method_of(e)
-    if method is None or (audit.header.unit, audit.header.of) != (e.unit, e.of):
-        return None
-    return next((one for one in audit.methods if one.method == label_of(method)), None)
 
 
 def _of_method(e: Explanation) -> tuple[TrustFact, ...]:

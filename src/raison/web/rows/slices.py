@@ -80,7 +80,7 @@ class Slice:
 def slice_of(lines: Sequence[RunLine], wanted: TextFilter, cut: Cut) -> Slice:
     """The slice. Raises UnknownNameError for an unknown order, InputError for data that the run lacks."""
     tests = list(_tests(wanted, lines))
-    if lines and lines[0].text is None and (wanted.word or wanted.top):
+    if lines and all(line.text is None for line in lines) and (wanted.word or wanted.top):
         raise InputError("this run has only records, without texts: word and top cannot be used.")
     matching = [line for line in lines if all(test(line) for test in tests)]
     key = _key(lines, cut.sort)

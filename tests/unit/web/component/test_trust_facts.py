@@ -29,7 +29,7 @@ from tests.explained import of_words
     ],
 )
 def test_the_sampling_error_is_what_the_method_noted(method: str, notes: dict[str, Any], said: str) -> None:
-    told = trusted(replace(of_words("a film", [0.5, 0.1]), method=method, notes=notes), None, None)
+    told = trusted(replace(of_words("a film", [0.5, 0.1]), method=method, notes=notes), (), None)
     assert {"name": "Sampling error", "said": said} in told["facts"]  # type: ignore[operator]
 
 
@@ -43,7 +43,7 @@ def test_the_sampling_error_is_what_the_method_noted(method: str, notes: dict[st
     ],
 )
 def test_a_method_that_cannot_be_is_said_to_be_unknown(method: str, config: dict[str, Any]) -> None:
-    told = trusted(replace(of_words("a film", [0.5, 0.1]), method=method, config=config), None, "lime")
+    told = trusted(replace(of_words("a film", [0.5, 0.1]), method=method, config=config), (), "lime")
     findings = told["findings"]
     assert findings[0] == {"name": "An audit of this model recommended", "said": "lime"}  # type: ignore[index]
     assert {"name": method, "said": "this version does not know it"} in findings  # type: ignore[operator]

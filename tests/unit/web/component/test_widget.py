@@ -142,7 +142,7 @@ def test_messages_are_answered() -> None:
     seen = asked(widget, heard, "view", {"explanations": [told["answer"]]})["answer"]
     assert len(seen["views"]) == 1
     trust = asked(widget, heard, "view/trust", {"model": name, "explanation": told["answer"]})["answer"]
-    assert trust == trusted(widget.explanation, None, None)
+    assert trust == trusted(widget.explanation, (), None)
     check = {"model": name, "text": "one two three", "method": "occlusion"}
     found = asked(widget, heard, "check", check)["answer"]
     assert found["remaining"][0] == pytest.approx(widget.explanation.value_full)

@@ -13,7 +13,7 @@ from raison.jobs.store import RecordStore
 from raison.numerics.statistics.successes import share_interval
 from raison.runs.judging import Learned
 from raison.studies.claims import PairedSample
-from raison.studies.folder import Claim, StudyHead, WrittenStudy, read_header
+from raison.studies.folder import Claim, StudyHead, WrittenStudy, check_claimed, read_header
 
 FOLDERS = (WorkKind("a study of shortcuts", "shortcuts.json"),)
 FOUND = "found.jsonl"
@@ -94,6 +94,7 @@ def read(folder: Path) -> Findings:
     """What has been written so far. Raises DataError."""
     header, text = read_header(folder, FOLDERS[0], ShortcutsHead)
     records: dict[str, dict[tuple[int, int], Found]] = {row: {} for row in (*header.rows, RANDOM)}
+    check_claimed(folder, "row", (row for claim in header.claims for row in claim.labels), records)
     stored = store_of(folder).read()
     for line in stored.records:
         one = read_written(Found, line, "a record", folder)

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from raison.models.adapters.places.spans import answer_tokens, inside_window
 from raison.models.loading.load import as_classifier, load
 from raison.progress import ProgressCallback, is_shown, say
 from raison.runs.judging import Learned
-from raison.runs.run import Run, head_of, open_run
+from raison.runs.run import HEADER, Run, head_of, open_run, read_header
 from raison.studies.file import Study
 from raison.studies.kinds.trainings.grids import TrainingRow
 from raison.studies.kinds.trainings.recipes import Recipes
@@ -127,12 +127,12 @@ def is_through(shop: Workshop, task: Task, seed: int) -> bool:
 def do_pair(shop: Workshop, task: Task, seed: int, advance: ProgressCallback) -> None:
     """Do the missing work of a task and a seed. If stopped anywhere, it resumes when called again."""
     missing = _missing(shop, task, seed)
-    posthoc = tuple(row.name for row in shop.spec.posthoc if task.name in row.tasks)
+    posthoc = [row.name for row in shop.spec.posthoc]
     rows = [row for row in shop.spec.rows if task.name in row.tasks]
     if missing:
         made = _fine_tuned(shop, task, seed)
         if missing & {PLAIN, *posthoc}:
-            _judge_plain(shop, task, made, posthoc, seed)
+            _judge_plain(shop, task, made, missing, seed)
         for row in rows:
             if row.name in missing:
                 _train(shop, task, row, seed)
@@ -209,18 +209,27 @@ def _train(shop: Workshop, task: Task, row: TrainingRow, seed: int) -> None:
     _tidy(shop, folder)
 
 
-def _judge_plain(shop: Workshop, task: Task, made: _TrainedModel, methods: tuple[str, ...], seed: int) -> None:
-    """The plain model's own record, and those of the methods that explain it."""
+def _judge_plain(shop: Workshop, task: Task, made: _TrainedModel, missing: Collection[str], seed: int) -> None:
+    """The missing ones of the plain model's own record and of those of the methods that explain it."""
     model, records = _loaded(made.folder), []
     for test in task.tests:
-        judging = _Judging(task, test, methods, seed)
-        run = _judge(shop, judging, model, made)
+        # What was begun goes on with the same rows, whatever has its record by now.
+        asked = {*missing, *_begun(made.folder / JUDGED / test)}
+        judging = _Judging(task, test, tuple(row.name for row in shop.spec.posthoc if row.name in asked), seed)
         record = _record(shop, judging, model, made)
         record = replace(record, plain_accuracy=record.accuracy)
-        records.append(record)
+        records += [record] * (PLAIN in missing)
         posthoc = replace(record, kind="posthoc", history={})
-        records += [_explained(replace(posthoc, row=method), run, judging, method) for method in methods]
+        run = _judge(shop, judging, model, made) if judging.methods else None
+        left = [method for method in judging.methods if method in missing]
+        records += [_explained(replace(posthoc, row=method), run, judging, method) for method in left if run]
     shop.keep(records)
+
+
+def _begun(folder: Path) -> set[str]:
+    """The rows of a run that was begun in a folder."""
+    header = folder / HEADER
+    return {row.label for row in read_header(header).rows} if header.exists() else set()
 
 
 def _judge(shop: Workshop, judging: _Judging, model: LanguageModel, made: _TrainedModel) -> Run:

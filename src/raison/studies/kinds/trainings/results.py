@@ -19,7 +19,7 @@ from raison.runs.judging import Learned
 from raison.runs.statistics import parts_of, values_of
 from raison.runs.task_accuracy import read_labels
 from raison.studies.claims import PairedSample
-from raison.studies.folder import read_header
+from raison.studies.folder import check_claimed, read_header
 from raison.studies.kinds.trainings.records import (
     STORE,
     MeasureClaim,
@@ -47,6 +47,8 @@ FOLDERS = (TRAININGS,)
 def read(folder: Path) -> TrainingRuns:
     """What a study of trainings has written so far. Raises DataError if the folder holds none, or a newer version's."""
     header, text = read_header(folder, TRAININGS, TrainingsHead)
+    known = {*MEASURES, *(metric.label for metric in header.metrics)}
+    check_claimed(folder, "metric", (claim.metric for claim in header.claims), known)
     records, dropped = read_records(folder)
     _check_lengths(folder, records.values())
     return TrainingRuns(folder, header, text, records, read_labels(folder), dropped)

@@ -53,7 +53,7 @@ from raison.studies.kinds.trainings.grids import (
 )
 from raison.studies.kinds.trainings.recipes import Recipes
 from raison.studies.kinds.trainings.records import PLAIN, MeasureClaim, slug
-from raison.studies.kinds.trainings.tables import MEASURES
+from raison.studies.kinds.trainings.tables import ACCURACY, MEASURES, TRAINING
 from raison.studies.parts import ClaimNames, canonical_metric, claim_of, unknown
 from raison.studies.plans import RunRequest
 
@@ -176,6 +176,8 @@ def parse(table: Mapping[str, Any], place: Path, made: Recipes) -> Trainings:
     mistakes += wrong + _twice(rows or [], posthoc or []) + _gains(file.gains or {}, metrics)
     trained = [] if rows is None else [name for row in rows for name in (row.name, *map(row.named, row.controls))]
     names = None if rows is None or posthoc is None else {PLAIN, *trained, *(row.name for row in posthoc)}
+    on = {one.name: one.tasks for one in posthoc or ()} | {PLAIN: (*file.tasks,)}
+    on |= {name: row.tasks for row in rows or () for name in (row.name, *map(row.named, row.controls))}
     measured = metrics | set(MEASURES) if metrics else None
     written = _or_itself(partial(canonical_row, trainings=trained))
     known = ClaimNames(
@@ -186,7 +188,8 @@ def parse(table: Mapping[str, Any], place: Path, made: Recipes) -> Trainings:
     mistakes += parts.examples_mistakes(file.examples, names and names - {PLAIN}, written)
     for where, claim in parts.read_claims(file.claims, mistakes):
         mistakes += known.rows(claim, where, "row")
-        mistakes += known.name(where, "metric", claim.metric) + known.name(where, "task", claim.task)
+        wrong = known.name(where, "metric", claim.metric) + known.name(where, "task", claim.task)
+        mistakes += wrong or _unmeasured(claim, where, [*map(written, claim.labels)], on)
     if table.get("trainings") == []:
         mistakes.append("[[trainings]]: the list is empty; add one.")
     if mistakes or rows is None or posthoc is None:
@@ -263,21 +266,32 @@ def _rows(file: TrainingsFile, made: Recipes) -> tuple[list[TrainingRow] | None,
     mistakes = [
         f"[training]: {key} is set in [[trainings]]." for key in ("name", "tasks", "grid") if key in file.training
     ]
+    beside, wrong = parts.labels_in(file.controls, "controls", METHODS, empty=True)
+    mistakes += wrong
     rows: list[TrainingRow] = []
     for number, entry in enumerate(file.trainings, start=1):
         where = f"[[trainings]] number {number}"
         wrong = [line for name in entry.tasks or () for line in unknown(where, "task", name, file.tasks)]
         wrong += _grid(entry, f"{where} grid", made)
         try:
-            spread = [] if wrong else training_rows([entry], file.training, [*file.tasks], file.controls)
+            controls = file.controls if beside else ()
+            spread = [] if wrong else training_rows([entry], file.training, [*file.tasks], controls)
         except RaisonError as error:
             wrong, spread = [f"{where}: {error}"], []
         for row in spread:
-            wrong += read(made.settings, row.settings, f"{where} ('{row.name}')", without=_DECIDED)[1]
+            settings: Any
+            settings, unread = read(made.settings, row.settings, f"{where} ('{row.name}')", without=_DECIDED)
+            wrong += unread or _own_control(row, made.method(settings))
         rows += spread
         # A grid repeats mistakes that all its rows share.
         mistakes += wrong[:3]
     return (None if mistakes or not rows else rows), mistakes
+
+
+def _own_control(row: TrainingRow, method: str) -> list[str]:
+    """The mistake of a control that explains the trained model as the row itself does."""
+    label = label_of(METHODS.create(method))
+    return [f"controls: the row '{row.name}' itself is explained by {label}; remove it."] * (label in row.controls)
 
 
 def _grid(entry: TrainingTable, where: str, made: Recipes) -> list[str]:
@@ -300,8 +314,20 @@ def _posthoc(file: TrainingsFile) -> tuple[list[PosthocRow] | None, list[str]]:
     return (None, mistakes) if mistakes else (posthoc_rows(file.posthoc, [*file.tasks]), [])
 
 
+def _unmeasured(claim: MeasureClaim, where: str, rows: Sequence[str], on: Mapping[str, Sequence[str]]) -> list[str]:
+    """What no record will have of a claim whose names are right; `on` are the tasks of each row."""
+    if PLAIN in rows and claim.metric not in (ACCURACY, TRAINING):
+        return [f"{where}: {PLAIN} is a model without explanations: compare its {ACCURACY} or its {TRAINING}."]
+    shared = set.intersection(*({*on[row]} for row in rows if row in on), {*on[PLAIN]})
+    if shared and claim.task in (None, *shared):
+        return []
+    names = " and ".join(f"'{row}'" for row in rows)
+    return [f"{where}: no record will have {names} on {'any task' if claim.task is None else repr(claim.task)}."]
+
+
 def _twice(rows: Sequence[TrainingRow], posthoc: Sequence[PosthocRow]) -> list[str]:
-    names = [PLAIN, *(row.name for row in posthoc), *(row.name for row in rows)]
+    trained = [name for row in rows for name in (row.name, *map(row.named, row.controls))]
+    names = [PLAIN, *(row.name for row in posthoc), *trained]
     mistakes = [
         f"the row '{name}' is named twice; give one another name, or remove it."
         for name in dict.fromkeys(names)

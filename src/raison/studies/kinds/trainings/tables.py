@@ -125,9 +125,10 @@ def deviation(cell: MetricScores) -> float:
 
 
 def of_seeds(study: TrainingRuns, row: str, place: ColumnKey, metric: str) -> dict[int, float]:
-    """Each seed's value by itself, if there is one."""
+    """Each seed's value by itself, of those under which it is defined."""
     cells = {seed: scores(study, row, place, metric, [seed]) for seed in seeds_of(study, row, place)}
-    return {seed: one.summary.mean for seed, one in cells.items() if one is not None}
+    means = {seed: one.summary.mean for seed, one in cells.items() if one is not None}
+    return {seed: mean for seed, mean in means.items() if not math.isnan(mean)}
 
 
 def _column(record: TrainingRecord, metric: str) -> tuple[Value, ...]:

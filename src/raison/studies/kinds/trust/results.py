@@ -17,7 +17,7 @@ from raison.jobs.folder import TRUST
 from raison.runs.headers import ModelHead
 from raison.runs.task_accuracy import Labels, read_labels
 from raison.studies.claims import PairedSample
-from raison.studies.folder import Claim, StudyHead, WrittenStudy, left_out, read_header
+from raison.studies.folder import Claim, StudyHead, WrittenStudy, check_claimed, left_out, read_header
 from raison.trust.records import Attack, AttackObjective, Order
 from raison.trust.results import AttackVariant, TrustHead, TrustRun, read_run
 from raison.trust.tables import EFFECTS, MEASURES, Values, areas, at_blocks, effects, summary
@@ -53,6 +53,14 @@ class TrustClaim(Claim):
     def measured(self) -> str:
         """The measure."""
         return self.measure
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it says what its measure needs: the attack with its objective, or the order of randomisation."""
+        if self.measure not in EFFECTS:
+            return self.order is not None
+        sides = (self, self.other)
+        return all(one.attack == "substitution" or (one.attack and one.objective) for one in sides)
 
     @property
     def variant(self) -> AttackVariant:
@@ -115,6 +123,12 @@ class TrustRuns(WrittenStudy):
 def read(folder: Path) -> TrustRuns:
     """What a study of trust has written so far. Raises DataError if the folder holds none, or a newer version's."""
     header, text = read_header(folder, TRUST, TrustStudyHead)
+    check_claimed(folder, "measure", (claim.measure for claim in header.claims), CLAIMED)
+    for claim in header.claims:
+        if not claim.is_whole:
+            raise DataError(
+                f"{folder} has a claim about {claim.measure} without the attack, or the order, that it needs."
+            )
     runs = {entry.name: read_run(folder, entry) for entry in header.runs}
     return TrustRuns(folder, header, text, runs, read_labels(folder))
 

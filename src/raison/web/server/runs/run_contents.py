@@ -113,22 +113,29 @@ class ComparisonContents(RunContents):
     def lines(self, place: RowKey) -> tuple[RunLine, ...]:
         self._check(place)
         run, lines = self._run, []
-        known = run.explains(place.row, place.seed)
-        explained = iter(run.explanations(place.row, place.seed)) if known else None
+        # A run that goes on has the explanations of some texts.
+        explained = run.explained(place.row, place.seed)
+        following = next(explained, None)
         for number in range(run.header.texts):
-            e = None if explained is None else next(explained)
+            e = None
+            if following is not None and following[0] == number:
+                e, following = following[1], next(explained, None)
             if (place.row, place.seed, number) in run.records:
                 lines.append(self._line(run.records[place.row, place.seed, number], e))
         return tuple(lines)
 
     def explanations(self, place: RowKey) -> Iterator[Explanation]:
         self._check(place)
-        return iter(self._run.explanations(place.row, place.seed))
+        run = self._run
+        if not run.has_explained(place.row, place.seed):
+            # The error says that there are only records.
+            return iter(run.explanations(place.row, place.seed))
+        return (e for _, e in run.explained(place.row, place.seed))
 
     def explanation(self, place: RowKey, number: int) -> Explanation:
         if (place.row, place.seed, number) not in self._run.records:
             raise self._absent(f"text {number} of {place.row:.80} under seed {place.seed}")
-        return self._run.explanations(place.row, place.seed)[number]
+        return self._run.explanation(place.row, place.seed, number)
 
     def _check(self, place: RowKey) -> None:
         if (place.row, place.seed) not in self._run.header.keys:

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,21 @@ def test_a_claim_knows_its_difference_in_each_training() -> None:
     found = next(one for one in verdicts(alone) if one.run == "imdb")
     assert (found.finding, found.differing) == ("undecided", True)
     assert found.difference.low > 0, "its interval over texts alone would decide"
+
+
+def test_a_seed_under_which_a_metric_is_undefined_says_nothing_of_the_trainings() -> None:
+    study = results.read(FOLDER)
+    claim = next(one for one in study.header.claims if "simulatability" in one.metric)
+    whole = results.sample(study, claim, "squad")
+    key = next(key for key in study.records if key[0] == "squad" and key[2] == claim.row)
+    known = study.records[key]
+    nowhere = tuple((math.nan,) * len(group) for group in known.groups[claim.metric])
+    unknown = replace(known, groups={**known.groups, claim.metric: nowhere})
+    less = results.sample(replace(study, records={**study.records, key: unknown}), claim, "squad")
+    assert whole is not None
+    assert less is not None
+    assert (len(whole.trainings), len(less.trainings)) == (3, 2)
+    assert {*less.trainings} < {*whole.trainings}
 
 
 def records_of(folder: Path) -> dict[tuple[str, int, str], dict[str, Any]]:

@@ -36,7 +36,7 @@ grid = { criteria = [["suff"], ["suff", "cons"]], norm = ["softmax", "sparsemax"
 [[trainings]]
 name = "alone"
 epochs = 9
-tasks = ["qa"]
+tasks = ["sst2"]
 [[posthoc]]
 methods = ["lime(samples=500)", "random"]
 tasks = ["sst2"]
@@ -78,7 +78,7 @@ def called() -> None:
     raise AssertionError("a file is read without training anything")
 
 
-RECIPES = Recipes(called, called, Plain, Trained)
+RECIPES = Recipes(called, called, Plain, Trained, lambda _settings: "ivra")
 
 
 def reading(tmp_path: Path, text: str) -> Study:
@@ -104,7 +104,7 @@ def test_a_grid_becomes_rows_with_names_and_settings(tmp_path: Path) -> None:
     assert study.rows[2].settings == {"epochs": 3, "criteria": ["suff", "cons"], "norm": "softmax", "rate": 0.1}
     assert study.rows[2].folder == "ivra-softmax-by-suff-cons-rate-0.1"
     assert study.rows[4].settings == {"epochs": 9}
-    assert [row.tasks for row in study.rows[3:]] == [("sst2", "qa"), ("qa",)]
+    assert [row.tasks for row in study.rows[3:]] == [("sst2", "qa"), ("sst2",)]
     assert whole.name == "tables-mini"
 
 
@@ -140,7 +140,9 @@ def test_random_scores_are_always_there(tmp_path: Path) -> None:
         ('name = "alone"\n', "", "name is missing"),
         ('name = "alone"', 'name = "plain"', "the row 'plain' is named twice; "),
         ('name = "alone"', 'name = "IvRA softmax, by suff: rate 0.1"', "would use the same folder as another row"),
-        ('tasks = ["qa"]', 'tasks = ["qb"]', "unknown task 'qb'"),
+        ('epochs = 9\ntasks = ["sst2"]', 'tasks = ["qb"]', "unknown task 'qb'"),
+        ('epochs = 9\ntasks = ["sst2"]', 'tasks = ["qa"]', r"no record will have 'alone' and 'lime\(.*' on 'sst2'"),
+        ('than = "lime(samples=500)"\ntask = "sst2"', 'than = "plain"', "plain is a model without explanations"),
         ('"consistency"]', '"consistancy"]', "metrics: unknown metric 'consistancy'. Did you mean 'consistency'"),
         ('"lime(samples=500)", "random"', '"lima"', "methods: unknown method 'lima'. Did you mean 'lime'"),
         ("split = \"train\", limit", "splt = \"train\", limit", r"\[tasks.sst2.train\]: unknown key 'splt'"),
@@ -159,12 +161,29 @@ def test_random_scores_are_always_there(tmp_path: Path) -> None:
         ('metric = "consistency(batch=64)"', 'metric = "acuracy"', "Did you mean 'accuracy'"),
         ('task = "sst2"\n', 'task = "sst"\n', "unknown task 'sst'. Did you mean 'sst2'"),
         ("title = ", "titel = ", "title is missing"),
+        ("title = ", 'controls = ["random", "random"]\ntitle = ', "controls: random is named twice"),
+        ("title = ", 'controls = ["ivra"]\ntitle = ', "controls: the row 'alone' itself is explained by ivra"),
+        ("title = ", 'controls = ["randm"]\ntitle = ', "controls: unknown method 'randm'. Did you mean 'random'"),
     ],
 )  # fmt: skip
 def test_mistakes_are_told_in_one_line(tmp_path: Path, old: str, new: str, line: str) -> None:
     assert old in FILE
     with pytest.raises(StudyError, match=line):
         reading(tmp_path, FILE.replace(old, new))
+
+
+def test_no_training_has_the_name_of_a_control(tmp_path: Path) -> None:
+    text = FILE.replace("title = ", 'controls = ["random"]\ntitle = ')
+    text = text.replace("[[posthoc]]", '[[trainings]]\nname = "alone: random"\n[[posthoc]]')
+    with pytest.raises(StudyError, match="the row 'alone: random' is named twice"):
+        reading(tmp_path, text)
+
+
+def test_a_claim_for_every_task_needs_one_that_both_rows_have(tmp_path: Path) -> None:
+    everywhere = FILE.replace('than = "lime(samples=500)"\ntask = "sst2"', 'than = "lime(samples=500)"')
+    assert reading(tmp_path, everywhere).spec.claims[0].task is None
+    with pytest.raises(StudyError, match="no record will have .* on any task"):
+        reading(tmp_path, everywhere.replace('epochs = 9\ntasks = ["sst2"]', 'tasks = ["qa"]'))
 
 
 def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
