@@ -1,17 +1,15 @@
-"""The checks of types and shapes that the tests make of all calls: beartype, once for each function of the source."""
+"""The checks of types and shapes that the tests make of calls whose signature has shapes, by beartype."""
 
 import dataclasses
-import functools
 import inspect
 from collections.abc import Callable
 from typing import Any, get_args
 
 import jaxtyping
-from beartype import BeartypeConf, beartype
+from beartype import beartype
 
 _INNER: dict[tuple[str, str, str], Callable[..., object]] = {}
 _WITH_SHAPES = jaxtyping.jaxtyped
-_TYPES = BeartypeConf(violation_type=jaxtyping.TypeCheckError)
 
 
 def checked(signature: Callable[..., object]) -> Callable[..., object]:
@@ -31,21 +29,20 @@ def checked(signature: Callable[..., object]) -> Callable[..., object]:
 def jaxtyped(*, typechecker: Callable[..., object]) -> Callable[[Any], Any]:
     """jaxtyping's decorator, which its import hook puts on everything, where a signature has shapes.
 
-    It binds the arguments of every call to the signature in Python, up to a hundred times the work of the function
-    itself. beartype alone checks the same where there are no shapes.
+    Other signatures are mypy's. A function inside a function is decorated with every call of the outer one, and not at
+    all while nothing is checked.
     """
     with_shapes = _WITH_SHAPES(typechecker=typechecker)
 
     def decorated(made: Any) -> Any:
+        if _inside(made) and jaxtyping.config.jaxtyping_disable:
+            return made
         if not inspect.isclass(made):
-            return with_shapes(made) if _inside(made) or not _plain(made) else _types_checked(made)
+            return made if _plain(made) else with_shapes(made)
         init = vars(made).get("__init__")
         if init is None or not dataclasses.is_dataclass(made) or inspect.unwrap(init) is not init:
             return made
-        if not _plain(init):
-            return with_shapes(made)
-        made.__init__ = _types_checked(init)
-        return made
+        return made if _plain(init) else with_shapes(made)
 
     return decorated
 
@@ -63,16 +60,6 @@ def _plain(function: Callable[..., object]) -> bool:
             return False
         waiting += hint if isinstance(hint, list) else get_args(hint)
     return True
-
-
-def _types_checked(function: Callable[..., object]) -> Callable[..., object]:
-    typed = beartype(function, conf=_TYPES)
-
-    @functools.wraps(function)
-    def call(*args: Any, **settings: Any) -> object:
-        return (function if jaxtyping.config.jaxtyping_disable else typed)(*args, **settings)
-
-    return call
 
 
 jaxtyping.jaxtyped = jaxtyped
