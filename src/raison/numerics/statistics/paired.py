@@ -90,17 +90,14 @@ def difference(
     unknown pool and InputError on infinite scores.
     """
     make = pool_of(pool)
-    pairs = np.stack([first, second])
-    if np.isinf(pairs).any():
-        raise InputError("scores to compare must be finite, or NaN for a text without a score; got an infinite one.")
-    pairs = pairs[:, ~np.isnan(pairs).any(axis=(0, 2))].astype(np.float64)
+    pairs = _known_pairs(first, second)
     count = pairs.shape[1]
     observed = float(_gaps(pairs.mean(axis=1, keepdims=True), make)[0]) if count else math.nan
     if math.isnan(observed):
         return Difference(math.nan, math.nan, math.nan, math.nan, count)
     if count == 1:
         return Difference(observed, math.nan, math.nan, 1.0, count)
-    sums = grouped(np.hstack([*pairs, np.ones((count, 1))]), seed)
+    sums = _sums(pairs, seed)
     drawn = draws(len(sums), seed)
     scale = _scale(pairs, make)
     error = _error(contributions(pairs[0], make) - contributions(pairs[1], make))
@@ -156,12 +153,37 @@ def against(
         p = second_test = share_p(known[:, 0], number)
     else:
         shares = gap + apart
-        shares = np.where(np.abs(shares) <= TOLERANCE * scale, 0.0, shares)[:, None]
-        p = difference(shares, np.zeros_like(shares)).p
+        p = _evenness_p(np.where(np.abs(shares) <= TOLERANCE * scale, 0.0, shares)[:, None])
         second_test = _second_test(known, lambda means: make(means) - number, 0)
         if bounds is not None and bounds.low < number < bounds.high and len(known) < FEW:
             second_test = min(second_test, betting_p(known[:, 0], number, bounds))
     return Difference(gap, low, high, p, len(known), second_test, _error(apart))
+
+
+def _known_pairs(
+    first: Float[np.ndarray, "texts parts"], second: Float[np.ndarray, "texts parts"]
+) -> Float[np.ndarray, "2 known parts"]:
+    """Both rows of the texts that have no NaN. Raises InputError on infinite scores."""
+    pairs = np.stack([first, second])
+    if np.isinf(pairs).any():
+        raise InputError("scores to compare must be finite, or NaN for a text without a score; got an infinite one.")
+    return pairs[:, ~np.isnan(pairs).any(axis=(0, 2))].astype(np.float64)
+
+
+def _sums(pairs: Pairs, seed: int) -> Sums:
+    return grouped(np.hstack([*pairs, np.ones((pairs.shape[1], 1))]), seed)
+
+
+def _evenness_p(shares: Float[np.ndarray, "texts 1"], seed: int = 0) -> float:
+    """The p-value of `difference` from zeros, without the rest of it: values lie evenly around 0."""
+    pairs, make = _known_pairs(shares, np.zeros_like(shares)), POOLS["mean"]
+    if not pairs.size:
+        return math.nan
+    if pairs.shape[1] == 1:
+        return 1.0
+    sums = _sums(pairs, seed)
+    observed = _settled(float(pairs[0].mean()), _scale(pairs, make))
+    return _p_value(pairs, sums, make, observed, draws(len(sums), seed))
 
 
 def _second_test(columns: Float[np.ndarray, "texts columns"], statistic: Pool, seed: int) -> float:

@@ -371,3 +371,13 @@ def test_a_difference_that_is_rounding_is_none(value: float, count: int) -> None
     assert (gap.mean, gap.low, gap.high, gap.p) == (0, 0, 0, 1)
     rounded = difference(np.full((count, 1), value * 3), np.full((count, 1), value) * 3)
     assert (rounded.mean, rounded.low, rounded.high) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("count", [2, 8, 13, 40])
+def test_values_around_a_number_are_tested_as_their_distances_from_it(count: int) -> None:
+    values = np.random.default_rng(count).normal(0.2, 1.0, (count, 1))
+    distances = values - 0.1
+    whole = difference(distances, np.zeros_like(distances))
+    found = against(values, 0.1)
+    assert found.p == whole.p
+    assert (found.mean, found.low, found.high) == pytest.approx((whole.mean, whole.low, whole.high))
