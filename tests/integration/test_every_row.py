@@ -68,9 +68,20 @@ def test_the_errors_of_explained_files_are_those_of_the_classes(
     assert f"{known - len(wrong)} of {known} labelled texts are predicted as labelled: " in str(told)
     rows.write_text("text,label\n" + "".join(f"a film {n},wide\n" for n in range(3)))
     other = raison.explain_file(model, rows, tmp_path / "other", "random", format="jsonl", progress=False)
-    with pytest.raises(InputError, match="the label 'wide' is none of long, short"):
+    with pytest.raises(InputError, match="'wide' is none of long, short"):
         list(other.errors())
     assert summary_of(other).labelled == 0
+
+
+def test_a_label_that_is_no_class_takes_no_other_with_it(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.csv"
+    rows.write_text("text,label\na film,1\na film,0\na film,n/a\n")
+    model = raison.load(lambda texts: [[0.9, 0.1] for _ in texts], classes=["long", "short"])
+    written = raison.explain_file(model, rows, tmp_path / "out", "random", format="jsonl", progress=False)
+    assert [row["row"] for row in written.errors()] == [0]
+    assert (summary_of(written).labelled, summary_of(written).right) == (2, 1)
+    with pytest.raises(InputError, match="row 4: the label 'n/a' is none of long, short"):
+        raison.data.load(rows).class_indices(("long", "short"))
 
 
 def test_a_file_in_which_no_row_can_be_read_says_why(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def compare(
         comparison = run(
             model,
             data.texts,
-            options.methods_of(chosen, data.given.model, data.given.texts, settings),
+            options.methods_of(chosen, model, data.texts, settings, comparing.texts),
             options.metrics_of(chosen),
             unit=settings.unit,
             units=comparing.texts.units,

@@ -41,7 +41,7 @@ def estimate(
     options.check_named(chosen)
     model = load_entry(entry)
     data = judged_rows(model, source, settings)
-    methods = options.methods_of(chosen, data.given.model, data.given.texts, settings)
+    methods = options.methods_of(chosen, model, data.texts, settings, estimating.texts)
     metrics = options.metrics_of(chosen)
     with progress_bar("estimate", 1, True):
         cost = run(

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from raison.core.inputs.parts import Given
     from raison.core.model import LanguageModel
     from raison.core.registry import Catalogue
+    from raison.explaining.answers import Answers
     from raison.explaining.settings import ComparisonSettings, Settings
+    from raison.models.adapters.writing.writer import Writer
 
 ALL = "all"
 TASKS = ("explained", "calibrate", "similarity", "pooling", "aggregation")
@@ -248,18 +250,25 @@ def metrics_of(chosen: "ComparisonSettings") -> list[str] | None:
 
 
 def methods_of(
-    chosen: "ComparisonSettings", model: "LanguageModel", texts: "Sequence[Given]", settings: "Settings"
+    chosen: "ComparisonSettings",
+    model: "LanguageModel | Writer",
+    texts: "list[Given] | Answers",
+    settings: "Settings",
+    reading: TextOptions,
 ) -> Sequence[str]:
-    """The methods by name; for "all", those that can explain the texts. The others are named on stderr."""
+    """The methods by name; for "all", those that can explain the texts as they are read. The others are named on
+    stderr."""
     from raison.core.registry import label_of
-    from raison.explaining.ranking import fitting
+    from raison.explaining.answers import judged
+    from raison.explaining.given_texts import InputOptions
     from raison.judging.compare import allowed
     from raison.methods import CATALOGUE
 
     if chosen.methods != (ALL,):
         return chosen.methods
     methods = [CATALOGUE.create(name) for name in named(chosen.methods, CATALOGUE)]
-    able, reasons = allowed(fitting(model, texts), methods, texts, settings)
+    given = judged(model, texts, InputOptions(settings.unit, reading.units, None, reading.language))
+    able, reasons = allowed(given.model, methods, given.texts, replace(settings, unit=given.unit))
     for label, reason in reasons.items():
         typer.echo(f"left out: {label}: {reason}", err=True)
     return [label_of(method) for method in able]

@@ -17,7 +17,7 @@ from raison.data.columns import DelimiterSetting, EncodingSetting
 
 if TYPE_CHECKING:
     from raison.core.model import LanguageModel
-    from raison.explaining.answers import Answers, Judged
+    from raison.explaining.answers import Answers
     from raison.explaining.settings import Settings
     from raison.models.adapters.writing.writer import Writer
 
@@ -68,13 +68,11 @@ class TextSource:
 
 @dataclass(frozen=True, slots=True)
 class JudgedRows:
-    """The texts to evaluate, from the data set `name`: `texts` as compare accepts them, and the model that predicts
-    them.
+    """The texts to evaluate, from the data set `name`, as compare accepts them.
 
     `rationales` are given if every text has them. With a column of contrasts, `target` is a pair for each text.
     """
 
-    given: "Judged"
     texts: "list[Given] | Answers"
     rationales: list[tuple[Rationale, ...]] | None
     name: str
@@ -86,8 +84,7 @@ def judged_rows(model: "LanguageModel | Writer", source: TextSource, settings: "
 
     Raises DataError, InputError.
     """
-    from raison.explaining.answers import answers_of, judged
-    from raison.explaining.given_texts import InputOptions
+    from raison.explaining.answers import answers_of
     from raison.models.adapters.writing.writer import Writer
 
     if not isinstance(model, Writer):
@@ -99,8 +96,7 @@ def judged_rows(model: "LanguageModel | Writer", source: TextSource, settings: "
         )
     data = load_data(source.data, split=source.split, limit=source.limit)
     answers = answers_of(model, data, source.template)
-    given = judged(model, answers, InputOptions(settings.unit))
-    return JudgedRows(given, answers, None, data.name, settings.target)
+    return JudgedRows(answers, None, data.name, settings.target)
 
 
 def _readable_rows(model: "LanguageModel", source: TextSource, settings: "Settings") -> JudgedRows:
@@ -108,9 +104,8 @@ def _readable_rows(model: "LanguageModel", source: TextSource, settings: "Settin
 
     Rows that cannot be read raise DataError; with skip_bad they are named on stderr and skipped.
     """
-    from raison.explaining.answers import judged
     from raison.explaining.batch import prepare
-    from raison.explaining.given_texts import InputOptions, against
+    from raison.explaining.given_texts import against
     from raison.explaining.ranking import fitting
 
     dataset = read(source.data, source.wanted, source.split, source.skip_bad, source.limit, source.encoding)
@@ -139,8 +134,9 @@ def _readable_rows(model: "LanguageModel", source: TextSource, settings: "Settin
     if source.contrast_column is not None:
         target = [against(model, settings.target, row.contrast) for row in rows if row.contrast is not None]
     texts = [row.given for row in rows]
-    given = judged(model, texts, InputOptions(settings.unit), source.template)
-    return JudgedRows(given, texts, rationales, dataset.name, target)
+    if source.template is not None:
+        raise InputError("--template applies to generative language models only: leave it out.")
+    return JudgedRows(texts, rationales, dataset.name, target)
 
 
 def read(

@@ -61,8 +61,8 @@ def load(
         )
     if path.suffix.lower() in KINDS or path.exists():
         columns = wanted or Wanted()
-        if columns == Wanted() and holds_questions(path):
-            return load_questions(path, limit)
+        if columns == Wanted() and holds_questions(path, encoding):
+            return load_questions(path, limit, skip_bad=skip_bad, encoding=encoding)
         return load_file(
             path,
             columns.text,

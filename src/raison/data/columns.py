@@ -9,7 +9,7 @@ from raison.core.errors import DataError, UnknownNameError
 from raison.core.settings.fields import Setting
 from raison.data.answer_spans import looks_like_answers
 from raison.data.lines import LineRecord, is_label_like, usual_width
-from raison.data.spans import looks_like_units
+from raison.data.spans import looks_like_rationales, looks_like_units
 
 Column = str | int
 """A column's name, or its number counted from 0. "title+description" joins columns with a space."""
@@ -116,7 +116,7 @@ def layout_of(head: Sequence[LineRecord], wanted: Wanted, comma_separated: bool)
     if isinstance(first, dict):
         names = list(dict.fromkeys(name for record in head for name in record.cells))
         layout = replace(_named(names, wanted), rationale=_rationale_column(head, names, wanted))
-        contrast = None if wanted.contrast is None else _existing(wanted.contrast, names)[0]
+        contrast = None if wanted.contrast is None else existing(wanted.contrast, names)[0]
         layout = replace(layout, units=_unit_column(head, names), contrast=contrast, names=tuple(names))
         return replace(layout, answers=_answer_column(head, names) if len(layout.texts) == 2 else None)
     if wanted.rationale is not None:
@@ -131,7 +131,7 @@ def layout_of(head: Sequence[LineRecord], wanted: Wanted, comma_separated: bool)
             None if layout.label is None else names.index(str(layout.label)),
             header=True,
             width=len(names),
-            contrast=None if wanted.contrast is None else names.index(_existing(wanted.contrast, names)[0]),
+            contrast=None if wanted.contrast is None else names.index(existing(wanted.contrast, names)[0]),
             names=tuple(names),
         )
     layout = _headerless(lines, wanted, comma_separated)
@@ -156,7 +156,7 @@ def column_of(layout: ColumnLayout, first: LineRecord, column: Column) -> Column
     if not layout.header and isinstance(first.cells, list):
         return _numbered(column, layout.width or 0, first)[0]
     names = _names_in(layout, first)
-    name = _existing(column, names)[0]
+    name = existing(column, names)[0]
     return names.index(name) if layout.header else name
 
 
@@ -186,11 +186,11 @@ def _is_number(cell: str) -> bool:
 
 def _rationale_column(head: Sequence[LineRecord], names: list[str], wanted: Wanted) -> Column | None:
     if wanted.rationale is not None:
-        return _existing(wanted.rationale, names)[0]
+        return existing(wanted.rationale, names)[0]
     column = _first_of(RATIONALE_NAMES, names)
-    # Some files keep a free-text explanation under this name: only lists can be spans.
+    # Other files keep a free-text explanation, words or a mask under this name.
     values = [record.cells.get(column) for record in head if isinstance(record.cells, Mapping)] if column else []
-    return column if all(value is None or isinstance(value, list) for value in values) else None
+    return column if any(map(looks_like_rationales, values)) or all(value is None for value in values) else None
 
 
 def _answer_column(head: Sequence[LineRecord], names: list[str]) -> Column | None:
@@ -238,11 +238,11 @@ def _parts(column: Column) -> tuple[str, ...]:
 
 
 def _named(names: list[str], wanted: Wanted) -> ColumnLayout:
-    label = _first_of(LABEL_NAMES, names) if wanted.label is None else _existing(wanted.label, names)[0]
+    label = _first_of(LABEL_NAMES, names) if wanted.label is None else existing(wanted.label, names)[0]
     if wanted.pair is not None:
-        return ColumnLayout(tuple(_existing(column, names) for column in wanted.pair), label)
+        return ColumnLayout(tuple(existing(column, names) for column in wanted.pair), label)
     if wanted.text is not None:
-        return ColumnLayout((_existing(wanted.text, names),), label)
+        return ColumnLayout((existing(wanted.text, names),), label)
     lowered = [name.lower() for name in names]
     for pair in (RANKING_NAMES, *PAIR_NAMES):
         if all(name in lowered for name in pair):
@@ -258,7 +258,8 @@ def _first_of(known: Sequence[str], names: list[str]) -> str | None:
     return next((names[lowered.index(name)] for name in known if name in lowered), None)
 
 
-def _existing(column: Column, names: list[str]) -> tuple[str, ...]:
+def existing(column: Column, names: list[str]) -> tuple[str, ...]:
+    """The names that a column, or several joined by +, stands for. Raises DataError."""
     if isinstance(column, int) and 0 <= column < len(names):
         return (names[column],)
     parts = (str(column),) if column in names else _parts(column)

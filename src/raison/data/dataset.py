@@ -148,7 +148,7 @@ class Dataset:
         """
         lowered = {name.lower(): index for index, name in enumerate(classes)}
         numbers = self._numbered_classes(tuple(name.lower() for name in classes))
-        indices = []
+        indices, unknown = [], []
         for row in self.rows:
             if row.label is None:
                 raise InputError(
@@ -156,11 +156,13 @@ class Dataset:
                     "(skip_bad=True) leaves out rows without one."
                 )
             index = lowered.get(row.label.lower(), -1) if isinstance(row.label, str) else numbers.get(row.label, -1)
-            if index < 0:
-                raise InputError(
-                    f"{self.name}, row {row.number}: the label {row.label!r} is none of {', '.join(classes)}."
-                )
             indices.append(index)
+            if index < 0:
+                unknown.append(row)
+        if unknown:
+            # One label that is no number makes names of all others, which are right.
+            row = next((row for row in unknown if not str(row.label).isdecimal()), unknown[0])
+            raise InputError(f"{self.name}, row {row.number}: the label {row.label!r} is none of {', '.join(classes)}.")
         return tuple(indices)
 
     def _numbered_classes(self, classes: tuple[str, ...]) -> dict[Label, int]:

@@ -2,6 +2,8 @@
 
 import difflib
 from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from raison.core.errors import DataError, first_line
@@ -48,12 +50,18 @@ def _records(data: "HubDataset") -> Iterator[LineRecord]:
 def _download(name: str, split: str) -> "HubDataset":
     try:
         import datasets
+        from datasets.exceptions import DatasetsError
         from huggingface_hub.errors import HfHubHTTPError
     except ImportError:
         raise DataError(f"reading '{name}' from the Hub needs datasets: pip install 'raison[data]'.") from None
     # The first base of the Hub's error is that of its HTTP client, which differs between its versions.
-    failures: tuple[type[BaseException], ...] = (*HfHubHTTPError.__bases__, OSError, RuntimeError, ValueError)
+    others = (DatasetsError, OSError, RuntimeError, ValueError)
+    failures: tuple[type[BaseException], ...] = (*HfHubHTTPError.__bases__, *others)
     path, _, configuration = name.partition(":")
+    if Path(path).exists() or (path.isidentifier() and find_spec(f"datasets.packaged_modules.{path}")):
+        raise DataError(
+            f"the datasets library reads '{name}' from files of this machine, and not from the Hub: name the file."
+        )
     with patiently() as silent:
         try:
             return datasets.load_dataset(path, configuration or None, split=split)

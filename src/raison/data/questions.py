@@ -7,16 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from raison.core.errors import DataError
-from raison.data.columns import ID_NAMES, Column
+from raison.data.columns import ID_NAMES, TEXT_NAMES, Column, existing
 from raison.data.dataset import BrokenLine, Dataset, Row
 from raison.data.lines import LineRecord, read_records
 from raison.data.question_rows import Gold, QuestionRow
-from raison.data.rows import Entry
+from raison.data.rows import Entry, check_limit
 from raison.data.streams import Item, Reading
 from raison.jobs.file_digest import sha256_of
 
 KINDS = (".jsonl", ".parquet")
 _INDEX = re.compile(r"\d+")
+_OF_SPANS = ("llm.", "retrieval.", "input.", "output.", "openinference.")
+"""How names of attributes begin in OpenInference's convention."""
 
 
 def read_questions(path: Path) -> list[QuestionRow]:
@@ -37,7 +39,9 @@ def stream_questions(sources: Sequence[str], reading: Reading) -> Iterator[Item]
 
     Raises DataError for a file that cannot be read.
     """
-    entries = ((source, *one) for source in sources for one in _entries(Path(source), reading.id_column))
+    entries = (
+        (source, *one) for source in sources for one in _entries(Path(source), reading.id_column, reading.encoding)
+    )
     for row, (source, row_id, entry) in enumerate(islice(entries, reading.limit)):
         yield Item(row, source, row_id or f"{Path(source).name}:{entry.number}", "", entry)
 
@@ -61,48 +65,86 @@ def row_of(cells: Mapping[str, Any], number: int, place: str) -> QuestionRow:
     return QuestionRow(number, question, sources, answer, _gold(cells.get("gold"), sources or {}, place))
 
 
-def holds_questions(path: Path) -> bool:
+def holds_questions(path: Path, encoding: str = "utf-8") -> bool:
     """Whether a file has questions with their sources, by its first row."""
     if path.suffix.lower() not in KINDS or not path.is_file():
         return False
-    first = next(iter(read_records(path, "utf-8")), None)
+    try:
+        first = next(iter(read_records(path, encoding)), None)
+    except DataError:
+        # Whoever reads the rows says what is wrong.
+        return False
     cells = None if first is None else first.cells
-    return isinstance(cells, Mapping) and (
-        "attributes" in cells or "messages" in cells or {"question", "sources"} <= {*cells}
-    )
+    if not isinstance(cells, Mapping):
+        return False
+    if {"question", "sources"} <= {*cells}:
+        return True
+    # Files of texts have columns of these names, too.
+    return not any(isinstance(cells.get(name), str) for name in TEXT_NAMES) and (_is_chat(cells) or _is_span(cells))
 
 
-def load_questions(path: Path, limit: int | None = None) -> Dataset:
-    """The file's questions as a data set without labels. Raises DataError."""
-    rows = read_questions(path)[:limit]
+def _is_chat(cells: Mapping[str, Any]) -> bool:
+    messages = cells.get("messages")
+    return isinstance(messages, list) and all(isinstance(one, Mapping) and "role" in one for one in messages)
+
+
+def _is_span(cells: Mapping[str, Any]) -> bool:
+    attributes = cells.get("attributes")
+    if not isinstance(attributes, Mapping):
+        return False
+    return not {"trace_id", "context"}.isdisjoint(cells) or any(key.startswith(_OF_SPANS) for key in _flat(attributes))
+
+
+def load_questions(path: Path, limit: int | None = None, *, skip_bad: bool = False, encoding: str = "utf-8") -> Dataset:
+    """The file's questions as a data set without labels.
+
+    `limit` and `skip_bad` are those of `load_file`. Raises DataError and InputError.
+    """
+    check_limit(limit)
+    rows: list[Row] = []
+    broken: list[BrokenLine] = []
+    for _, entry in _entries(path, None, encoding):
+        if isinstance(entry, Row):
+            rows.append(entry)
+        elif skip_bad:
+            broken.append(entry)
+        else:
+            raise DataError(f"{entry.reason} --skip-bad (skip_bad=True) skips it.")
+        if len(rows) == limit:
+            break
+    if not rows:
+        raise DataError(f"{path} has no question." + (f" {broken[0].reason}" if broken else ""))
     name = "/".join(path.resolve().parts[-2:])
-    return Dataset(name, tuple(Row(row.title, None, row.number, asked=row) for row in rows), sha256=sha256_of([path]))
+    return Dataset(name, tuple(rows), tuple(broken), sha256=sha256_of([path]))
 
 
-def _entries(path: Path, id_column: Column | None) -> Iterator[tuple[str, Entry]]:
+def _entries(path: Path, id_column: Column | None, encoding: str = "utf-8") -> Iterator[tuple[str, Entry]]:
     """Each row, or the reason why it cannot be used, with its own id or its trace's; "" without one. The first row
     decides the format."""
     if not path.is_file():
         raise DataError(f"{path} is not a file.")
     if path.suffix.lower() not in KINDS:
         raise DataError(f"cannot read questions from {path.name}: give a file that ends in {' or '.join(KINDS)}.")
-    records = read_records(path, "utf-8")
+    records = read_records(path, encoding)
     head = list(islice(records, 1))
-    traces = any(isinstance(record.cells, Mapping) and "attributes" in record.cells for record in head)
+    first = next((record.cells for record in head if isinstance(record.cells, Mapping)), {})
+    traces = "attributes" in first
+    if traces and id_column is not None:
+        raise DataError(f"{path}: an answer of traces has its trace's id: leave out the column of ids.")
+    ids = ID_NAMES if id_column is None or not first else existing(id_column, [*first])
     spans: list[LineRecord] = []
     for record in chain(head, records):
         if record.broken or not isinstance(record.cells, Mapping):
             reason = record.broken or "expected an object"
             yield "", BrokenLine(record.number, f"line {record.number} of {path} is not a valid row: {reason}.")
         elif not traces:
-            yield _own_id(record.cells, id_column), _entry(record, path)
+            yield _own_id(record.cells, ids), _entry(record, path)
         elif "attributes" in record.cells:
             spans.append(record)
     yield from _traced(spans, path)
 
 
-def _own_id(cells: Mapping[str, Any], id_column: Column | None) -> str:
-    names = ID_NAMES if id_column is None else (str(id_column),)
+def _own_id(cells: Mapping[str, Any], names: Sequence[str]) -> str:
     return next((str(cells[name]).strip() for name in names if cells.get(name) is not None), "")
 
 

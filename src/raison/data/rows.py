@@ -106,13 +106,18 @@ def entry_of(record: LineRecord, layout: ColumnLayout, labelled: bool = False) -
         return BrokenLine(record.number, str(error))
 
 
+def check_limit(limit: int | None) -> None:
+    """Raise InputError for a number of rows that nobody can take."""
+    if limit is not None and limit < 1:
+        raise InputError(f"limit cannot be {limit}: it is the number of rows to take, at least 1.")
+
+
 def collect(stream: Iterator[Entry], source: str, limit: int | None, skip_bad: bool) -> Collected:
     """The first `limit` rows; later ones are not read.
 
     Raises DataError at the first broken line unless `skip_bad` is set, and if no row can be used.
     """
-    if limit is not None and limit < 1:
-        raise InputError(f"limit cannot be {limit}: it is the number of rows to take, at least 1.")
+    check_limit(limit)
     rows: list[Row] = []
     broken: list[BrokenLine] = []
     while limit is None or len(rows) < limit:

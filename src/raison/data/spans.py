@@ -43,9 +43,7 @@ def given_rationales(given: Sequence[Any], texts: Sequence[Text]) -> tuple[tuple
 
 def parse_span(value: Any, texts: Sequence[str]) -> Span:
     """[start, end] or [start, end, segment] as a span of the texts; ValueError with the reason otherwise."""
-    # In Python a bool is an int, but [true, false] is not a span.
-    numbers = isinstance(value, list) and all(isinstance(part, int) and not isinstance(part, bool) for part in value)
-    if not numbers or len(value) not in (2, 3):
+    if not _is_numbers(value) or len(value) not in (2, 3):
         raise ValueError(f"the span {_short(value)} is not [start, end] or [start, end, segment]")
     span = Span(*value)
     if not 0 <= span.segment < len(texts):
@@ -56,6 +54,14 @@ def parse_span(value: Any, texts: Sequence[str]) -> Span:
     if not 0 <= span.start < span.end <= length:
         raise ValueError(f"the span {value} is empty or outside its text of {length} characters")
     return span
+
+
+def looks_like_rationales(value: Any) -> bool:
+    """Whether a cell has the form of spans, of one annotator or of several."""
+    if not isinstance(value, list):
+        return False
+    spans = value if _is_one_annotator(value) else [span for spans in value for span in spans]
+    return all(_is_numbers(span) and len(span) in (2, 3) for span in spans)
 
 
 def looks_like_units(value: Any) -> bool:
@@ -81,6 +87,11 @@ def _is_one_annotator(value: list[Any]) -> bool:
     # Three levels of lists are rationales of annotators; an empty list among them is an annotator who marked nothing.
     lists = all(isinstance(part, list) and all(isinstance(span, list) for span in part) for part in value)
     return not value or not lists
+
+
+def _is_numbers(value: Any) -> bool:
+    # In Python a bool is an int, but [true, false] is not a span.
+    return isinstance(value, list) and all(isinstance(part, int) and not isinstance(part, bool) for part in value)
 
 
 def _as_in_files(value: Any) -> Any:

@@ -8,8 +8,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
-from raison.core.errors import DataError
-from raison.core.settings.fields import Setting
+from raison.core.errors import DataError, InputError
+from raison.core.settings.fields import Setting, check
 from raison.data.columns import Column, ColumnLayout, DelimiterSetting, EncodingSetting, Wanted, column_of, id_column
 from raison.data.dataset import BrokenLine, Row
 from raison.data.files import KINDS, records_of
@@ -43,6 +43,9 @@ class Reading:
     split: Annotated[str, Setting("Split of a data set from the Hub.")] = "test"
     encoding: EncodingSetting = "utf-8"
     limit: Annotated[int | None, Setting("Use only the first N rows.", least=1)] = None
+
+    def __post_init__(self) -> None:
+        check(self)
 
     @property
     def wanted(self) -> Wanted:
@@ -82,8 +85,14 @@ class Item:
 def sources_of(given: Sequence[str | Path]) -> tuple[str, ...]:
     """Every file, data set or id; a pattern (*, ?, [) stands for the matching files, sorted by name.
 
-    Raises DataError if it matches none.
+    Raises DataError if it matches none, and InputError for a table or anything else that names no file.
     """
+    named_so = isinstance(given, Sequence) and all(isinstance(one, str | Path) for one in given)
+    if not named_so:
+        raise InputError(
+            f"files are named by a path, or by a list of paths, and not by a {type(given).__name__}: write it to a "
+            "file, or give its texts to explain()."
+        )
     sources: list[str] = []
     for one in map(str, given):
         if not glob.has_magic(one) or Path(one).exists():
@@ -178,7 +187,8 @@ def _cell(record: LineRecord, column: Column | None) -> str:
     if column is None or record.broken:
         return ""
     value = _value(record, column)
-    return "" if value is None else str(value).strip()
+    # What pandas writes for a missing number is not equal to itself.
+    return "" if value is None or value != value else str(value).strip()
 
 
 def _value(record: LineRecord, column: Column) -> object:

@@ -11,11 +11,19 @@ from raison.core.targets.choices import Dtype, TargetSpec, listed, plain_number
 
 
 def target_of(typed: str) -> TargetSpec:
-    """A label, a class number, a comma-separated pair of these, or start, end and tag of an entity."""
-    parts = [int(part) if part.strip().isdecimal() else part.strip() for part in typed.split(",")]
+    """A label, a class number, a comma-separated pair of these, or start, end and tag of an entity.
+
+    Digits in double quotes are a label.
+    """
+    parts = [_class_of(part.strip()) for part in typed.split(",")]
     if len(parts) == 3 and isinstance(parts[0], int) and isinstance(parts[1], int):
         return parts[0], parts[1], str(parts[2])
     return (parts[0], parts[1]) if len(parts) == 2 else typed if len(parts) > 2 else parts[0]
+
+
+def _class_of(typed: str) -> str | int:
+    quoted = typed[1:-1] if len(typed) > 2 and typed[0] == typed[-1] == '"' else ""
+    return quoted if quoted.isdecimal() else int(typed) if typed.isdecimal() else typed
 
 
 UnitSetting = Annotated[

@@ -8,9 +8,12 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
+import raison
 from raison.cli import app, options
 from raison.core.errors import InputError
+from raison.core.inputs.unit import Side
 from raison.core.settings.fields import REQUIRED, Setting, check, fields_of
+from raison.explaining.settings import ComparisonSettings, Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,3 +129,15 @@ def test_a_setting_is_known_without_its_type() -> None:
     assert fields_of(Painting)["frame"].optional
     assert fields_of(Painting)["frame"].hint is int
     assert fields_of(Painting)["hidden"].setting == Setting()
+
+
+@pytest.mark.parametrize(("units", "able"), [(None, False), ("second", True)])
+def test_all_methods_are_those_for_the_units_that_are_explained(
+    units: Side | None, able: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pair = (" ".join(["premise"] * 26), "it is good really")
+    model = raison.load(lambda texts: [[0.9, 0.1] for _ in texts], classes=["no", "yes"], pairs=True)
+    chosen, reading = ComparisonSettings(methods=("all",)), options.TextOptions(units=units)
+    methods = options.methods_of(chosen, model, [pair], Settings(), reading)
+    assert ("shapley_exact" in methods) is able
+    assert ("shapley_exact: a text has 30 units" in capsys.readouterr().err) is not able

@@ -39,7 +39,16 @@ def test_numbers_may_be_a_column(wrap: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "target"), [("3", 3), ("1,0", (1, 0)), ("\u00b2", "\u00b2"), ("0, 4, PER", (0, 4, "PER"))]
+    ("typed", "target"),
+    [
+        ("3", 3),
+        ("1,0", (1, 0)),
+        ("\u00b2", "\u00b2"),
+        ("0, 4, PER", (0, 4, "PER")),
+        ('"5"', "5"),
+        ('"5","1"', ("5", "1")),
+        ('"yes"', '"yes"'),
+    ],
 )
 def test_a_typed_target_is_a_number_only_in_digits(typed: str, target: object) -> None:
     assert target_of(typed) == target

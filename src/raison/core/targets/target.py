@@ -145,7 +145,7 @@ def check_numbers(spec: object, classes: tuple[str, ...]) -> None:
         elif isinstance(item, Integral) and str(item) in classes and classes.index(str(item)) != item:
             raise InputError(
                 f"target {item} is a label's name here, and numbers count the labels from 0: give the label as a "
-                f"string, '{item}'."
+                f"string, '{item}' (on the command line in two kinds of quotes, '\"{item}\"')."
             )
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from raison.core.errors import DataError, InputError
 from raison.core.settings.tables import read_written
-from raison.data.class_labels import labels_as_classes
+from raison.data.class_labels import known_classes
 from raison.jobs.file_digest import sha256_of
 from raison.jobs.folder import EXPLANATIONS, read_marker
 from raison.jobs.store import read_record
@@ -130,8 +130,9 @@ class WrittenShards:
     def errors(self) -> Iterator[FlatRecord]:
         """The rows whose label is another class than the prediction, in their order. All rows are read twice.
 
-        Labels are words in any case, or numbers, as in `Dataset.class_indices`; rows without one are left out. Raises
-        InputError for labels that are not the model's classes, and DataError for a file that was changed.
+        Labels are words in any case, or numbers, as in `Dataset.class_indices`; rows without one, or with one that is
+        no class, are left out, as in the report's count. Raises InputError if no label is one of the model's classes,
+        and DataError for a file that was changed.
         """
         first = next(self.rows(["classes", "outputs"]), None)
         if first is None:
@@ -139,7 +140,9 @@ class WrittenShards:
         if first["outputs"] != "classes":
             raise InputError(f"{self.folder.path} explains a model without classes, so no label can be wrong.")
         labels = [str(row["label"] or "") for row in self.rows(["label"])]
-        known = labels_as_classes(labels, tuple(first["classes"]), str(self.folder.path))
+        known, why = known_classes(labels, tuple(first["classes"]))
+        if why and not any(known):
+            raise InputError(f"{self.folder.path}: {why}.")
         for row, label in zip(self.rows(), known, strict=True):
             if label is not None and label != row["prediction"]:
                 yield row
