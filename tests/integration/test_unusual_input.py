@@ -179,3 +179,19 @@ def test_a_line_that_is_not_json_names_the_place_in_it(tmp_path: Path) -> None:
 def test_python_runs_the_package_as_the_command() -> None:
     done = subprocess.run([sys.executable, "-m", "raison", "--version"], capture_output=True, text=True, check=True)
     assert raison.__version__ in done.stdout
+
+
+def test_no_output_for_no_prompt_is_refused_by_a_classifier() -> None:
+    model = raison.load(one, classes=["length"])
+    with pytest.raises(InputError, match="output applies to generative language models"):
+        raison.explain(model, ["a film"], output=[])
+
+
+def test_rationales_may_come_one_by_one() -> None:
+    model = raison.load(one, classes=["length"])
+    texts, marks = ["a film", "so good"], [[(0, 1)], [(3, 7)]]
+    explained = raison.explain(model, texts, "occlusion", progress=False)
+    given = raison.evaluate(model, explained, "auroc", rationales=marks, progress=False)["auroc"].values
+    assert raison.evaluate(model, explained, "auroc", rationales=iter(marks), progress=False)["auroc"].values == given
+    rows = raison.compare(model, texts, "occlusion", "auroc", rationales=iter(marks), progress=False)
+    assert rows["occlusion"]["auroc"].values == given

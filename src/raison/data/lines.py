@@ -66,7 +66,7 @@ def read_records(path: Path, encoding: str, kind: str = "", delimiter: str = ","
         return
     _check_width(path, encoding)
     # Bytes that are not text become surrogates here and are found line by line, so that one bad line affects no others.
-    name = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
+    name = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
     with path.open(encoding=name, errors="surrogateescape", newline="" if kind == ".csv" else "\n") as file:
         for record in readers[kind](file):
             yield _decoded(record, encoding)

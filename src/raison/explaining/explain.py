@@ -219,7 +219,7 @@ def _explain(
         each = for_each(writing, len(prompts.texts), prompts.single)
         written = _explain_writing(model, prompts.texts, how.of(prompts.unit), each)
         return written[0] if prompts.single else written
-    check_unwritten(writing[0] if isinstance(writing, list) else writing)
+    check_unwritten(next(iter(writing), Writing("")) if isinstance(writing, list) else writing)
     ranked = read_ranked(texts)
     if ranked is not None:
         without_threshold(how.threshold)

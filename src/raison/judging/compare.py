@@ -103,7 +103,7 @@ def compare(
     choosers = create_metrics(select)
     rows = plan_rows(_created(reader, methods), choosers, seeds)
     chosen = _judging(reader, metrics)
-    marks = given.gold if rationales is None else given_rationales(rationales, list(map(plain, given.texts)))
+    marks = given.gold if rationales is None else given_rationales([*rationales], list(map(plain, given.texts)))
     plan = of_predictions(Plan(reader, given.texts, marks, rows, chosen, settings, data), threshold)
     if out is not None:
         return _compared(plan, choosers, Path(out), _Team(sharing, given.loading(load)), progress)

@@ -96,7 +96,7 @@ def evaluate(
     marks = (
         ((),) * len(given)
         if rationales is None
-        else given_rationales(_for_each(rationales, explanations), [e.text for e in given])
+        else given_rationales(_for_each([*rationales], explanations), [e.text for e in given])
     )
     of_texts = [metric for metric in chosen if isinstance(metric, Metric)]
     rows: list[list[Value]] = []

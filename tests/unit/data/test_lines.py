@@ -98,3 +98,11 @@ def test_a_first_line_of_another_encoding_stops_the_file(
     with pytest.raises(DataError, match=said):
         next(stream([str(path)], Reading(text_column="Review Text", delimiter=given)))
     assert load_file(path, text="Review Text", delimiter=given, encoding="latin-1").texts[0] == "a fine film"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "UTF8", "utf_8", "U8"])
+def test_a_byte_order_mark_is_left_out_however_the_encoding_is_spelled(encoding: str, tmp_path: Path) -> None:
+    path = tmp_path / "marked.csv"
+    path.write_text("text,label\nso good,1\n", encoding="utf-8-sig")
+    first = next(read_records(path, encoding))
+    assert first.cells == ["text", "label"]
