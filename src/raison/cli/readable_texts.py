@@ -89,12 +89,14 @@ def judged_rows(model: "LanguageModel | Writer", source: TextSource, settings: "
 
     if not isinstance(model, Writer):
         return _readable_rows(model, source, settings)
-    if source.wanted != Wanted() or source.skip_bad or source.encoding != "utf-8":
+    if source.wanted != Wanted():
         raise InputError(
-            "questions always have the columns question, sources, answer and gold, in UTF-8: leave the column options, "
-            "--encoding and --skip-bad out."
+            "questions always have the columns question, sources, answer and gold: leave the column options out."
         )
-    data = load_data(source.data, split=source.split, limit=source.limit)
+    data = load_data(
+        source.data, split=source.split, limit=source.limit, skip_bad=source.skip_bad, encoding=source.encoding
+    )
+    _tell_left_out(data, source)
     answers = answers_of(model, data, source.template)
     return JudgedRows(answers, None, data.name, settings.target)
 
@@ -109,8 +111,7 @@ def _readable_rows(model: "LanguageModel", source: TextSource, settings: "Settin
     from raison.explaining.ranking import fitting
 
     dataset = read(source.data, source.wanted, source.split, source.skip_bad, source.limit, source.encoding)
-    for line in dataset.broken:
-        typer.echo(f"raison: left out line {line.number} of {source.data}: {line.reason}", err=True)
+    _tell_left_out(dataset, source)
     rows: list[Row] = []
     for row in dataset.rows:
         try:
@@ -137,6 +138,11 @@ def _readable_rows(model: "LanguageModel", source: TextSource, settings: "Settin
     if source.template is not None:
         raise InputError("--template applies to generative language models only: leave it out.")
     return JudgedRows(texts, rationales, dataset.name, target)
+
+
+def _tell_left_out(dataset: Dataset, source: TextSource) -> None:
+    for line in dataset.broken:
+        typer.echo(f"raison: left out line {line.number} of {source.data}: {line.reason}", err=True)
 
 
 def read(

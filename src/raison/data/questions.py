@@ -80,7 +80,8 @@ def holds_questions(path: Path, encoding: str = "utf-8") -> bool:
     if {"question", "sources"} <= {*cells}:
         return True
     # Files of texts have columns of these names, too.
-    return not any(isinstance(cells.get(name), str) for name in TEXT_NAMES) and (_is_chat(cells) or _is_span(cells))
+    of_texts = any(isinstance(cells.get(name), str) for name in TEXT_NAMES if name != "question")
+    return not of_texts and (_is_chat(cells) or _is_span(cells))
 
 
 def _is_chat(cells: Mapping[str, Any]) -> bool:
