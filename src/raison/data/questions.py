@@ -11,7 +11,7 @@ from raison.data.columns import ID_NAMES, TEXT_NAMES, Column, existing
 from raison.data.dataset import BrokenLine, Dataset, Row
 from raison.data.lines import LineRecord, read_records
 from raison.data.question_rows import Gold, QuestionRow
-from raison.data.rows import Entry, check_limit
+from raison.data.rows import Entry, first_rows
 from raison.data.streams import Item, Reading
 from raison.jobs.file_digest import sha256_of
 
@@ -101,22 +101,12 @@ def load_questions(path: Path, limit: int | None = None, *, skip_bad: bool = Fal
 
     `limit` and `skip_bad` are those of `load_file`. Raises DataError and InputError.
     """
-    check_limit(limit)
-    rows: list[Row] = []
-    broken: list[BrokenLine] = []
-    for _, entry in _entries(path, None, encoding):
-        if isinstance(entry, Row):
-            rows.append(entry)
-        elif skip_bad:
-            broken.append(entry)
-        else:
-            raise DataError(f"{entry.reason} --skip-bad (skip_bad=True) skips it.")
-        if len(rows) == limit:
-            break
+    entries = (entry for _, entry in _entries(path, None, encoding))
+    rows, broken = first_rows(entries, limit, skip_bad, lambda line: line.reason)
     if not rows:
         raise DataError(f"{path} has no question." + (f" {broken[0].reason}" if broken else ""))
     name = "/".join(path.resolve().parts[-2:])
-    return Dataset(name, tuple(rows), tuple(broken), sha256=sha256_of([path]))
+    return Dataset(name, rows, broken, sha256=sha256_of([path]))
 
 
 def _entries(path: Path, id_column: Column | None, encoding: str = "utf-8") -> Iterator[tuple[str, Entry]]:
@@ -131,8 +121,11 @@ def _entries(path: Path, id_column: Column | None, encoding: str = "utf-8") -> I
     first = next((record.cells for record in head if isinstance(record.cells, Mapping)), {})
     traces = "attributes" in first
     if traces and id_column is not None:
-        raise DataError(f"{path}: an answer of traces has its trace's id: leave out the column of ids.")
-    ids = ID_NAMES if id_column is None or not first else existing(id_column, [*first])
+        raise DataError(f"{path}: rows of traces have their traces' ids: leave out the column of ids.")
+    ids: Sequence[str] = ID_NAMES
+    if id_column is not None:
+        # A first line that is broken has no columns.
+        ids = existing(id_column, [*first]) if first else (str(id_column),)
     spans: list[LineRecord] = []
     for record in chain(head, records):
         if record.broken or not isinstance(record.cells, Mapping):

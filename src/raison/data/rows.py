@@ -1,7 +1,7 @@
 """From records to rows."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any, cast
@@ -106,18 +106,28 @@ def entry_of(record: LineRecord, layout: ColumnLayout, labelled: bool = False) -
         return BrokenLine(record.number, str(error))
 
 
-def check_limit(limit: int | None) -> None:
-    """Raise InputError for a number of rows that nobody can take."""
-    if limit is not None and limit < 1:
-        raise InputError(f"limit cannot be {limit}: it is the number of rows to take, at least 1.")
-
-
 def collect(stream: Iterator[Entry], source: str, limit: int | None, skip_bad: bool) -> Collected:
     """The first `limit` rows; later ones are not read.
 
     Raises DataError at the first broken line unless `skip_bad` is set, and if no row can be used.
     """
-    check_limit(limit)
+    rows, broken = first_rows(stream, limit, skip_bad, lambda line: f"{source}, line {line.number}: {line.reason}.")
+    if not rows:
+        left_out = f" ({len(broken)} left out; line {broken[0].number}: {broken[0].reason})" if broken else ""
+        raise DataError(f"{source} has no usable rows{left_out}.")
+    return rows, broken
+
+
+def first_rows(
+    stream: Iterator[Entry], limit: int | None, skip_bad: bool, told: Callable[[BrokenLine], str]
+) -> Collected:
+    """The first `limit` rows, and the broken lines before the last of them; later ones are not read.
+
+    Raises InputError for a limit below 1, and DataError at the first broken line, as it is `told`, unless `skip_bad` is
+    set.
+    """
+    if limit is not None and limit < 1:
+        raise InputError(f"limit cannot be {limit}: it is the number of rows to take, at least 1.")
     rows: list[Row] = []
     broken: list[BrokenLine] = []
     while limit is None or len(rows) < limit:
@@ -129,10 +139,7 @@ def collect(stream: Iterator[Entry], source: str, limit: int | None, skip_bad: b
         elif skip_bad:
             broken.append(entry)
         else:
-            raise DataError(f"{source}, line {entry.number}: {entry.reason}. --skip-bad (skip_bad=True) skips it.")
-    if not rows:
-        left_out = f" ({len(broken)} left out; line {broken[0].number}: {broken[0].reason})" if broken else ""
-        raise DataError(f"{source} has no usable rows{left_out}.")
+            raise DataError(f"{told(entry)} --skip-bad (skip_bad=True) skips it.")
     return tuple(rows), tuple(broken)
 
 

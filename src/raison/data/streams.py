@@ -1,7 +1,7 @@
 """Sources of any size, read one row at a time: files, patterns of files, data sets of the Hub, named data sets."""
 
 import glob
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -87,14 +87,17 @@ def sources_of(given: Sequence[str | Path]) -> tuple[str, ...]:
 
     Raises DataError if it matches none, and InputError for a table or anything else that names no file.
     """
-    named_so = isinstance(given, Sequence) and all(isinstance(one, str | Path) for one in given)
-    if not named_so:
-        raise InputError(
-            f"files are named by a path, or by a list of paths, and not by a {type(given).__name__}: write it to a "
-            "file, or give its texts to explain()."
-        )
+    # A table goes through its columns' names, and an object through its keys.
+    holds_data = isinstance(given, Mapping) or hasattr(given, "columns")
+    paths: list[object] = [given] if holds_data else [*given]
+    for path in paths:
+        if not isinstance(path, str | Path):
+            raise InputError(
+                f"files are named by a path, or by paths in a list, and not by a {type(path).__name__}: write it to a "
+                "file, or give its texts to explain()."
+            )
     sources: list[str] = []
-    for one in map(str, given):
+    for one in map(str, paths):
         if not glob.has_magic(one) or Path(one).exists():
             sources.append(one)
             continue

@@ -44,10 +44,14 @@ def test_what_a_format_cannot_read_is_one_line(monkeypatch: pytest.MonkeyPatch) 
         load_hub("some/one", "train")
 
 
-@pytest.mark.parametrize("given", [{"text": ["a"]}, iter(["a.csv"]), [3]])
+@pytest.mark.parametrize("given", [{"text": ["a"]}, [{"text": "a"}], [3]])
 def test_files_are_named_by_paths(given: object) -> None:
-    with pytest.raises(InputError, match="files are named by a path, or by a list of paths, and not by a"):
+    with pytest.raises(InputError, match="files are named by a path, or by paths in a list, and not by a"):
         sources_of(given)  # type: ignore[arg-type]
+
+
+def test_paths_may_come_one_by_one() -> None:
+    assert sources_of(iter(["a.csv", Path("b.csv")])) == ("a.csv", "b.csv")  # type: ignore[arg-type]
 
 
 def test_a_table_is_no_list_of_files() -> None:

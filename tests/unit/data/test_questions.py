@@ -75,6 +75,8 @@ def test_ids_come_from_a_column_that_exists(tmp_path: Path) -> None:
         assert [item.id for item in stream_questions([str(path)], Reading(id_column=column))] == ["k1", "k2"]
     with pytest.raises(DataError, match="unknown column 'kee'. Did you mean 'key'"):
         list(stream_questions([str(path)], Reading(id_column="kee")))
+    first_broken = file_of(tmp_path, "{broken", ASKED)
+    assert [item.id for item in stream_questions([str(first_broken)], Reading(id_column="key"))][1:] == ["k1"]
     traces = file_of(tmp_path, SPAN)
     with pytest.raises(DataError, match="leave out the column of ids"):
         list(stream_questions([str(traces)], Reading(id_column="key")))

@@ -53,7 +53,9 @@ def trusted(e: Explanation, audits: Iterable[ModelAudit], advised: str | None) -
     """
     facts, method = _facts(e), method_of(e)
     label = None if method is None else label_of(method)
-    found = ((audit.name, one) for audit in audits for one in audit.audit.methods if one.method == label)
+    # Without a method, none is read.
+    fitting = audits if label is not None else ()
+    found = ((audit.name, one) for audit in fitting for one in audit.audit.methods if one.method == label)
     name, tested = next(found, ("", None))
     if tested is not None:
         lead = f"The audit {name} of this model, over {phrases.count(tested.score.count, 'text')}: {tested.light}"
