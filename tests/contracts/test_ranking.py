@@ -1,10 +1,12 @@
 """Rankings: why one document comes before another, against differences of the plain model's own numbers."""
 
 import json
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from typer.testing import CliRunner
@@ -247,6 +249,26 @@ def test_views_name_the_documents() -> None:
 def test_what_is_no_ranking_is_refused(text: object) -> None:
     with pytest.raises(InputError):
         raison.explain(scorer("bert"), text, "occlusion", progress=False)
+
+
+@pytest.mark.parametrize("taken", [iter, pd.Series, lambda rankings: (one for one in rankings)])
+def test_rankings_may_be_a_column_or_come_one_by_one(taken: Callable[[object], object]) -> None:
+    rankings = [(QUERY, DOCUMENTS), ("what is dull ?", DOCUMENTS[:2])]
+    expected = raison.explain(scorer("bert"), rankings, "random", progress=False)
+    found = raison.explain(scorer("bert"), taken(rankings), "random", progress=False)
+    assert [(e.target, e.scores) for e in found] == [(e.target, e.scores) for e in expected]
+    compared = [
+        raison.compare(scorer("bert"), texts, "random", "comprehensiveness", progress=False)["random"]
+        for texts in (rankings, taken(rankings))
+    ]
+    assert compared[0]["comprehensiveness"].values == compared[1]["comprehensiveness"].values
+
+
+def test_texts_that_come_one_by_one_are_no_rankings() -> None:
+    texts = [(QUERY, document) for document in DOCUMENTS]
+    expected = raison.explain(scorer("bert"), texts, "random", progress=False)
+    found = raison.explain(scorer("bert"), iter(texts), "random", progress=False)
+    assert [(e.target, e.scores) for e in found] == [(e.target, e.scores) for e in expected]
 
 
 def test_documents_may_be_numbered_by_numpy() -> None:

@@ -37,7 +37,7 @@ class {name}(Method):
     passes: ClassVar[str] = "0"
 
     def cost(self, units):
-        return Cost(0)
+        return Cost({forwards})
 
     def attribute(self, problem, rngs):
         return torch.zeros(len(problem.encoding), max(problem.encoding.unit_counts))
@@ -46,10 +46,17 @@ BROKEN = {
     "unfound": ("import not_installed\n", "cannot be imported (ModuleNotFoundError: No module named 'not_installed')"),
     "raising": ("raise RuntimeError('boom')\n", "cannot be imported (RuntimeError: boom): correct it, or move it out"),
     "demanding": (
-        METHOD.format(name="Demanding", setting="k: int", reference=" = 'x'"),
+        METHOD.format(name="Demanding", setting="k: int", reference=" = 'x'", forwards=0),
         "Demanding has no default for k, and every setting needs one",
     ),
-    "sourceless": (METHOD.format(name="Sourceless", setting="", reference=""), "Sourceless does not state reference"),
+    "sourceless": (
+        METHOD.format(name="Sourceless", setting="", reference="", forwards=0),
+        "Sourceless does not state reference",
+    ),
+    "costless": (
+        METHOD.format(name="Costless", setting="", reference=" = 'x'", forwards="units // 0"),
+        "Costless fails with its default settings (ZeroDivisionError: ",
+    ),
     "baseless": ("class Baseless: ...\n", "Baseless has to be a class that is derived from Method"),
 }
 

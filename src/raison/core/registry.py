@@ -3,7 +3,7 @@
 import ast
 import importlib
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import fields
 from functools import cache
@@ -21,13 +21,17 @@ T = TypeVar("T")
 class Catalogue(Generic[T]):
     """The classes of one folder, found by their files' names and imported only when requested.
 
-    Each is derived from one of `bases`.
+    Each is derived from one of `bases`. `trial` is what lists ask each for, with its defaults: one that fails there
+    cannot be used.
     """
 
-    def __init__(self, package: str, kind: str, *bases: type[Any]) -> None:
+    def __init__(
+        self, package: str, kind: str, *bases: type[Any], trial: Callable[[Any], object] | None = None
+    ) -> None:
         self._package = package
         self._kind = kind
         self._bases = bases
+        self._trial = trial
         self.names: tuple[str, ...] = _module_names(package)
 
     def get(self, name: str) -> type[T]:
@@ -44,6 +48,8 @@ class Catalogue(Generic[T]):
             raise InputError(f"{path_of(module)}: {class_name(name)} has to be a class that is derived from {bases}.")
         refuse_lost_settings(component)
         refuse_unfinished(component, path_of(module))
+        if self._trial is not None and (failure := _failure(component, self._trial)):
+            raise InputError(f"{path_of(module)}: {failure}.")
         return component
 
     def usable(self) -> Iterator[type[T]]:
@@ -152,6 +158,16 @@ def summary_of(doc: str) -> str:
 @cache
 def _module_names(package: str) -> tuple[str, ...]:
     return tuple(sorted(module.name for module in pkgutil.iter_modules(importlib.import_module(package).__path__)))
+
+
+@cache
+def _failure(cls: type[Any], trial: Callable[[Any], object]) -> str:
+    """How an instance with the default settings fails in a trial; "" if it does not."""
+    try:
+        trial(cls())
+    except Exception as error:  # noqa: BLE001 - the file is an author's, and any error of it is what is looked for
+        return f"{cls.__name__} fails with its default settings ({type(error).__name__}: {first_line(error)})"
+    return ""
 
 
 def imported(module: str) -> ModuleType:

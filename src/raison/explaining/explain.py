@@ -27,7 +27,7 @@ from raison.explaining.each_prediction import batch_of_each, threshold_of, witho
 from raison.explaining.generation import OutputContrast, Writing, explain_generation, for_each, writings
 from raison.explaining.given_texts import InputOptions, PromptInput, Texts
 from raison.explaining.measuring import create_metrics, lacking_of, missing_needs
-from raison.explaining.ranking import Ranking, fitting, named, pairs_of, read_ranked
+from raison.explaining.ranking import Ranking, at_hand, fitting, named, pairs_of, read_ranked
 from raison.explaining.selection import best_maps, check_selection
 from raison.explaining.settings import Settings
 from raison.methods import CATALOGUE
@@ -220,6 +220,7 @@ def _explain(
         written = _explain_writing(model, prompts.texts, how.of(prompts.unit), each)
         return written[0] if prompts.single else written
     check_unwritten(next(iter(writing), Writing("")) if isinstance(writing, list) else writing)
+    texts = at_hand(texts)
     ranked = read_ranked(texts)
     if ranked is not None:
         without_threshold(how.threshold)

@@ -1,6 +1,6 @@
 """Explanations of rankings: why one document comes before another for a query."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -33,8 +33,16 @@ def fitting(model: LanguageModel, texts: Iterable[Given]) -> LanguageModel:
     return model.ranker
 
 
+def at_hand(texts: Any) -> Any:
+    """The texts, as a list if they can be gone through only once: whether they are rankings is looked at first."""
+    return list(texts) if isinstance(texts, Iterator) else texts
+
+
 def read_ranked(given: Any) -> tuple[list[Ranked], bool] | None:
-    """Queries, each with several documents, and whether a single one was given; None for other texts."""
+    """Queries, each with several documents, and whether a single one was given; None for other texts.
+
+    Several are a list, an array or a column of a table: not what can be gone through only once (`at_hand`).
+    """
     if _is_one(given):
         return [_ranked(*given)], True
     if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str) and isinstance(given[1], tuple):
@@ -42,15 +50,20 @@ def read_ranked(given: Any) -> tuple[list[Ranked], bool] | None:
             "a string and a tuple are neither a pair nor a ranking: give a query with a list of documents, (query, "
             "[document, ...]), or a list of texts."
         )
-    if isinstance(given, str | Dataset) or not isinstance(given, Sequence) or not any(map(_is_one, given)):
+    if isinstance(given, str | bytes | Mapping | Dataset | Iterator) or not isinstance(given, Iterable):
         return None
-    for place, one in enumerate(given):
+    if getattr(given, "ndim", 1) != 1:  # a single value of numpy, or a table
+        return None
+    entries = list(given)
+    if not any(map(_is_one, entries)):
+        return None
+    for place, one in enumerate(entries):
         if not _is_one(one):
             raise InputError(
-                f"{name_of_text(place, len(given))} is {one!r:.60}, but other entries are a query with a list of "
+                f"{name_of_text(place, len(entries))} is {one!r:.60}, but other entries are a query with a list of "
                 "documents: explain them in separate calls."
             )
-    return [_ranked(*one) for one in given], False
+    return [_ranked(*one) for one in entries], False
 
 
 def pairs_of(
@@ -71,6 +84,7 @@ def pairs_of(
 
 def leading_pairs(model: LanguageModel, texts: Any, truncate: bool) -> Any:
     """Of rankings, each query with its first two documents; other texts are unchanged. Takes a pass per document."""
+    texts = at_hand(texts)
     ranked = read_ranked(texts)
     if ranked is None:
         return texts

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from raison.methods.sp_pi import SpPi as SpPi
     from raison.methods.value_zeroing import ValueZeroing as ValueZeroing
 
-CATALOGUE: Catalogue[Method] = Catalogue(__name__, "method", Method)
+CATALOGUE: Catalogue[Method] = Catalogue(__name__, "method", Method, trial=lambda method: method.cost(20))
 
 
 def __getattr__(name: str) -> type[Method]:
