@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from raison.core.errors import InputError, RaisonError, UnknownNameError, first_line
 from raison.core.nicknames import NICKNAMES
-from raison.core.settings.declared import refuse_lost_settings, refuse_unfinished, undecorated, unstated
+from raison.core.settings.declared import refuse_failing, refuse_lost_settings, refuse_unfinished, undecorated, unstated
 
 T = TypeVar("T")
 
@@ -48,8 +48,8 @@ class Catalogue(Generic[T]):
             raise InputError(f"{path_of(module)}: {class_name(name)} has to be a class that is derived from {bases}.")
         refuse_lost_settings(component)
         refuse_unfinished(component, path_of(module))
-        if self._trial is not None and (failure := _failure(component, self._trial)):
-            raise InputError(f"{path_of(module)}: {failure}.")
+        if self._trial is not None:
+            refuse_failing(component, self._trial, path_of(module))
         return component
 
     def usable(self) -> Iterator[type[T]]:
@@ -158,16 +158,6 @@ def summary_of(doc: str) -> str:
 @cache
 def _module_names(package: str) -> tuple[str, ...]:
     return tuple(sorted(module.name for module in pkgutil.iter_modules(importlib.import_module(package).__path__)))
-
-
-@cache
-def _failure(cls: type[Any], trial: Callable[[Any], object]) -> str:
-    """How an instance with the default settings fails in a trial; "" if it does not."""
-    try:
-        trial(cls())
-    except Exception as error:  # noqa: BLE001 - the file is an author's, and any error of it is what is looked for
-        return f"{cls.__name__} fails with its default settings ({type(error).__name__}: {first_line(error)})"
-    return ""
 
 
 def imported(module: str) -> ModuleType:

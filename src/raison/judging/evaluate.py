@@ -120,6 +120,13 @@ def evaluate(
     return replace(whole, by_target={name: _of_target(name, label, columns, given) for name in targets})
 
 
+def evaluate_maps(model: LanguageModel, maps: Sequence[Explanation], metric: Metric) -> list[float]:
+    """A metric of several maps of one text, which the model reads whole only once. Raises as `evaluate` does."""
+    model, given = _given(model, maps)
+    _check(model, [metric], given, has_rationales=False)
+    return [float(value) for [value] in measure(_batch_of(model, given[:1]), given, [metric])]
+
+
 def _check(
     model: LanguageModel, metrics: Sequence[AnyMetric], given: Sequence[Explanation], *, has_rationales: bool
 ) -> None:

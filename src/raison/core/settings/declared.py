@@ -1,14 +1,14 @@
 """Whether a class of a method or metric states what it has to: its settings as fields, because Python loses others
 without a word, and its constants."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from inspect import get_annotations
 from typing import Any, ClassVar, get_origin
 
-from raison.core.errors import InputError
+from raison.core.errors import InputError, first_line
 
 
 def refuse_lost_settings(cls: type) -> None:
@@ -44,6 +44,22 @@ def _unfinished(cls: type) -> str:
     settings = fields(cls) if is_dataclass(cls) else ()
     required = [one.name for one in settings if one.init and one.default is one.default_factory is MISSING]
     return f"{name} has no default for {' and '.join(required)}, and every setting needs one" if required else ""
+
+
+def refuse_failing(cls: type, trial: Callable[[Any], object], path: str) -> None:
+    """Raise InputError, which names the file, for a class whose instance with the default settings fails in a trial."""
+    if failure := _failure(cls, trial):
+        raise InputError(f"{path}: {failure}.")
+
+
+@cache
+def _failure(cls: type, trial: Callable[[Any], object]) -> str:
+    """How an instance fails; "" if it does not."""
+    try:
+        trial(cls())
+    except Exception as error:  # noqa: BLE001 - the file is an author's, and any error of it is what is looked for
+        return f"{cls.__name__} fails with its default settings ({type(error).__name__}: {first_line(error)})"
+    return ""
 
 
 def unstated(cls: type) -> tuple[str, ...]:

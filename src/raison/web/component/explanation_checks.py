@@ -11,7 +11,7 @@ from raison.core.errors import InputError
 from raison.core.metric import Evidence, KeepRows, Metric
 from raison.core.model import LanguageModel
 from raison.core.results.explanation import Explanation
-from raison.judging.evaluate import evaluate
+from raison.judging.evaluate import evaluate, evaluate_maps
 from raison.metrics.comprehensiveness import Comprehensiveness
 from raison.metrics.harmless_change import HarmlessChange
 from raison.numerics.measures.ranking import top_keeps
@@ -22,8 +22,9 @@ STRONGEST = 3
 """Units that are removed, one after the other."""
 FEWEST = 3
 """Minimum number of units for shuffling to be informative."""
-REMOVALS = 1 + STRONGEST + 1 + SHUFFLES
-"""The maximum number of masked texts that a check evaluates, the explanations of changed texts not counted."""
+REMOVALS = 3 + STRONGEST + 1 + SHUFFLES
+"""The maximum number of masked texts that a check evaluates: each of its three tests reads the whole text. What changed
+texts take is not counted."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,7 @@ def checked(model: LanguageModel, e: Explanation) -> dict[str, object]:
     if e.outputs == "statement" or not e.units:
         raise InputError("a check is only for the explanation of a prediction.")
     top = e.order()[:STRONGEST]
-    metrics = [Remaining(count) for count in range(len(top) + 1)]
-    remaining = tuple(_values(model, [e], metric)[0] for metric in metrics)
+    remaining = tuple(_values(model, e, [Remaining(count) for count in range(len(top) + 1)]))
     harmless, why = _harmless(model, e)
     removed = tuple(e.units[place].text for place in top)
     return asdict(Checks(remaining, removed, _shuffled(model, e), harmless, why))
@@ -90,19 +90,18 @@ def _shuffled(model: LanguageModel, e: Explanation) -> Shuffled | None:
         return None
     rng = np.random.default_rng(0)
     maps = [replace(e, scores=tuple(rng.permutation(e.scores).tolist())) for _ in range(SHUFFLES)]
-    true_score, *others = _values(model, [e, *maps], Comprehensiveness())
+    true_score, *others = evaluate_maps(model, [e, *maps], Comprehensiveness())
     as_good = 1 + sum(value >= true_score for value in others)
     return Shuffled(true_score, float(np.mean(others)), SHUFFLES, as_good / (1 + SHUFFLES))
 
 
 def _harmless(model: LanguageModel, e: Explanation) -> tuple[float | None, str]:
     try:
-        [value] = _values(model, [e], HarmlessChange())
+        [value] = _values(model, e, [HarmlessChange()])
     except InputError as error:
         return None, str(error)
     return (None, "") if math.isnan(value) else (value, "")
 
 
-def _values(model: LanguageModel, explanations: Sequence[Explanation], metric: Metric) -> list[float]:
-    [scores] = evaluate(model, explanations, [metric], progress=False).metrics
-    return [float(value) for value in scores.values]
+def _values(model: LanguageModel, e: Explanation, metrics: Sequence[Metric]) -> list[float]:
+    return [float(scores.values[0]) for scores in evaluate(model, e, metrics, progress=False).metrics]
