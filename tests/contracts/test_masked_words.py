@@ -97,3 +97,6 @@ def test_a_word_with_and_without_a_space_before_it_are_two() -> None:
     assert pair.value_full == pytest.approx(both[0].value_full - both[1].value_full, abs=1e-6)
     with pytest.raises(InputError, match="or its token id"):
         raison.explain(model, text, "occlusion", target=(0, len(words)))
+    likeliest = both[0].prediction
+    with pytest.raises(InputError, match=r"both targets are the word '.+'; the model predicts it"):
+        raison.explain(model, text, "occlusion", target=(0, (None, likeliest)))

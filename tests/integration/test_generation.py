@@ -258,6 +258,8 @@ def test_contrasts(generator):
         ({"output": OUTPUT, "contrast": [3, 4]}, "2 contrasts for"),
         ({"output": OUTPUT, "contrast": 10**6}, "does not exist: the vocabulary has"),
         ({"output": OUTPUT, "contrast": " "}, "a word or a token id"),
+        ({"output": OUTPUT, "contrast": True}, "the contrast True is not a word or a token id"),
+        ({"output": OUTPUT, "contrast": 1.5}, "the contrast 1.5 is not a word or a token id"),
         ({"output": OUTPUT, "contrast": " a"}, "begins with the output token 0 itself"),
         ({"output": OUTPUT, "of": "probabilty"}, "Did you mean 'probability'"),
         ({"output": OUTPUT, "removal": "msk"}, "unknown removal"),

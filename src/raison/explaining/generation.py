@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import torch
 
@@ -16,7 +17,7 @@ from raison.core.problem import StandIn
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation, OutputToken
 from raison.core.results.notes import noise_in
-from raison.core.targets.choices import plain_number
+from raison.core.targets.choices import is_whole_number, plain_number
 from raison.core.targets.target import Target
 from raison.explaining.attribution import run
 from raison.explaining.batch import Batch, prepare
@@ -126,14 +127,24 @@ def _against(
     """The token that each output token is contrasted with; without one, a margin takes the likeliest other token."""
     if contrast is None:
         return generator.runners_up(source, output) if of == "margin" else None
-    words = contrast if isinstance(contrast, list | tuple) else [contrast] * len(output.ids)
+    words = _listed(contrast, len(output.ids))
     if len(words) != len(output.ids):
         spelled = [output.token_text(number, source.text + output.text) for number in range(len(output.ids))]
         raise InputError(
             f"{len(words)} contrasts for {len(spelled)} output tokens {spelled!r:.200}: a list needs one for each."
         )
+    for word in words:
+        if not isinstance(word, str) and not is_whole_number(word):
+            raise InputError(f"the contrast {word!r:.40} is not a word or a token id.")
     wanted = map(plain_number, words)
     return tuple(generator.token_after(source, output, number, word) for number, word in enumerate(wanted))
+
+
+def _listed(contrast: object, count: int) -> list[Any]:
+    """One for each of so many output tokens, of which a list, an array or a column may have its own."""
+    if isinstance(contrast, str | bytes) or not isinstance(contrast, Iterable):
+        return [contrast] * count
+    return list(contrast)
 
 
 def _result(

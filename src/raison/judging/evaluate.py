@@ -120,11 +120,11 @@ def evaluate(
     return replace(whole, by_target={name: _of_target(name, label, columns, given) for name in targets})
 
 
-def evaluate_maps(model: LanguageModel, maps: Sequence[Explanation], metric: Metric) -> list[float]:
+def evaluate_maps(model: LanguageModel, maps: Sequence[Explanation], metric: Metric) -> list[Value]:
     """A metric of several maps of one text, which the model reads whole only once. Raises as `evaluate` does."""
     model, given = _given(model, maps)
     _check(model, [metric], given, has_rationales=False)
-    return [float(value) for [value] in measure(_batch_of(model, given[:1]), given, [metric])]
+    return [value for [value] in measure(_batch_of(model, given[:1]), given, [metric])]
 
 
 def _check(

@@ -10,6 +10,7 @@ from raison.models.served.probing import frame_of
 from raison.models.served.responses import choices_of, steps_of, text_of
 from raison.models.served.server import Server, ServerResponse
 from raison.models.served.tokens import ServerTokenizer
+from raison.models.tokens.spelling import SEPARATE
 from raison.text.segment import CharacterSpan
 
 
@@ -71,8 +72,7 @@ async def spelled(way: Forced, tokens: ServerTokenizer | None, prompt: str, text
             f"the server's tokens of {text!r:.60} do not cover its characters exactly: some are parts of a character. "
             "Give an output without such characters (output=, answer=)."
         )
-    warning = "the prompt's last and the output's first characters would form one token; they were kept separate"
-    return Spelled(Continuation(text, ids), _spans(texts), None if together else warning)
+    return Spelled(Continuation(text, ids), _spans(texts), None if together else SEPARATE)
 
 
 def _spans(texts: Sequence[str]) -> tuple[CharacterSpan, ...]:

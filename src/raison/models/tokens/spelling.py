@@ -8,6 +8,7 @@ from raison.core.errors import InputError
 from raison.core.note_names import RESPELLED
 from raison.text.segment import CharacterSpan
 
+SEPARATE = "the prompt's last and the output's first characters would form one token; they were kept separate"
 LONG = 2000
 """Characters of a part that is compared character by character, which takes less than a second."""
 _WORD = re.compile(r"\S+")

@@ -90,7 +90,7 @@ def _shuffled(model: LanguageModel, e: Explanation) -> Shuffled | None:
         return None
     rng = np.random.default_rng(0)
     maps = [replace(e, scores=tuple(rng.permutation(e.scores).tolist())) for _ in range(SHUFFLES)]
-    true_score, *others = evaluate_maps(model, [e, *maps], Comprehensiveness())
+    true_score, *others = np.array(evaluate_maps(model, [e, *maps], Comprehensiveness())).tolist()
     as_good = 1 + sum(value >= true_score for value in others)
     return Shuffled(true_score, float(np.mean(others)), SHUFFLES, as_good / (1 + SHUFFLES))
 

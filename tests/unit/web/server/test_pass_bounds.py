@@ -31,7 +31,9 @@ def test_a_number_of_thousands_of_digits_is_not_written_out() -> None:
         asked.check(words(), Limits())
 
 
-@pytest.mark.parametrize("longer", ["", ", and so were the plot, the music, the pictures and the end, which nobody saw"])
+@pytest.mark.parametrize(
+    "longer", ["", ", and so were the plot, the music, the pictures and the end, which nobody saw"]
+)
 def test_a_check_counts_the_tests_of_its_explanation(longer: str) -> None:
     read: list[str] = []
 

@@ -11,7 +11,7 @@ from raison.core.inputs.unit import PART
 from raison.core.model import LanguageModel
 from raison.models.adapters.blackbox.background import run_in_background
 from raison.models.adapters.blackbox.server_reader import ServedReader, TokenRequest
-from raison.models.adapters.writing.writer import Writer, check_new_tokens, in_place_of
+from raison.models.adapters.writing.writer import EMPTY, ENDED, Writer, check_new_tokens, in_place_of
 from raison.models.served.forced import Continuation, Forced
 from raison.models.served.newest import Newest
 from raison.models.served.probing import Powers, frame_of
@@ -78,12 +78,12 @@ class ServedWriter(Writer):
             return self._output(prompt, ids)
         text = run_in_background(written(self.server, prompt.text, new_tokens))
         if not text:
-            raise InputError("the model ends the text right after the prompt: give the output to explain (output=).")
+            raise InputError(ENDED)
         return self.output(prompt, text)[0]
 
     def output(self, prompt: TokenizedPrompt, text: str) -> tuple[Output, str | None]:
         if not text:
-            raise InputError("the output is empty: there is no token to explain.")
+            raise InputError(EMPTY)
         spelling = run_in_background(spelled(self._way, self._tokens, prompt.text, text))
         return self._output(prompt, spelling), spelling.warning
 

@@ -140,7 +140,8 @@ class Filling(Choosing):
             likeliest = next(other for other in mask.ranked if other != word)
             other = likeliest if that is None else self._word(that, string, mask)
             if other == word:
-                raise InputError(f"both targets are the word {this!r}; name two different ones.")
+                why = "the model predicts it" if this is None else "name two different ones"
+                raise InputError(f"both targets are the word '{self._spelled(word)}'; {why}.")
             spans.append([mask.token])
             choices.append([[word, other]])
             pairs.append(that is not None)

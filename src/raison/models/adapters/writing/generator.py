@@ -22,7 +22,7 @@ from raison.core.results.generation import OTHER
 from raison.models.adapters.checks.output_layers import checked_output_layer
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.writing.next_tokens import next_tokens
-from raison.models.adapters.writing.writer import Writer, check_new_tokens, in_place_of
+from raison.models.adapters.writing.writer import EMPTY, ENDED, Writer, check_new_tokens, in_place_of
 from raison.models.gradients.shared_gradients import SharedGradients
 from raison.models.gradients.word_embeddings import TableEmbeddings
 from raison.models.passes.outputs.heads import ClassHead
@@ -40,6 +40,7 @@ from raison.models.tokens.continuation import (
 )
 from raison.models.tokens.max_tokens import DECODER, ENCODER, max_tokens
 from raison.models.tokens.own_tokenizer import own_tokenizer
+from raison.models.tokens.spelling import SEPARATE
 from raison.progress import Advance, steps_of
 from raison.text.segment import CharacterSpan
 from raison.text.surrogates import without_surrogates
@@ -133,23 +134,20 @@ class Generator(Writer):
         ids = written[0, start[[*start][-1]].shape[1] :].tolist()
         length = next((place for place, token in enumerate(ids) if token in stops), len(ids))
         if length == 0:
-            raise InputError("the model ends the text right after the prompt: give the output to explain (output=).")
+            raise InputError(ENDED)
         return spell(self._tokenizer, prompt, ids[:length])
 
     def output(self, prompt: TokenizedPrompt, text: str) -> tuple[Output, str | None]:
         """The tokens of a given output after the prompt, and a warning if the boundary is ambiguous."""
         if not text:
-            raise InputError("the output is empty: there is no token to explain.")
+            raise InputError(EMPTY)
         ids, merged = self._following(prompt, "", (), text)
         if not ids:
             raise InputError(f"the output {text!r:.40} has no token of this model's: there is nothing to explain.")
         self._check_room(prompt, len(ids))
         output = spell(self._tokenizer, prompt, ids)
         if merged:
-            return (
-                output,
-                "the prompt's last and the output's first characters would form one token; they were kept separate",
-            )
+            return output, SEPARATE
         if prompt.border is None and prompt.text[-1:].isalnum() and text[:1].isalnum():
             return output, "the output continues the prompt's last word: begin it with a space if that is not intended"
         return output, None
@@ -172,8 +170,6 @@ class Generator(Writer):
             before = joined[len(prompt.text) : output.spans[number][0]]
             token = self._following(prompt, before, output.ids[:number], wanted)[0][0]
         else:
-            if not isinstance(word, int) or isinstance(word, bool):
-                raise InputError(f"the contrast {word!r:.40} is not a word or a token id.")
             token = word
             size = self.core.get_output_embeddings().weight.shape[0]
             if not 0 <= token < size:

@@ -11,6 +11,9 @@ from raison.core.targets.choices import is_whole_number
 from raison.models.tokens.continuation import ContinuationEncoder, Output, TokenizedPrompt
 from raison.text.segment import CharacterSpan
 
+EMPTY = "the output is empty: there is no token to explain."
+ENDED = "the model ends the text right after the prompt: give the output to explain (output=)."
+
 
 def check_new_tokens(count: object) -> None:
     """Raise InputError unless this is a number of tokens to write."""

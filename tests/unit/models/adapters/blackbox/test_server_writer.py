@@ -85,7 +85,12 @@ def test_what_cannot_be_asked_is_refused() -> None:
         model = raison.load(fake.base)
         with pytest.raises(UnsupportedError, match="of='margin' without contrast="):
             raison.explain(model, PROMPT, output=" great", of="margin", progress=False)
-        for word, match in [("great", "begins with the output token"), (" ", "got an empty one")]:
+        for word, match in [
+            ("great", "begins with the output token"),
+            (" ", "got an empty one"),
+            (True, "True is not a word or a token id"),
+            (1.5, "1.5 is not a word or a token id"),
+        ]:
             with pytest.raises(InputError, match=match):
                 raison.explain(model, PROMPT, output=" great", contrast=word, progress=False)
         with pytest.raises(raison.RaisonError, match="on a server"):
