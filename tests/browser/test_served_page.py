@@ -13,6 +13,7 @@ from raison.web.server.served import ServedModels
 from raison.web.server.settings import Access
 from tests.browser.conftest import models
 from tests.browser.stage import numbers
+from tests.browser.written import writer
 from tests.integration.test_serve_live import listening
 
 if TYPE_CHECKING:
@@ -178,3 +179,91 @@ def test_the_history_names_what_differs(browser: "Browser") -> None:
         assert first in names[0]
         assert "words" in names[1]
         assert len(set(names)) == 2
+
+
+def aborted(page: "Page", path: str) -> list[str]:
+    """The requests of a path that the page takes back; the server never gets them."""
+    page.route(f"**/{path}", lambda route: None)
+    taken_back: list[str] = []
+    page.on("requestfailed", lambda request: taken_back.append(request.url))
+    return taken_back
+
+
+def test_an_edit_takes_back_a_check(browser: "Browser") -> None:
+    with opened(browser, ServedModels(models()), "#model=words&method=occlusion&text=a+dull+pleasure") as page:
+        page.get_by_role("button", name="Check this one").wait_for()
+        taken_back = aborted(page, "api/check")
+        page.get_by_role("button", name="Check this one").click()
+        page.get_by_text("Testing this text.").wait_for()
+        page.get_by_label("Text", exact=True).fill("a pleasure")
+        page.wait_for_function("() => document.querySelectorAll('article:last-child .unit').length === 2")
+        page.wait_for_function(SETTLED)
+        assert [url.rpartition("/")[2] for url in taken_back] == ["check"]
+        assert page.locator(".warning").count() == 0
+
+
+def test_who_leaves_a_face_takes_back_what_it_asked(browser: "Browser") -> None:
+    served = ServedModels({**models(), "writer": writer()})
+    with opened(browser, served) as page:
+        page.get_by_role("link", name="Written answers").click()
+        page.get_by_role("button", name="Explain").wait_for()
+        taken_back = aborted(page, "api/predict")
+        page.get_by_role("button", name="Explain").click()
+        page.get_by_text("The model writes.").wait_for()
+        page.get_by_role("link", name="Predictions").click()
+        page.wait_for_function(SETTLED)
+        assert [url.rpartition("/")[2] for url in taken_back] == ["predict"]
+        assert "face=write" not in page.url
+
+
+def test_a_token_may_be_added_to_the_address_of_an_open_page(browser: "Browser") -> None:
+    with listening(ServedModels(models(), Access(token="t" * 16))) as port:
+        page = browser.new_context().new_page()
+        page.goto(f"http://127.0.0.1:{port}/#token=wrong")
+        page.get_by_text("This server asks for its token: add #token=TOKEN to the address of this page.").wait_for()
+        page.goto(f"http://127.0.0.1:{port}/#token={'t' * 16}")
+        page.wait_for_function(SETTLED)
+        assert "token" not in page.url
+        page.context.close()
+
+
+def test_what_could_not_be_sent_stays_in_the_address_and_is_asked_again(browser: "Browser") -> None:
+    with opened(browser, ServedModels(models()), "#model=words&method=occlusion&text=good") as page:
+        page.wait_for_function(SETTLED)
+        page.get_by_label("Text", exact=True).fill("")
+        page.get_by_text("Type or paste a text.").wait_for()
+        assert "text=&" in page.url
+    with listening(ServedModels(models())) as port:
+        page = browser.new_context().new_page()
+        page.goto(f"http://127.0.0.1:{port}/#model=words&method=occlusion&text=good")
+        page.wait_for_function(SETTLED)
+        page.route("**/api/explain", lambda route: route.abort())
+        page.get_by_label("Text", exact=True).fill("a dull pleasure")
+        page.get_by_text("The server does not answer. Try again once it runs.").wait_for()
+        assert "text=a+dull+pleasure" in page.url
+        page.unroute("**/api/explain")
+        page.get_by_role("button", name="Explain again").click()
+        page.wait_for_function("() => document.querySelectorAll('article:last-child .unit').length === 3")
+        page.wait_for_function(SETTLED)
+        page.context.close()
+
+
+def test_code_shows_overrides_of_the_direction_as_what_they_are(browser: "Browser") -> None:
+    with opened(browser, ServedModels(models()), "#model=words&method=occlusion&text=a+%E2%80%AEgood+one") as page:
+        page.wait_for_function(SETTLED)
+        page.get_by_text("Take away").click()
+        code = page.get_by_role("region", name="Code").inner_text()
+        assert code.startswith('raison.explain(model, "a \\u202egood one", ')
+
+
+def test_a_word_of_a_pair_opens_while_something_else_changes(browser: "Browser") -> None:
+    pairs = ServedModels(
+        {"pairs": raison.load(lambda pairs: [[0.2, 0.8]] * len(pairs), classes=["n", "y"], pairs=True)}
+    )
+    with opened(browser, pairs, "#method=occlusion&text=so+good&text=so+bad") as page:
+        page.wait_for_function(SETTLED)
+        page.route("**/api/explain", lambda route: None)
+        page.get_by_label("Quantity").select_option("log_odds")
+        page.wait_for_function("() => document.querySelector('.place-maps').hasAttribute('aria-busy')")
+        page.locator("article .unit").nth(1).click()
+        assert page.locator(".word-bar").count() == 1

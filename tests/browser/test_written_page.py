@@ -238,3 +238,30 @@ def test_axe_finds_no_violation_and_nothing_is_cut_off(
     found = axe.Axe().run(page).response["violations"]
     assert not found, json.dumps([(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in found])
     assert page.evaluate("() => document.documentElement.scrollWidth") <= viewport["width"]
+
+
+def test_what_a_link_names_wrongly_can_be_chosen_otherwise(served: ServedPage) -> None:
+    page = served("#face=write&model=nope&method=occlusion&tokens=4&text=the+sea")
+    page.get_by_text("The link names the model 'nope'").wait_for()
+    page.get_by_label("Prompt").fill(PROMPT)
+    page.get_by_label("Method").select_option("occlusion")
+    page.get_by_label("Tokens at most").fill("4")
+    page.get_by_role("button", name="Explain").click()
+    becomes(page, LABELS, labels(explained(), states(output_layout(explained()))["all"].values))
+    assert "nope" not in page.url
+
+
+def test_the_address_is_that_of_what_is_seen(served: ServedPage) -> None:
+    page = served()
+    page.get_by_role("link", name="Written answers").click()
+    page.get_by_label("Prompt").fill(PROMPT)
+    page.get_by_label("Method").select_option("occlusion")
+    page.get_by_label("Tokens at most").fill("4")
+    held: list[Any] = []
+    page.route("**/api/predict", lambda route: held.append(route))
+    page.get_by_role("button", name="Explain").click()
+    page.get_by_text("The model writes.").wait_for()
+    page.get_by_label("Prompt").fill("something else")
+    held[0].continue_()
+    becomes(page, LABELS, labels(explained(), states(output_layout(explained()))["all"].values))
+    assert "something" not in page.url

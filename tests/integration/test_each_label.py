@@ -3,8 +3,9 @@
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -18,13 +19,18 @@ from raison.core.errors import DataError, InputError
 from raison.core.inputs.rationale import Span
 from raison.core.model import LanguageModel
 from raison.core.results.explanation import Explanation
+from raison.core.results.scores import Comparison
 from raison.core.targets.target import Target
 from raison.explaining.each_prediction import each_target
 from raison.explaining.settings import Settings
+from raison.jobs.folder import COMPARISON, write_marker
 from raison.models.adapters.classifier import Classifier
 from raison.report.explanations.several import are_targets
 from raison.report.explanations.terminal import targets_text
 from raison.report.style.terminal_text import plain
+from raison.runs.run import read_run
+from raison.runs.statistics import contrasts
+from raison.runs.table import comparison
 from tests import functions
 from tests.functions import labels
 from tests.tiny import TAGS, build, build_at_places
@@ -277,6 +283,37 @@ def test_a_comparison_has_a_table_for_each_label_and_goes_on_in_its_folder(tmp_p
     assert compare(out=tmp_path / "run").to_dict() == table.to_dict()
     with pytest.raises(InputError, match="no prediction reaches 100 % in any text"):
         raison.compare(model, TEXTS, "occlusion", target="each", threshold=1.0)
+
+
+def test_labels_that_say_the_same_are_no_further_evidence(tmp_path: Path) -> None:
+    """The texts are independent, their labels are not: intervals and tests are those of one label."""
+    texts = [f"{word} film number {length}" + " dull" * (length % 3) for length, word in enumerate("abcdefghij")]
+
+    def compared(count: int, **options: Any) -> Comparison:
+        def alike(given: list[str]) -> list[list[float]]:
+            return [[1 / (2 + len(text.replace("film", "")) % 7)] * count for text in given]
+
+        model = raison.load(alike, classes=[f"label {number}" for number in range(count)], multi_label=True)
+        metrics = ["comprehensiveness", "sufficiency"]
+        settings: Any = {"target": "each", "threshold": 0.0, "progress": False} | options
+        return raison.compare(model, texts, "occlusion", metrics, **settings)
+
+    one, several = compared(1), compared(4, out=tmp_path / "run")
+    assert several.texts == 4 * one.texts
+    for row in one.rows:
+        for metric in ("comprehensiveness", "sufficiency"):
+            own, others = row[metric].summary, several[row.method][metric].summary
+            assert (others.mean, others.low, others.high) == pytest.approx((own.mean, own.low, own.high), abs=1e-12)
+            assert others.count == own.count == len(texts)
+    for metric, gaps in contrasts(one).items():
+        for alone, together in zip(gaps, contrasts(several)[metric], strict=True):
+            assert astuple(together.difference) == pytest.approx(astuple(alone.difference), abs=1e-12, nan_ok=True)
+            assert together.p == pytest.approx(alone.p, abs=1e-12, nan_ok=True)
+    assert comparison(read_run(tmp_path / "run")).to_dict() == several.to_dict()
+    assert Comparison.from_json(several.to_json()).to_dict() == several.to_dict()
+    write_marker(tmp_path / "run", COMPARISON, dict(read_run(tmp_path / "run").header.raw) | {"text_numbers": [0]})
+    with pytest.raises(DataError, match="it has 40 texts, and text_numbers of 1"):
+        read_run(tmp_path / "run")
 
 
 def test_the_views_show_labels_and_units_as_a_matrix(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

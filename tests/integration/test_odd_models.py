@@ -24,7 +24,7 @@ from raison.core.capabilities.passes import Passes
 from raison.core.errors import InputError, LoadError, TextTooLongError
 from raison.models.loading.load import load
 from raison.models.loading.ready_made.zoo import fresh_classifier
-from tests.tiny import LABELS, TINY, build_language_model
+from tests.tiny import LABELS, TINY, build, build_language_model
 from tests.tokenizers import TOKENIZERS
 
 TEXT = "the old sailor told a modest story about the sea, and nobody believed him at all"
@@ -209,3 +209,14 @@ def test_what_was_written_is_evaluated_on_its_writer_alone() -> None:
     classifier = load(*TINY["bert"]())
     with pytest.raises(InputError, match="evaluate needs explanations of its predictions"):
         raison.evaluate(classifier, [written])
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "deberta_v2", "t5", "gpt2", "qwen3"])
+def test_a_folder_without_a_tokenizer_is_refused(family: str, tmp_path: Path) -> None:
+    """transformers makes up a tokenizer to which every word is unknown."""
+    model, tokenizer = build(family)
+    model.save_pretrained(tmp_path)
+    with pytest.raises(LoadError, match=r"has no tokenizer: save the model's own there \(tokenizer.save_pretrained\)"):
+        load(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    assert load(tmp_path).encode(["the sea"], "word").unit_counts == (2,)

@@ -189,7 +189,11 @@ def _of_target(
 
 
 def _scores_of(label: str, columns: Mapping[MetricInfo, Sequence[Value]], given: Sequence[Explanation]) -> Scores:
-    scores = [metric_scores(info, [column]) for info, column in columns.items()]
+    known: dict[str, int] = {}
+    numbers = np.array([known.setdefault(repr(e.text), len(known)) for e in given])
+    scores = [
+        metric_scores(info, [column], numbers=None if info.grouped else numbers) for info, column in columns.items()
+    ]
     row = method_scores(label, scores, [costs_of(e) for e in given])
     return replace(row, cautions=caution_of_texts([share_in(e.notes) for e in given]))
 

@@ -27,7 +27,7 @@ from raison.methods import CATALOGUE
 from raison.models.derived.backbone import backbone_of
 from raison.models.derived.identity import files_identity, identity_of
 from raison.runs.headers import MOST_TOGETHER, RunHead
-from raison.runs.run import CAUTIONS, OUTPUTS, SCHEMA, TOGETHER, head_of
+from raison.runs.run import CAUTIONS, OUTPUTS, SCHEMA, TEXT_NUMBERS, TOGETHER, head_of
 
 _WORK = 3e12
 """Multiplications between two writes, about a minute of one core: what a kill may lose."""
@@ -62,6 +62,8 @@ class Plan:
     data: str
     threshold: float | None = None
     """With target="each": the minimum probability of explained labels."""
+    numbers: tuple[int, ...] = ()
+    """With target="each": the number of each prediction's text."""
     left_out: str = ""
     """What to report of texts without a prediction, which were left out; "" if there were none."""
 
@@ -136,6 +138,7 @@ def _of_each(plan: Plan, threshold: float) -> Plan:
         rationales=tuple(plan.rationales[text] for text in texts) if plan.rationales else (),
         settings=replace(settings, target=[label for labels in targets for label in labels]),
         threshold=threshold,
+        numbers=tuple(texts),
     )
 
 
@@ -190,6 +193,8 @@ def header_of(plan: Plan, cautions: Sequence[str] | None = None) -> RunHead:
         IDENTITY: _identity(plan, texts),
         "versions": versions(),
     }
+    if plan.numbers:
+        header[TEXT_NUMBERS] = plan.numbers
     if plan.model.outputs != "classes":
         header[OUTPUTS] = plan.model.outputs
     return head_of(header if cautions is None else header | {CAUTIONS: cautions})

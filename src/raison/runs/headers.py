@@ -51,7 +51,8 @@ class SettingsHead:
 class RunHead:
     """The request of a run. `cautions` are reported with the results; `outputs` "" is classes.
 
-    `together` texts are explained, evaluated and written together, so that a resumed run repeats the same batches.
+    `together` texts are explained, evaluated and written together, so that a resumed run repeats the same batches. If
+    every prediction in a text counts as one of `texts`, `text_numbers` has the number of each one's text.
     """
 
     raison: str
@@ -67,6 +68,7 @@ class RunHead:
     cautions: tuple[str, ...] = ()
     outputs: str = ""
     together: Annotated[int, Setting(least=1, most=MOST_TOGETHER)] = MOST_TOGETHER
+    text_numbers: tuple[int, ...] = ()
 
     @property
     def single(self) -> tuple[MetricInfo, ...]:

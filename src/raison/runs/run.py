@@ -41,7 +41,9 @@ OUTPUTS = "outputs"
 """The header's key for outputs other than classes; see raison.core.targets.outputs."""
 TOGETHER = "together"
 """The header's key for the number of texts that are written together."""
-UNCOMPARED = ("versions", identity.IDENTITY, CAUTIONS, OUTPUTS, TOGETHER)
+TEXT_NUMBERS = "text_numbers"
+"""The header's key for the number of the text of each prediction, if all predictions in a text count."""
+UNCOMPARED = ("versions", identity.IDENTITY, CAUTIONS, OUTPUTS, TOGETHER, TEXT_NUMBERS)
 """Parts of the header in which a continued run may differ."""
 
 
@@ -219,7 +221,12 @@ def read_header(path: Path) -> RunHead:
     if header is None:
         raise DataError(f"{path.parent} is not a run: it has no {path.name}.")
     check_schema(header, path, SCHEMA)
-    return read_written(RunHead, header, "the head of a run", path)
+    head = read_written(RunHead, header, "the head of a run", path)
+    if len(head.text_numbers) not in (0, head.texts):
+        raise DataError(
+            f"cannot read {path}: it has {head.texts} texts, and {TEXT_NUMBERS} of {len(head.text_numbers)}."
+        )
+    return head
 
 
 def head_of(values: Mapping[str, Any]) -> RunHead:

@@ -8,6 +8,7 @@ import numpy as np
 from raison.core.results.scores import Comparison, MetricScores, Scores
 from raison.numerics.statistics import ranks
 from raison.numerics.statistics.best import of_any_pair
+from raison.numerics.statistics.bootstrap import of_texts
 from raison.numerics.statistics.paired import Difference, difference
 from raison.numerics.statistics.pareto import front
 from raison.runs.judging import UNKNOWN
@@ -86,7 +87,7 @@ def _contrasts(comparison: Comparison, metric: str, higher: bool, metrics: int) 
     same = [row for row, gap in zip(rows, gaps, strict=True) if gap is not UNKNOWN]
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.array([gap.mean for gap in gaps]) / np.array([gap.error for gap in gaps])
-    chances = of_any_pair([parts_of(row[metric]) for row in same], best[metric].pool, ratios)
+    chances = of_any_pair([independent(row[metric])[0] for row in same], independent(best[metric])[1], ratios)
     ps = [min(1.0, metrics * max(gap.confirmed, p)) for gap, p in zip(gaps, chances.tolist(), strict=True)]
     return [
         PairedContrast(row.method, best.method, gap, math.nan if row is best else p)
@@ -132,10 +133,10 @@ def pareto(comparison: Comparison, metric: str) -> list[Point]:
 
 def subtract(first: MetricScores, second: MetricScores) -> Difference:
     """First minus second on the texts (or groups) that both have; NaN throughout if they do not have the same texts."""
-    one, other = parts_of(first), parts_of(second)
-    if one.shape != other.shape or first.pool != second.pool:
+    (one, pool), (other, others_pool) = independent(first), independent(second)
+    if one.shape != other.shape or pool != others_pool:
         return UNKNOWN
-    return difference(one, other, first.pool)
+    return difference(one, other, pool)
 
 
 def _selection(comparison: Comparison, method: str, rows: list[Scores]) -> Selection:
@@ -176,6 +177,12 @@ def parts_of(scores: MetricScores) -> np.ndarray:
     """The pool's values per text; infinite values, which have no difference, count as undefined."""
     table = values_of(scores)
     return np.where(np.isfinite(table), table, np.nan)
+
+
+def independent(scores: MetricScores) -> tuple[np.ndarray, str]:
+    """`parts_of` with one row for each text, whose predictions are not independent, and the pool of these rows."""
+    parts = parts_of(scores)
+    return of_texts(parts, scores.pool, np.array(scores.texts)) if scores.texts else (parts, scores.pool)
 
 
 def values_of(scores: MetricScores) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 
 from raison.core.results.scores import MetricScores, Scores, Summary
 from raison.numerics.measures.curves import SHARES
-from raison.numerics.statistics.bootstrap import pool_of, pooled, pooled_interval
+from raison.numerics.statistics.bootstrap import of_texts, pool_of, pooled, pooled_interval
 
 Value = float | tuple[float, ...]
 """A metric's value on one text: a number, or the parts of a pooled value."""
@@ -56,30 +56,36 @@ def table_of(seeds: Sequence[Sequence[Value]]) -> np.ndarray:
 
 
 def metric_scores(
-    info: MetricInfo, seeds: Sequence[Sequence[Value]] | np.ndarray, interval: bool = True
+    info: MetricInfo,
+    seeds: Sequence[Sequence[Value]] | np.ndarray,
+    interval: bool = True,
+    numbers: np.ndarray | None = None,
 ) -> MetricScores:
     """Scores from the values of every text under every seed, as an array (seeds, texts, parts).
 
-    Without `interval`, its ends are NaN.
+    Of several predictions of a text, `numbers` has the text's for each. Without `interval`, its ends are NaN.
     """
     table = seeds if isinstance(seeds, np.ndarray) else table_of(seeds)
     make = pool_of(info.pool)
     parts = table.mean(axis=0)
     known = ~np.isnan(parts).all(axis=1)
+    texts = np.arange(len(parts)) if numbers is None else numbers
+    independent, pool = of_texts(parts[known], info.pool, texts[known])
     if interval:
-        value, low, high = pooled_interval(parts[known], info.pool)
+        value, low, high = pooled_interval(independent, pool)
     else:
-        value, low, high = pooled(parts[known], info.pool), math.nan, math.nan
+        value, low, high = pooled(independent, pool), math.nan, math.nan
     values = np.where(known, make(parts), np.nan)
     means = [pooled(of_seed[known], info.pool) for of_seed in table]
     return MetricScores(
         metric=info.label,
         higher_is_better=info.higher_is_better,
         values=tuple(values.tolist()),
-        summary=Summary(value, low, high, int(known.sum())),
+        summary=Summary(value, low, high, len(independent)),
         pool=info.pool,
         parts=() if info.pool == "mean" else tuple(map(tuple, parts.tolist())),
         seed_means=tuple(means) if len(table) > 1 else (),
+        texts=tuple(texts.tolist()) if len(set(texts.tolist())) < len(texts) else (),
     )
 
 

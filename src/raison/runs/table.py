@@ -84,4 +84,6 @@ def _cell(run: Run, row: RowHead, info: MetricInfo, texts: np.ndarray, interval:
         by_seed = [[value for group in of_seed or () for value in group] if whole else [] for of_seed in groups]
         return metric_scores(info, table_of(by_seed), interval)
     place = run.header.single.index(info)
-    return metric_scores(info, np.stack([run.records.scores(*key, place, texts) for key in row.keys]), interval)
+    numbers = np.array(run.header.text_numbers)[texts] if run.header.text_numbers else None
+    scores = np.stack([run.records.scores(*key, place, texts) for key in row.keys])
+    return metric_scores(info, scores, interval, numbers)

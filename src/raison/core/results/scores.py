@@ -49,7 +49,8 @@ class MetricScores:
 
     `parts` holds, where the value of many texts is more than a mean of values, the numbers per text that `pool`
     (a key of POOLS in numerics.statistics.bootstrap) makes it from. With several seeds, everything is averaged, and
-    `seed_means` has the value of each. `higher_is_better` is None where neither is better.
+    `seed_means` has the value of each. `texts` are the numbers of the values' texts, where several predictions of a
+    text have one each: then the summary counts texts. `higher_is_better` is None where neither is better.
     """
 
     metric: str
@@ -59,6 +60,7 @@ class MetricScores:
     pool: str = "mean"
     parts: tuple[tuple[float, ...], ...] = ()
     seed_means: tuple[float, ...] = ()
+    texts: tuple[int, ...] = ()
 
     @classmethod
     def read(cls, record: Fields) -> "MetricScores":
@@ -77,6 +79,7 @@ class MetricScores:
             pool=record.string("pool"),
             parts=tuple(map(parts.optional_numbers, parts.data)),
             seed_means=record.optional_numbers("seed_means"),
+            texts=record.wholes("texts"),
         )
 
 

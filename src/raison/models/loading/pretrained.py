@@ -118,7 +118,21 @@ def read_config(source: str | Path, **settings: object) -> PreTrainedConfig:
 def read_tokenizer(source: str | Path, **settings: object) -> PreTrainedTokenizerBase:
     """The tokenizer of a folder or Hub id. Raises LoadError."""
     with load_errors(f"the tokenizer of '{source}'", source):
-        return AutoTokenizer.from_pretrained(source, trust_remote_code=False, **settings)
+        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False, **settings)
+    if _is_blank(tokenizer):
+        raise LoadError(
+            f"'{source}' has no tokenizer: save the model's own there (tokenizer.save_pretrained), or call "
+            "load(model, tokenizer)."
+        )
+    return tokenizer
+
+
+def _is_blank(tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Whether it only knows special tokens, as the one that the library makes where it finds no files."""
+    added = tokenizer.added_tokens_decoder
+    return not any(
+        number not in added and any(map(str.isalnum, token)) for token, number in tokenizer.get_vocab().items()
+    )
 
 
 def read_checkpoint(kind: Any, source: str | Path, **settings: object) -> Checkpoint:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from raison.core.errors import UnknownNameError
 from raison.numerics.statistics.resampling import draws, grouped
@@ -63,6 +63,30 @@ def pooled(parts: Parts, pool: str = "mean") -> float:
     return float(pool_of(pool)(part_means(parts[None]))[0]) if len(parts) else float("nan")
 
 
+def of_texts(
+    parts: Float[np.ndarray, "rows parts"], pool: str, texts: Int[np.ndarray, " rows"]
+) -> tuple[Float[np.ndarray, "texts pooled"], str]:
+    """One row for each text where several rows are predictions of the same one, which are not independent, and their
+    pool. `texts` has the number of each row's text.
+
+    The pooled value stays as it is, with the rows that a part has as its weight; of F1, whose means are then over
+    texts, it may move.
+    """
+    numbers, place = np.unique(texts, return_inverse=True)
+    if len(numbers) == len(texts):
+        return parts, pool
+    known = ~np.isnan(parts)
+    sums, counts = np.zeros((2, len(numbers), parts.shape[1]))
+    np.add.at(sums, place, np.where(known, parts, 0.0))
+    np.add.at(counts, place, known)
+    sums[counts == 0] = np.nan
+    if pool == "f1":
+        return sums / np.where(counts == 0, np.nan, counts), pool
+    if pool == "ratio":
+        return sums, pool
+    return np.stack([sums[:, 0], np.where(counts[:, 0] == 0, np.nan, counts[:, 0])], axis=1), "ratio"
+
+
 class Interval(NamedTuple):
     """A value with the ends of its interval."""
 
@@ -80,7 +104,7 @@ def pooled_interval(parts: Parts, pool: str = "mean") -> Interval:
     """A pooled value with its 95 % percentile bootstrap interval (Efron 1979), `RESAMPLES` resamples of the texts.
 
     Above `LARGEST` texts, groups of texts are resampled in their place (numerics/statistics/resampling.py). Of hits and
-    misses the interval is Wilson's; of fewer than `FEWEST` other values it is Student's, with the jackknife's standard
+    misses the interval is Wilson's, if there is a hit: zeros alone may be other values; of fewer than `FEWEST` other values it is Student's, with the jackknife's standard
     error (Tukey 1958; of a mean it is the usual one). A part that is NaN on a text is left out of that part's mean. One
     text has no spread: its interval is NaN. No text gives NaN throughout.
     """

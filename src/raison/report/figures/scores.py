@@ -8,6 +8,7 @@ from raison.core.errors import DataError
 from raison.core.results.explanation import Explanation
 from raison.report.style import phrases
 from raison.report.style.colours import Scale
+from raison.text.surrogates import without_surrogates
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,17 +36,17 @@ def figure(e: Explanation) -> "Figure":
     scores = [e.scores[unit] for unit in shown]
     colours = [scale.shade(0.75 if score > 0 else -0.75) for score in scores]
     axes.barh(range(len(shown)), scores, color=colours)
-    # A unit's text is not mathematics, even with dollar signs.
-    labels = [phrases.named(e.units[unit], _LABEL) for unit in shown]
+    # A unit's text is not mathematics, even with dollar signs; half of a character has no glyph.
+    labels = [without_surrogates(phrases.named(e.units[unit], _LABEL)) for unit in shown]
     axes.set_yticks(range(len(shown)), labels, parse_math=False)
     axes.invert_yaxis()
     axes.axvline(0, color="grey", linewidth=0.8)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
     against, towards = phrases.ends(e)
-    axes.set_xlabel(f"← {against}      {towards} →" if e.signed else towards, parse_math=False)
+    axes.set_xlabel(without_surrogates(f"← {against}      {towards} →" if e.signed else towards), parse_math=False)
     rest = len(e.scores) - len(shown)
-    title = f"{phrases.verdict(e).line}; {phrases.goal(e)}; {phrases.made_by(e)}"
+    title = without_surrogates(f"{phrases.verdict(e).line}; {phrases.goal(e)}; {phrases.made_by(e)}")
     axes.set_title(title + (f"; without {phrases.count(rest, 'weaker ' + e.unit)}" if rest else ""), fontsize=9,
                    loc="left", parse_math=False)  # fmt: skip
     return drawn

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import t, ttest_1samp
 
 from raison.core.errors import UnknownNameError
-from raison.numerics.statistics.bootstrap import POOLS, mean_interval, part_means, pooled_interval
+from raison.numerics.statistics.bootstrap import POOLS, mean_interval, of_texts, part_means, pooled, pooled_interval
 from raison.numerics.statistics.resampling import RESAMPLES
 from raison.numerics.statistics.successes import share_interval
 
@@ -34,6 +34,34 @@ def literal(parts: np.ndarray, pool: str) -> tuple[float, float, float]:
 def test_equals_a_loop_over_resamples(pool: str) -> None:
     parts = np.random.default_rng(1).uniform(0.1, 1, size=(9, 1 if pool == "mean" else 2))
     np.testing.assert_allclose(pooled_interval(parts, pool), literal(parts, pool), atol=1e-12)
+
+
+@pytest.mark.parametrize("pool", [pool for pool in POOLS if pool != "f1"])
+def test_predictions_of_a_text_are_resampled_together(pool: str) -> None:
+    """The mean of all of them, and intervals from the texts: each part weighs as often as it is defined."""
+    rng = np.random.default_rng(2)
+    texts = np.repeat(np.arange(9), [1, 4, 2, 1, 3, 1, 1, 5, 2])
+    parts = rng.uniform(0.1, 1, size=(len(texts), 1 if pool == "mean" else 2))
+    if pool != "ratio":
+        parts[3] = np.nan
+    draws = np.random.default_rng(0).integers(9, size=(RESAMPLES, 9))
+    values = [pooled(np.concatenate([parts[texts == text] for text in draw]), pool) for draw in draws]
+    found = pooled_interval(*of_texts(parts, pool, texts))
+    np.testing.assert_allclose(found, (pooled(parts, pool), *np.nanquantile(values, [0.025, 0.975])), atol=1e-12)
+
+
+def test_of_f1_every_text_weighs_the_same() -> None:
+    parts, pool = of_texts(np.array([[0.2, 0.4], [0.4, np.nan], [1.0, 0.5]]), "f1", np.array([7, 7, 3]))
+    np.testing.assert_allclose(parts, [[1.0, 0.5], [0.3, 0.4]])
+    assert pool == "f1"
+
+
+@pytest.mark.parametrize("pool", POOLS)
+def test_single_predictions_are_as_they_were(pool: str) -> None:
+    parts = np.random.default_rng(1).uniform(size=(5, 2))
+    found, of = of_texts(parts, pool, np.arange(5))
+    assert found is parts
+    assert of == pool
 
 
 @pytest.mark.parametrize("count", [2, 5, 7])

@@ -122,6 +122,7 @@ def test_a_plot_shows_every_unit_in_the_order_of_the_text() -> None:
     assert [label.get_text() for label in axes.get_yticklabels()] == ["good", "$film$", "dull"]
     assert [bar.get_width() for bar in axes.patches] == [0.1, 0.2, -0.3]
     assert axes.yaxis_inverted()
+    assert explain("good \ud800 dull").plot().axes[0].get_yticklabels()[1].get_text() == "\ufffd"
     long = explain(" ".join(f"w{n}" for n in range(50)), tuple(0.01 * n for n in range(50))).plot()
     assert len(long.axes[0].patches) == 30
     assert "without 20 weaker words" in long.axes[0].get_title(loc="left")

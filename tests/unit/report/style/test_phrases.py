@@ -5,8 +5,10 @@ import math
 import pytest
 
 import raison
+from raison.core.results.generation import OTHER
 from raison.core.results.scores import Summary
 from raison.report.style import phrases
+from tests.tiny import build_language_model
 
 
 @pytest.mark.parametrize(
@@ -43,3 +45,12 @@ def test_a_share_below_the_threshold_is_shown_below_it() -> None:
     told = phrases.verdict(raison.explain(model, "sad but fun", "occlusion", progress=False))
     assert "no label reaches 50 %" in str(told)
     assert "joy 49.99 %" in str(told)
+
+
+def test_the_rest_of_the_vocabulary_is_no_prediction() -> None:
+    model, tokenizer = build_language_model("gpt2")
+    written = raison.explain(raison.load(model, tokenizer), "the sea is", "random", max_new_tokens=2, progress=False)
+    token = written.token(0)
+    assert token.prediction == OTHER, "a model as sure as this would pass"
+    said = phrases.verdict(token)
+    assert (said.lead, said.said, said.rest) == ("Written", token.target, phrases.percent(token.probabilities[0]))

@@ -30,7 +30,7 @@ export class Citing extends Panel {
   constructor(model, el) {
     super(model, el, {}, ["asking", "comparing", "status", "maps", "past"]);
     this.cite = remembered((request) => this.talk.ask("cite", request), QUESTIONS);
-    this.refresh = this.refreshing(() => this.talk.drop());
+    this.refresh = this.refreshing(() => this.abandon());
     this.settings = { ...structuredClone(EXAMPLE), model: model.get("models")[0].name };
     this.initial = structuredClone(this.settings);
     const found = this.found();
@@ -44,6 +44,10 @@ export class Citing extends Panel {
 
   stateOf(hash) {
     return citingFromHash(hash);
+  }
+
+  addressOf(settings) {
+    return citingToHash(settings, this.compared);
   }
 
   showForms() {
@@ -76,7 +80,7 @@ export class Citing extends Panel {
     );
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      this.refresh();
+      this.submit();
     });
     exchangeContent(this.places.asking, form);
     exchangeContent(this.places.comparing, comparisonForm(this.compared, this.settings, models, (compared) => this.compare(compared)));
@@ -112,7 +116,7 @@ export class Citing extends Panel {
       const { warning, ...found } = (await beside(this.past, this.compared, settings, (one) => this.cite(citingRequest(one)))) ?? {};
       if (stale()) return;
       const other = found.explanation && found;
-      await this.show(request, other ? [other.explanation, explanation] : [explanation], other, stale);
+      await this.show(settings, other ? [other.explanation, explanation] : [explanation], other, stale);
       if (warning && !stale()) this.warn(warning);
     } catch (error) {
       if (!stale()) this.fail(error.message);
@@ -120,7 +124,7 @@ export class Citing extends Panel {
   }
 
   /** The last of the citations are the own ones; `other` has the headings of two. */
-  async show(request, found, other, stale) {
+  async show(settings, found, other, stale) {
     const views = await Promise.all(found.map((citations) => this.talk.ask("view/citations", { citations })));
     if (stale()) return;
     const headings = other ? [other.heading, other.own] : [""];
@@ -129,11 +133,10 @@ export class Citing extends Panel {
     this.places.maps.replaceChildren(make("div", { class: "raison-beside" }, ...articles), ...line);
     this.places.maps.removeAttribute("aria-busy");
     this.say("");
-    const { model, question, ...options } = request;
+    const { model, question, ...options } = citingRequest(settings);
     const code = call("cite", question, options);
-    this.showHistory({ hash: citingToHash(this.settings, this.compared), said: citingSaid, code, results: [found.at(-1)] });
+    this.showHistory({ settings, said: citingSaid, code, results: [found.at(-1)] });
   }
-
 }
 
 /** What is asked of the server for these settings. Throws an error for sources whose names do not go together. */

@@ -23,8 +23,7 @@ class Component extends Panel {
   constructor(model, el) {
     super(model, el, TRAITS, ["asking", "comparing", "status", "maps", "word", "trust", "past"]);
     this.explain = remembered((request) => this.talk.ask("explain", request), KEPT);
-    const interrupt = () => (model.get("drops") ? this.talk.drop() : undefined);
-    this.refresh = this.refreshing(interrupt);
+    this.refresh = this.refreshing(() => this.abandon());
     this.typed = paused(() => this.refresh(), TYPING);
     this.settings = this.read();
     const found = this.found();
@@ -38,6 +37,10 @@ class Component extends Panel {
 
   stateOf(hash) {
     return fromHash(hash, Object.keys(TRAITS));
+  }
+
+  addressOf(settings) {
+    return toHash(settings, this.compared);
   }
 
   take(settings) {
@@ -71,6 +74,8 @@ class Component extends Panel {
 
   /** The quick method first, then the one that is asked for; neither once something else is asked. */
   async follow(stale) {
+    // A check of the map before is not waited for.
+    this.abandon();
     const settings = this.settings;
     const facts = this.model.get("models").find((one) => one.name === settings.model);
     if ([settings.text].flat().every((string) => !string.trim())) return this.invite();
@@ -96,10 +101,13 @@ class Component extends Panel {
     } catch (error) {
       if (stale()) return;
       if (error.truncatable && !settings.truncate) return this.offerBeginning(error.message);
-      if (!isQuick || error.message !== STOPPED) return this.fail(error.message);
+      const isStopped = error.message === STOPPED;
       // The quick map is of these settings, and says what it is.
-      this.places.maps.removeAttribute("aria-busy");
-      this.warn(STOPPED);
+      if (isQuick && isStopped) this.places.maps.removeAttribute("aria-busy");
+      else this.clear();
+      this.warn(error.message);
+      this.hold(settings);
+      if (isStopped || error.unreached) this.offer("Explain again", () => this.refresh());
     }
   }
 
@@ -117,7 +125,7 @@ class Component extends Panel {
     this.places.maps.removeAttribute("aria-busy");
     if (warning) this.warn(warning);
     else this.say("");
-    this.showHistory({ hash: toHash(settings, this.compared), said: textSaid, code: code(settings), results: shown });
+    this.showHistory({ settings, said: textSaid, code: code(settings), results: shown });
     this.showTrust(settings, explanation, stale);
   }
 
@@ -152,7 +160,7 @@ class Component extends Panel {
 
   /** A unit of the present text was clicked, entered or deleted. */
   touch(settings, span, wish) {
-    if (this.settings.text !== settings.text) return;
+    if (JSON.stringify(this.settings.text) !== JSON.stringify(settings.text)) return;
     const place = [...this.own.querySelectorAll(".unit")].findIndex((one) => one.dataset.units === span.units.join(" "));
     const change = (text) => {
       this.next = place;
@@ -173,23 +181,29 @@ class Component extends Panel {
       const told = await this.talk.ask("view/trust", { model: settings.model, explanation });
       const check = () => this.talk.ask("check", settings);
       if (!stale()) this.places.trust.replaceChildren(trustView(told, check));
-    } catch {
-      // Something else is asked by now.
+    } catch (error) {
+      if (stale()) return;
       this.places.trust.replaceChildren();
+      if (!error.isDropped) this.warn(error.message);
     }
   }
 
   /** The text is longer than the model reads. */
   offerBeginning(message) {
     this.fail(message);
-    const begin = button("Explain its beginning", () => this.change({ ...this.settings, truncate: true }, false));
-    this.places.status.firstChild.append(" ", begin);
+    this.offer("Explain its beginning", () => this.change({ ...this.settings, truncate: true }, false));
+  }
+
+  /** A button behind what was said. */
+  offer(name, act) {
+    this.places.status.firstChild.append(" ", button(name, act));
   }
 
   /** There is no text yet. */
   invite() {
     this.clear();
     this.say("Type or paste a text.");
+    this.hold(this.settings);
   }
 
   clear() {

@@ -9,7 +9,8 @@ export const STOPPED = "Stopped. What was begun is not finished.";
 
 /**
  * Settings and what is shown of them. A subclass has `about(settings)`, as `StateHistory` asks for it, `stateOf(hash)`,
- * the state of an address, `showForms()` and `refresh()`, and sets `settings` in the end.
+ * the state of an address, `addressOf(settings)`, the address of settings, `showForms()` and `refresh()`, and sets
+ * `settings` in the end.
  */
 export class Panel {
   /** `traits` are those of the model that are settings, by their names here; `parts` stand below each other. */
@@ -42,6 +43,8 @@ export class Panel {
       heardBy.removeEventListener("keydown", undone);
       for (const trait of Object.values(this.traits)) this.model.off(`change:${trait}`, heard);
       removeEventListener("hashchange", moved);
+      this.isClosed = true;
+      this.abandon();
       this.talk.close();
     };
   }
@@ -49,6 +52,17 @@ export class Panel {
   /** Follows the settings again whenever it is called; after a refused link, only once other settings are chosen. */
   refreshing(interrupt) {
     return latest((stale) => (this.refused ? this.fail(this.refused) : this.follow(stale)), interrupt);
+  }
+
+  /** What was asked before is not waited for any more, where the other side hears that. */
+  abandon() {
+    if (this.model.get("drops")) this.talk.drop();
+  }
+
+  /** The form was sent: what it shows is asked, whatever a link named before. */
+  submit() {
+    this.refused = "";
+    this.refresh();
   }
 
   /** The settings as the model has them. */
@@ -130,9 +144,14 @@ export class Panel {
     if (this.past.now) this.refresh();
   }
 
-  /** The history, and what can be taken away of the results that are seen; the address holds the state from now on. */
-  showHistory({ hash, said, code, results }) {
-    if (this.linked) history.replaceState(null, "", hash);
+  /** The address holds settings from now on: those that are seen, or those that were refused. */
+  hold(settings) {
+    if (this.linked && !this.isClosed) history.replaceState(null, "", this.addressOf(settings));
+  }
+
+  /** The history, and what can be taken away of the results that are seen. */
+  showHistory({ settings, said, code, results }) {
+    this.hold(settings);
     this.said = said;
     const row = this.steps();
     const take = exportMenu(code, results, this.linked ? location.href : null, this.talk.ask);
@@ -165,10 +184,11 @@ export class Panel {
     this.places.status.replaceChildren(make("p", { class: "raison told warning" }, message));
   }
 
-  /** Nothing is shown beside an error: the maps are those of something else. */
+  /** Nothing is shown beside an error: the maps are those of something else. What was asked is kept in the address. */
   fail(message) {
     this.clear();
     this.warn(message);
+    if (!this.refused) this.hold(this.settings);
   }
 
   /** Nothing is seen any more. */

@@ -101,11 +101,15 @@ function whole({ method, config }) {
   return settings.length ? `${method}(${settings.join(", ")})` : method;
 }
 
+/** Overrides of the text's direction, with which code looks like other code, and ends of lines that an editor shows. */
+const SPELLED_OUT = /[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+const escaped = (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+
 /** A value as Python writes it: JSON's form, which Python reads alike, its own constants, and strings as a tuple. */
 function python(value) {
   const constant = { true: "True", false: "False", null: "None" }[String(value)];
   if (constant && typeof value !== "string") return constant;
   const strings = Array.isArray(value) && value.every((one) => typeof one === "string");
   // A tuple of one has a comma, without which it is a string.
-  return strings ? `(${value.map(python).join(", ")}${value.length === 1 ? "," : ""})` : JSON.stringify(value);
+  return strings ? `(${value.map(python).join(", ")}${value.length === 1 ? "," : ""})` : JSON.stringify(value).replace(SPELLED_OUT, escaped);
 }

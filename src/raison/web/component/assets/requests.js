@@ -6,16 +6,19 @@ export function talker(model) {
   const own = Math.random().toString(36).slice(2);
   const open = new Map();
   let count = 0;
+  let closed = false;
 
   function hear(message) {
     const waiting = open.get(message.id);
     if (!waiting) return;
     open.delete(message.id);
-    if ("error" in message) waiting.reject(Object.assign(new Error(message.error), { truncatable: Boolean(message.truncatable) }));
+    const { error, truncatable, unreached } = message;
+    if ("error" in message) waiting.reject(Object.assign(new Error(error), { truncatable: Boolean(truncatable), unreached: Boolean(unreached) }));
     else waiting.resolve(message.answer);
   }
 
   function ask(what, body) {
+    if (closed) return Promise.reject(new Error("The view was closed."));
     const id = `${own}-${++count}`;
     return new Promise((resolve, reject) => {
       open.set(id, { resolve, reject });
@@ -27,28 +30,37 @@ export function talker(model) {
   function drop(said = "not waited for") {
     for (const [id, waiting] of open) {
       model.send({ id, drop: true });
-      waiting.reject(new Error(said));
+      waiting.reject(Object.assign(new Error(said), { isDropped: true }));
     }
     open.clear();
   }
 
+  /** Nobody hears answers, or asks, any more. */
+  function close() {
+    closed = true;
+    model.off("msg:custom", hear);
+  }
+
   model.on("msg:custom", hear);
-  return { ask, drop, close: () => model.off("msg:custom", hear) };
+  return { ask, drop, close };
 }
 
-/** Runs the work again if it was called meanwhile, however often; the work is told by `stale()` that it was. */
+/** Runs the work again if it was called meanwhile, however often; a work is told by `stale()`, also after it has ended,
+ * that it is not the last one any more. */
 export function latest(work, interrupt) {
   let running = false;
-  let again = false;
+  let wanted = 0;
   return async function run() {
-    again = running;
+    wanted += 1;
     if (running) return interrupt();
     running = true;
     try {
+      let done;
       do {
-        again = false;
-        await work(() => again);
-      } while (again);
+        const own = wanted;
+        await work(() => own !== wanted);
+        done = own;
+      } while (done !== wanted);
     } finally {
       running = false;
     }

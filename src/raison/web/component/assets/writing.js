@@ -17,7 +17,7 @@ export class Writing extends Panel {
     super(model, el, ANSWERING, ["asking", "comparing", "status", "maps", "against", "past"]);
     this.explain = remembered((request) => this.talk.ask("explain", request), ANSWERS);
     // A kernel does one thing after the other, so only a server is told that nobody waits.
-    this.refresh = this.refreshing(() => (model.get("drops") ? this.talk.drop() : undefined));
+    this.refresh = this.refreshing(() => this.abandon());
     this.settings = this.read();
     const found = this.found();
     if (found) this.open(found);
@@ -32,6 +32,10 @@ export class Writing extends Panel {
 
   stateOf(hash) {
     return writingFromHash(hash);
+  }
+
+  addressOf(settings) {
+    return writingToHash(settings, this.compared);
   }
 
   showForms() {
@@ -63,7 +67,7 @@ export class Writing extends Panel {
     );
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      this.refresh();
+      this.submit();
     });
     exchangeContent(this.places.asking, form);
     exchangeContent(this.places.comparing, comparisonForm(this.compared, this.settings, models, (compared) => this.compare(compared)));
@@ -93,7 +97,7 @@ export class Writing extends Panel {
       const view = await this.talk.ask("view/output", { explanation, beside: other?.explanation ?? null });
       const views = other ? [await this.talk.ask("view/output", { explanation: other.explanation }), view] : [view];
       if (stale()) return;
-      this.show(request, other ? [other.explanation, explanation] : [explanation], views, other);
+      this.show(settings, other ? [other.explanation, explanation] : [explanation], views, other);
       if (warning) this.warn(warning);
     } catch (error) {
       if (!stale()) this.fail(error.message);
@@ -101,7 +105,8 @@ export class Writing extends Panel {
   }
 
   /** The last of the explanations is the own one; `other` has the headings of two. */
-  show(request, explanations, views, other) {
+  show(settings, explanations, views, other) {
+    const request = writingRequest(settings);
     const headings = other ? [other.heading, other.own] : [""];
     const last = views.length - 1;
     const articles = views.map((view, place) => {
@@ -116,7 +121,7 @@ export class Writing extends Panel {
     this.say("");
     const { model, text, ...options } = request;
     const code = call("explain", text, options);
-    this.showHistory({ hash: writingToHash(this.settings, this.compared), said: writingSaid, code, results: [explanations[last]] });
+    this.showHistory({ settings, said: writingSaid, code, results: [explanations[last]] });
   }
 
   /** The bar that asks why this token and not another one. */

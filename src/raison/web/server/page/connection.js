@@ -13,12 +13,15 @@ function takeToken() {
 }
 
 const token = takeToken();
+// A token that is added to the address of an open page: what the page asks with is settled.
+addEventListener("hashchange", () => new URLSearchParams(location.hash.slice(1)).has("token") && location.reload());
 const client = crypto.randomUUID?.() ?? String(Math.random()).slice(2);
 const headers = { "X-Raison-Client": client, ...(token ? { Authorization: `Bearer ${token}` } : {}) };
 
 /** The answer of a request, as JSON. Throws an error with the server's line. */
 export async function answered(path, options = {}) {
   const answer = await reached(path, { ...options, headers: { ...headers, ...options.headers } });
+  if (answer.status === 401) throw new Error("This server asks for its token: add #token=TOKEN to the address of this page.");
   const told = await answer.json().catch(() => ({ error: `The answer (status ${answer.status}) is not the server's own.` }));
   if (!answer.ok || told.error) throw Object.assign(new Error(told.error), { truncatable: told.truncatable });
   return told;
@@ -30,7 +33,7 @@ async function reached(path, options) {
     return await fetch(path, options);
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Error("The server does not answer. Try again once it runs.");
+    throw Object.assign(new Error("The server does not answer. Try again once it runs."), { unreached: true });
   }
 }
 

@@ -18,7 +18,7 @@ function servedModel(values) {
     try {
       emit("msg:custom", { id, answer: await posted(`/api/${ask}`, body, control.signal) });
     } catch (error) {
-      emit("msg:custom", { id, error: error.message, truncatable: error.truncatable });
+      emit("msg:custom", { id, error: error.message, truncatable: error.truncatable, unreached: error.unreached });
     } finally {
       running.delete(id);
     }
