@@ -226,7 +226,15 @@ def _cautions(plan: Plan) -> tuple[str, ...]:
     told = () if advice is None else (f"auto follows an audit in this machine's cache, which recommended {advice}",)
     repeats = caution_of_repeats(len(plan.texts), len(distinct(plan.texts, plan.settings.target)))
     left_out = (plan.left_out,) if plan.left_out else ()
-    return (*left_out, *caution_of_texts(_unknown_shares(plan)), *repeats, *told)
+    return (*left_out, *_caution_of_removal(plan), *caution_of_texts(_unknown_shares(plan)), *repeats, *told)
+
+
+def _caution_of_removal(plan: Plan) -> tuple[str, ...]:
+    """That sources are not removed as `raison.cite` does by default, which may put others first."""
+    removal = plan.settings.removal or plan.model.removals[0]
+    if plan.model.outputs != "statement" or plan.settings.unit not in ("part", "sentence") or removal == "delete":
+        return ()
+    return (f"tokens of removed sources become '{removal}', and raison.cite deletes sources (removal='delete')",)
 
 
 def _check_pairs(plan: Plan) -> None:

@@ -87,6 +87,17 @@ def test_gold_marks_sources_and_sentences():
     assert value(by_sentence, "occlusion", "ground_truth_overlap")[1] == 1.0
 
 
+def test_another_removal_than_that_of_citations_is_told():
+    told = "tokens of removed sources become 'unk', and raison.cite deletes sources (removal='delete')"
+    assert compare(metrics=["comprehensiveness"], removal="unk").cautions == (told,)
+    assert compare(metrics=["comprehensiveness"], removal="delete").cautions == ()
+    found = compare(metrics=["log_probability_drop"], removal="delete")
+    for row, drop in zip(ROWS, value(found, "occlusion", "log_probability_drop"), strict=True):
+        given = {"answer": row["answer"], "template": TEMPLATE, "method": "occlusion", "within": "source", "draws": 0}
+        cited = raison.cite(WRITER, row["question"], SOURCES, **given)
+        assert raison.evaluate(WRITER, cited, "log_probability_drop", progress=False).metrics[0].values == (drop,)
+
+
 def test_each_statement_is_a_row():
     both = {"question": "and", "sources": SOURCES, "answer": "Brandt founded the port . Wings make no sound ."}
     writer = copying_writer([*WORDS, "and Wings"])

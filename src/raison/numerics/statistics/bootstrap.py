@@ -104,9 +104,10 @@ def pooled_interval(parts: Parts, pool: str = "mean") -> Interval:
     """A pooled value with its 95 % percentile bootstrap interval (Efron 1979), `RESAMPLES` resamples of the texts.
 
     Above `LARGEST` texts, groups of texts are resampled in their place (numerics/statistics/resampling.py). Of hits and
-    misses the interval is Wilson's, if there is a hit: zeros alone may be other values; of fewer than `FEWEST` other values it is Student's, with the jackknife's standard
-    error (Tukey 1958; of a mean it is the usual one). A part that is NaN on a text is left out of that part's mean. One
-    text has no spread: its interval is NaN. No text gives NaN throughout.
+    misses the interval is Wilson's, if there is a hit: zeros alone may be other values; of fewer than `FEWEST` other
+    values it is Student's, with the jackknife's standard error (Tukey 1958; of a mean it is the usual one). A part that
+    is NaN on a text is left out of that part's mean. One text has no spread: its interval is NaN. No text gives NaN
+    throughout.
     """
     make = pool_of(pool)
     if not len(parts):
