@@ -286,7 +286,7 @@ def test_an_error_is_one_line_and_leaves_no_old_map(opened: Opened) -> None:
     warning.wait_for()
     with pytest.raises(raison.RaisonError) as refused:
         raison.explain(models()["tiny"], "long " * 200, progress=False)
-    assert warning.inner_text() == f"{refused.value} Explain its beginning"
+    assert warning.inner_text() == f"{refused.value} Explain what fits"
     assert stage.page.locator("article").count() == 0
     area.fill("dull")
     stage.page.locator("article").first.wait_for()
@@ -297,7 +297,7 @@ def test_an_error_is_one_line_and_leaves_no_old_map(opened: Opened) -> None:
 
 def test_the_beginning_of_a_text_that_is_too_long_is_explained(opened: Opened) -> None:
     stage = opened("long " * 200)
-    stage.page.get_by_role("button", name="Explain its beginning").click()
+    stage.page.get_by_role("button", name="Explain what fits").click()
     stage.page.locator("article").first.wait_for()
     stage.settle()
     e = raison.explain(models()["tiny"], "long " * 200, "occlusion", truncate=True, progress=False)
@@ -305,7 +305,7 @@ def test_the_beginning_of_a_text_that_is_too_long_is_explained(opened: Opened) -
     assert len(stage.words()) == len(e.units) < 200
     assert "cut off" in stage.told() + stage.page.get_by_role("region", name="Trust").inner_text()
     stage.page.get_by_label("Long texts").select_option("are refused")
-    stage.page.get_by_role("button", name="Explain its beginning").wait_for()
+    stage.page.get_by_role("button", name="Explain what fits").wait_for()
     assert stage.page.locator("article").count() == 0
     assert stage.page.get_by_label("Long texts").count() == 0
 

@@ -73,6 +73,25 @@ def test_the_errors_of_explained_files_are_those_of_the_classes(
     assert summary_of(other).labelled == 0
 
 
+def test_no_column_of_labels_judges_several_labels(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.csv"
+    rows.write_text("text,label\na film,long\na plot,short\n")
+    model = raison.load(lambda texts: [[0.9, 0.1] for _ in texts], classes=["long", "short"], multi_label=True)
+    written = raison.explain_file(model, rows, tmp_path / "out", "random", format="jsonl", progress=False)
+    with pytest.raises(InputError, match="explains a model of several labels: a column of labels judges none"):
+        list(written.errors())
+
+
+def test_the_row_of_most_work_took_longest(tmp_path: Path) -> None:
+    """A batch has one time, of which each row has its share of the passes and units."""
+    rows = tmp_path / "rows.csv"
+    texts = ["a film"] * 10 + ["a film " * 20] + ["a film"] * 10
+    rows.write_text("text\n" + "".join(f"{text}\n" for text in texts))
+    model = raison.load(lambda texts: [[0.9, 0.1] for _ in texts], classes=["long", "short"])
+    written = raison.explain_file(model, rows, tmp_path / "out", "occlusion", format="jsonl", progress=False)
+    assert summary_of(written).slowest[0].row == 10
+
+
 def test_a_label_that_is_no_class_takes_no_other_with_it(tmp_path: Path) -> None:
     rows = tmp_path / "rows.csv"
     rows.write_text("text,label\na film,1\na film,0\na film,n/a\n")

@@ -166,6 +166,13 @@ def test_a_cross_encoder_is_a_classifier_of_pairs(cross_encoders: object) -> Non
     np.testing.assert_allclose(explanation.probabilities, encoder.predict([PAIR], apply_softmax=True)[0], atol=1e-5)
 
 
+def test_a_cross_encoder_that_reads_little_cuts_the_probes(cross_encoders: object) -> None:
+    encoder = cross_encoders(("a", "b", "c"), max_length=9)
+    loaded = raison.load(encoder)
+    assert isinstance(loaded, Classifier)
+    assert loaded.max_tokens == 9
+
+
 def test_a_cross_encoder_of_one_number(cross_encoders: object) -> None:
     plain = cross_encoders(("score",), activation_fn=torch.nn.Identity())
     loaded = raison.load(plain)

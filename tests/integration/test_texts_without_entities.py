@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from transformers import AutoModelForTokenClassification
@@ -66,6 +67,12 @@ def test_a_target_that_is_wrong_is_named_with_its_text(tagger: Classifier, targe
         raison.explain(tagger, TEXTS, "occlusion", target=[(0, 1), (0, 1), (0, 1), target], progress=False)
     with pytest.raises(InputError, match=f"^{said}"):
         raison.explain(tagger, TEXTS[3], "occlusion", target=target, progress=False)
+
+
+def test_a_span_may_have_numbers_of_numpy(tagger: Classifier) -> None:
+    plain = raison.explain(tagger, TEXTS[3], "random", target=(0, 1, "PER"), progress=False)
+    numbers = raison.explain(tagger, TEXTS[3], "random", target=(np.int64(0), np.int64(1), "PER"), progress=False)
+    assert (numbers.place, numbers.scores) == (plain.place, plain.scores)
 
 
 def test_a_comparison_leaves_them_out_and_says_so(tagger: Classifier, tmp_path: Path) -> None:

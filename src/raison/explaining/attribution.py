@@ -257,6 +257,8 @@ def _without_scores(batch: Batch, maps: Maps, ran: Sequence[StandIn]) -> list[Ex
     served = _served(batch)
     shares, unknown = _shares(batch), encoding.unknown(batch.model.unknown_id)
     against = batch.target.against
+    passes = [sum(counts) for counts in zip(ledger.evaluations, ledger.gradients, strict=True)]
+    work = [max(1, count * units) for count, units in zip(passes, encoding.unit_counts, strict=True)]
     for notes, one, units in zip(ledger.notes, ran, encoding.units, strict=True):
         _check_notes(notes, one.method, len(units))
     return [
@@ -279,7 +281,7 @@ def _without_scores(batch: Batch, maps: Maps, ran: Sequence[StandIn]) -> list[Ex
             seed=batch.settings.seed,
             evaluations=ledger.evaluations[i],
             gradients=ledger.gradients[i],
-            seconds=maps.seconds / len(encoding),
+            seconds=maps.seconds * work[i] / sum(work),
             truncated=encoding.truncated[i],
             notes=ledger.notes[i]
             | ({UNKNOWN_TOKENS: unknown[i].to_note()} if unknown[i].units else {})

@@ -116,7 +116,7 @@ def _is_one(given: object) -> bool:
 
 def _ranked(query: str, documents: Iterable[object]) -> Ranked:
     documents = list(documents)
-    for place, document in enumerate(documents):
+    for number, document in enumerate(documents, start=1):
         if not isinstance(document, str):
-            raise InputError(f"document {place} is {document!r:.60}: it must be a string.")
+            raise InputError(f"document {number} is {document!r:.60}: it must be a string.")
     return Ranked(str(query), tuple(str(document) for document in documents))

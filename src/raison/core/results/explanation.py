@@ -33,7 +33,7 @@ class Explanation(ViewedResult):
     - `value_full` and `value_empty`: the target's value on the whole text and with every unit removed.
     - `evaluations` and `gradients`: the numbers of forward and backward passes of single sequences that the method
       asked for. The prediction, and the two values above if the method does not need them, are not counted.
-    - `seconds`: the text's share of its batch's time.
+    - `seconds`: the text's share of its batch's time, by its passes and units.
     - `truncated`: the number of tokens that were cut off.
     - `notes`: what the method reports besides its scores.
     - `answer`: the explained part of the context, if the model answers questions; `classes` are then that answer and

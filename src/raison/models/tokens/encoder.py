@@ -69,7 +69,7 @@ class TextEncoder:
             if not truncate:
                 raise TextTooLongError(
                     f"{where} has {length} tokens and the model reads at most {self.max_tokens}: "
-                    "shorten it, or pass truncate=True (--truncate) to explain its beginning.",
+                    f"shorten it, or pass truncate=True (--truncate) to explain its {self._read_side}.",
                     truncatable=True,
                 )
             # The first call writes its settings to the copy, which no other thread may read meanwhile.
@@ -84,6 +84,11 @@ class TextEncoder:
         types = encoded.get("token_type_ids", [0] * len(owners))
         ids = self._plain(encoded["input_ids"], owners)
         return TokenRow(text, ids, types, encoded["offset_mapping"], units, unit_ids, removed)
+
+    @property
+    def _read_side(self) -> str:
+        """What is left of a text that is too long."""
+        return "end" if self._given.truncation_side == "left" else "beginning"
 
     def _tokens(self, tokenizer: PreTrainedTokenizerBase, parts: Sequence[str], *, cut: bool) -> BatchEncoding:
         return tokenizer(

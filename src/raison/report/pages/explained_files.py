@@ -148,7 +148,7 @@ def _slowest(counts: FileSummary) -> Table:
         "Rows that took longest",
         ("row", "units", "passes", "seconds"),
         rows,
-        caption="The time of a batch is divided evenly among its rows.",
+        caption="The time of a batch is divided among its rows by their passes and units.",
     )
 
 

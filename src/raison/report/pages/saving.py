@@ -1,6 +1,7 @@
 """Explanations as files; the file's ending selects the format."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,8 @@ def save(e: Saved, path: str | Path) -> Path:
     the explanations of target="each"), become one .html or .json. A comparison is saved as .html, .json, .csv, .md or
     .tex. Raises InputError for another ending.
     """
+    if not isinstance(path, str | PathLike):
+        raise InputError(f"the file is {path!r:.60}: what is saved comes first, then the file's name.")
     file = Path(path)
     write_named(file, content_of(e, file.suffix.lower(), file.name))
     return file

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from raison.core.inputs.unit import Unit
+from raison.core.inputs.unit import PART, Unit, segments
 from raison.core.inputs.unknown_tokens import unknown_in
 from raison.core.note_names import (
     AUTO,
@@ -298,7 +298,17 @@ def truncation(e: Explanation) -> str | None:
     if not e.truncated:
         return None
     verb = "was" if e.truncated == 1 else "were"
-    return f"{count(e.truncated, 'token')} {verb} cut off: the model did not read the end of the text"
+    return f"{count(e.truncated, 'token')} {verb} cut off: the model did not read {_unread(e)}"
+
+
+def _unread(e: Explanation) -> str:
+    """Which side of a text was cut off, as its first units tell unless they are parts that the caller named."""
+    if e.unit == PART:
+        return "the whole text"
+    strings = segments(e.text)
+    starts = {unit.segment: unit.start for unit in reversed(e.units)}
+    is_left = any(strings[number][:start].strip() for number, start in starts.items())
+    return "the beginning of the text" if is_left else "the end of the text"
 
 
 def made_by(e: Explanation) -> str:

@@ -137,6 +137,8 @@ class WrittenShards:
         first = next(self.rows(["classes", "outputs"]), None)
         if first is None:
             return
+        if first["outputs"] == "labels":
+            raise InputError(f"{self.folder.path} explains a model of several labels: a column of labels judges none.")
         if first["outputs"] != "classes":
             raise InputError(f"{self.folder.path} explains a model without classes, so no label can be wrong.")
         labels = [str(row["label"] or "") for row in self.rows(["label"])]

@@ -64,6 +64,8 @@ def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
     for wrong in (5, None, "text", [TABLE]):
         with pytest.raises(InputError, match=r"what is saved is an explanation, citations or a comparison, or a list"):
             raison.save(wrong, tmp_path / "wrong.html")
+    with pytest.raises(InputError, match=r"what is saved comes first, then the file's name"):
+        raison.save("wrong.html", [ROW])
     assert not list(tmp_path.iterdir())
 
 

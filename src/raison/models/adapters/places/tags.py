@@ -13,7 +13,7 @@ from raison.core.errors import InputError, LoadError, UnknownNameError
 from raison.core.inputs.encoding import Encoding, PlaceReading
 from raison.core.inputs.parts import Given, plain
 from raison.core.inputs.unit import Granularity
-from raison.core.targets.choices import Aggregation, TargetSpec
+from raison.core.targets.choices import Aggregation, TargetSpec, is_whole_number
 from raison.core.targets.choosing import Choosing, PlaceTarget, Settled
 from raison.core.targets.place import Place
 from raison.models.adapters.classifier import Classifier
@@ -271,11 +271,11 @@ class Tagging(Choosing):
                     "(start, end), or a span and its tag (start, end, 'PER')."
                 )
             spec = (start, start + len(spec))
-        if not (isinstance(spec, tuple) and len(spec) in (2, 3) and all(type(place) is int for place in spec[:2])):
+        if not (isinstance(spec, tuple) and len(spec) in (2, 3) and all(map(is_whole_number, spec[:2]))):
             raise InputError(
                 f"target {spec!r:.60} is not an entity: give (start, end) in characters, or (start, end, tag)."
             )
-        start, end = spec[:2]
+        start, end = map(int, spec[:2])
         if not 0 <= start < end <= len(whole):
             raise InputError(
                 f"target {spec!r:.60} is not a span of {whole!r:.60}, which has {len(whole)} characters: give (start, "

@@ -1,6 +1,6 @@
 """Functions, and objects that predict probabilities, as models."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
@@ -41,6 +41,10 @@ class Agreement:
             raise InputError(f"classes is the string '{self.classes:.40}': give a list, such as ['no', 'yes'].")
         if not isinstance(self.classes, Iterable | None):
             raise InputError(f"classes is {self.classes!r:.40}: give a list, such as ['no', 'yes'].")
+        if isinstance(self.classes, Mapping):
+            raise InputError(
+                "classes is a mapping: give a list in the order of the columns, such as [id2label[0], id2label[1]]."
+            )
         if isinstance(self.classes, set | frozenset):
             raise InputError("classes is a set, which has no order: give a list in the order of the columns.")
 

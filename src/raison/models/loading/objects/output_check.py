@@ -40,7 +40,8 @@ def checked(
 
 def _gives(model: Classifier, numbers: Any, texts: Sequence[Text]) -> bool:
     """Whether each text's numbers are the model's probabilities or its logits."""
-    encoding = model.encode(texts, "word")
+    # A model may read less than the probes, and then cuts them itself.
+    encoding = model.encode(texts, "word", truncate=True)
     logits = torch.cat(model.masked_logits(encoding, encoding.whole, model.removals[0])).double()
     wanted = torch.as_tensor(numbers, dtype=torch.float64).reshape(len(texts), -1)
     if wanted.shape != logits.shape:

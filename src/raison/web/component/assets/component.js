@@ -191,7 +191,7 @@ class Component extends Panel {
   /** The text is longer than the model reads. */
   offerBeginning(message) {
     this.fail(message);
-    this.offer("Explain its beginning", () => this.change({ ...this.settings, truncate: true }, false));
+    this.offer("Explain what fits", () => this.change({ ...this.settings, truncate: true }, false));
   }
 
   /** A button behind what was said. */
