@@ -64,10 +64,22 @@ def test_linear_datamodeling_score(seed):
 
 def test_what_a_linear_model_says_of_itself_is_right_and_its_reverse_is_wrong():
     effects = weights(8)
-    evidence = ProgressCallback(lambda keep: float(effects @ keep))
+    evidence = ProgressCallback(lambda keep: float(effects @ keep) - 20)
     assert LinearDatamodelingScore().measure(explain(effects), evidence) == pytest.approx(1.0)
     assert LinearDatamodelingScore().measure(explain(-2 * effects), evidence) == pytest.approx(-1.0)
     assert math.isnan(LinearDatamodelingScore().measure(explain(np.zeros(8)), evidence))
+
+
+@pytest.mark.parametrize("sure", [0.0, 12.0, 24.0])
+def test_how_sure_the_model_is_changes_no_rank(sure):
+    """Log-probabilities near 0 differ by less and less; log-odds do not."""
+    effects = weights(8)
+    evidence = ProgressCallback(lambda keep: -math.log1p(math.exp(-sure - float(effects @ keep))))
+    assert LinearDatamodelingScore().measure(explain(effects), evidence) == pytest.approx(1.0, abs=1e-9)
+
+
+def test_outputs_that_are_certain_tie():
+    assert math.isnan(LinearDatamodelingScore().measure(explain(weights(8)), ProgressCallback(lambda keep: 0.0)))
 
 
 def test_removals_are_the_same_for_all_methods_and_keep_units_with_their_probability():

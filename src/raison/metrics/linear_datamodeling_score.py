@@ -15,14 +15,15 @@ from raison.numerics.measures.agreement import relative, spearman
 
 @dataclass(frozen=True)
 class LinearDatamodelingScore(Metric):
-    """Spearman's correlation of sum_{i kept} s_i with log p(output | kept units), over random removals.
+    """Spearman's correlation of sum_{i kept} s_i with log-odds(output | kept units), over random removals.
 
     LDS = rho({f(v_1), ..., f(v_m)}, {<s, v_1>, ..., <s, v_m>}), after Park et al. 2023, for contexts by Cohen-Wang et
     al. 2024 (their section 4.1): each of the m = `samples` vectors v keeps every unit with probability `keep`. The
-    output is the statement that a language model wrote, or the explained class; ranks do not change between its
-    log-probability and its log-odds, which the paper uses. The removals are held out: they depend on the text, its
-    units and this metric alone, never on what a method drew, and are the same for all methods. In -1..1, higher is
-    better; NaN where all sums or all outputs are equal. `removal` None is that of the explanation.
+    output is the statement that a language model wrote, or the explained class, and f its log-odds, as in the paper:
+    its log-probability has the same ranks, but ends near 0, where removals that hardly matter could no longer be told
+    apart. Sums and log-odds that agree to six decimals of the largest tie. The removals are held out: they depend on
+    the text, its units and this metric alone, never on what a method drew, and are the same for all methods. In -1..1,
+    higher is better; NaN where all sums or all outputs are equal. `removal` None is that of the explanation.
 
     Cost: up to `samples` evaluations, shared by all methods.
     """
@@ -46,4 +47,5 @@ class LinearDatamodelingScore(Metric):
         if not np.isfinite(measured).all():
             return math.nan
         predicted = keeps @ np.array(explanation.scores, dtype=np.float64)
-        return spearman(relative(predicted), relative(measured))
+        least = np.minimum(measured, -np.finfo(np.float64).tiny)
+        return spearman(relative(predicted), relative(least - np.log(-np.expm1(least))))
