@@ -12,19 +12,24 @@ from raison.core.errors import ForwardError, RaisonError
 _KINDS = (RuntimeError, TypeError, ValueError, LookupError, AttributeError, AssertionError)
 _SEEN_THROUGH = ("torch", "contextlib")
 """Packages that only pass on what their caller asks for."""
+_NO_ROOM = ("memory", "allocate")
+"""Words of torch's error where a processor has no memory left, an error without a kind of its own."""
 _MOST = 200
 """Characters of the model's message."""
 
 
 @contextmanager
 def as_forward_error(model: PreTrainedModel) -> Iterator[None]:
-    """Raise ForwardError for an error in the model's own code. What hooks raise, and a lack of memory, stay as they
-    are."""
+    """Raise ForwardError for an error in the model's own code. What hooks raise stays as it is, and so does a lack of
+    memory, which on a processor becomes what it is on a device: torch.OutOfMemoryError."""
     try:
         yield
     except _KINDS as error:
-        lacks_memory = isinstance(error, torch.OutOfMemoryError) or "memory" in str(error)
-        if lacks_memory or isinstance(error, RaisonError) or not _is_own(error, model):
+        if isinstance(error, torch.OutOfMemoryError | RaisonError):
+            raise
+        if all(word in str(error) for word in _NO_ROOM):
+            raise torch.OutOfMemoryError(str(error)) from error
+        if not _is_own(error, model):
             raise
         message = " ".join([f"{type(error).__name__}:", *str(error).split()]).rstrip(".:")
         raise ForwardError(
