@@ -132,4 +132,4 @@ def test_no_markup_of_a_report_comes_from_its_folder(kind: str, word: str, tmp_p
 
 @pytest.mark.parametrize("escape", [escape_markdown, escape_latex])
 def test_what_no_file_can_hold_is_replaced(escape: Callable[[str], str]) -> None:
-    assert escape("a\ud800b\x00c\x1bd\r\ne") == "a\ufffdb\ufffdc\ufffdd e"
+    assert escape("a\ud800b\x00c\x1bd\r\ne\u202ef") == "a\ufffdb\ufffdc\ufffdd e\ufffdf"

@@ -14,7 +14,6 @@ import raison
 from raison.core import errors
 from raison.core.method import Method
 from raison.models.adapters.classifier import Classifier
-from raison.report.style import phrases
 from tests.tiny import TINY
 
 TEXT = "the film is not a quiet pleasure"
@@ -116,22 +115,6 @@ def test_too_long_names_the_limit_and_truncate_records_it(model: Classifier) -> 
     assert explanation.truncated == 302 - 128
     assert len(explanation.units) == 126
     assert raison.Explanation.from_json(explanation.to_json()).truncated == explanation.truncated
-
-
-def test_what_is_left_of_a_long_text_is_said_as_its_tokenizer_cuts() -> None:
-    given, tokenizer = TINY["bert"]()
-    tokenizer.truncation_side = "left"
-    model = raison.load(given, tokenizer)
-    long = "begin " + "a " * 300 + "end"
-    with pytest.raises(errors.TextTooLongError, match=r"to explain its end\.$"):
-        raison.explain(model, long, "random")
-    told = phrases.truncation(raison.explain(model, long, "random", truncate=True))
-    assert told is not None
-    assert told.endswith("the model did not read the beginning of the text")
-    tokenizer.truncation_side = "right"
-    told = phrases.truncation(raison.explain(raison.load(given, tokenizer), ("a", long), "random", truncate=True))
-    assert told is not None
-    assert told.endswith("the model did not read the end of the text")
 
 
 @pytest.mark.parametrize(

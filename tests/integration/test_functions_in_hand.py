@@ -371,3 +371,9 @@ def test_views_show_a_function_as_any_model() -> None:
     assert "test_functions" not in str(explanation)
     assert "shares" in explanation.to_html()
     assert explanation.prediction in str(explanation)
+
+
+def test_a_mapping_is_no_list_of_classes() -> None:
+    """Its keys would be the names."""
+    with pytest.raises(InputError, match="classes is a mapping: give a list in the order of the columns"):
+        raison.load(shares, classes=dict(enumerate(CLASSES)))

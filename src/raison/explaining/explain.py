@@ -176,8 +176,7 @@ def explain(
         of: "probability" (None), "logit", "log_odds", "margin", "log_probability"; a model's one number is its "logit".
         removal: what replaces an absent unit: "mask", "ellipsis", "unk", "pad" or "delete"; None: the model's default.
         seed: the seed of random methods. A text's draws depend only on the seed, the method and the text.
-        truncate: explain the beginning of a text that is too long (its end if the tokenizer cuts on the left), where
-            TextTooLongError is raised otherwise.
+        truncate: explain the beginning of a text that is too long (its end if the tokenizer cuts on the left).
         precision: "bfloat16" evaluates perturbed texts with 16-bit weights; the notes report how well this agrees.
         select: a metric that chooses each text's map among those of the method; `evaluations` include its cost.
         progress: a progress bar on stderr for long lists, or a function called with the number of finished texts.

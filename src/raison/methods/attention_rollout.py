@@ -10,7 +10,7 @@ from torch import Tensor
 
 from raison.core.dims import Attention
 from raison.integration.attention_rows import AttentionReading, Present, Queries, Rows, without_padding
-from raison.numerics.attention.context_mixing import passing
+from raison.numerics.attention.context_mixing import passing, with_residual
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,4 @@ class AttentionRollout(AttentionReading):
         """One layer's matrix B; rows and columns of padding are zero, so that nothing of it can enter the product."""
         mean = attention.mean(1)
         mean = without_padding(mean.to(torch.promote_types(mean.dtype, torch.float32)), present)
-        if not self.residual:
-            return passing(mean)
-        mixed = (mean + torch.diag_embed(present.to(mean))) / 2
-        return mixed / mixed.sum(-1, keepdim=True).clamp_min(torch.finfo(mixed.dtype).tiny)
+        return with_residual(mean, present) if self.residual else passing(mean)

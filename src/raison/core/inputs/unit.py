@@ -71,6 +71,12 @@ def segments(text: Text) -> tuple[str, ...]:
     return (text,) if isinstance(text, str) else text
 
 
+def lacks_beginning(text: Text, units: Sequence[Unit]) -> bool:
+    """Whether there is text before the first unit of a string. Parts that the caller named do not tell."""
+    strings, starts = segments(text), {unit.segment: unit.start for unit in reversed(units)}
+    return any(strings[number][:start].strip() for number, start in starts.items())
+
+
 def joined(like: Text, strings: Sequence[str]) -> Text:
     """Strings as a text with the same number of strings as another; the inverse of `segments`."""
     if isinstance(like, str):

@@ -2,8 +2,9 @@
 
 import unicodedata
 
-_TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-"""Characters that change the text direction, with which one name can look like another."""
+OVERRIDES = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+"""Overrides of the text's direction, with which one name can look like another."""
+_TURNING = frozenset("\u061c\u200e\u200f" + OVERRIDES)
 
 
 def printable(text: str, keep: str = "") -> str:

@@ -36,6 +36,7 @@ from raison.models.passes.batching import TokenBudget, mean_over
 from raison.models.stack.eval_mode import drawing
 from raison.models.stack.tap import attention_modules, tap
 from raison.models.tokens.alignment import shared_characters
+from raison.numerics.attention.interpretable import TokenMasks, mixed_heads
 
 CONFIG = "config.json"
 TINY = "tiny"
@@ -257,14 +258,8 @@ def attention_explanation(
     log softmax_t of sum_h softmax(mix)_h mean_q scores_h(q, t): attention scores before their softmax, averaged over
     the rows that attend, and the heads of all layers mixed.
     """
-    device = mix.device
-    scored, attended = encoding.scored.to(device), encoding.attention_mask.to(device)
-    heads = torch.cat([layer.float() for layer in scores], dim=1)
-    # Masked scores are the lowest number of their type: they are left out of the mean, not multiplied by zero.
-    seen = (heads > torch.finfo(scores[0].dtype).min / 2) & attended[:, None, :, None] & attended[:, None, None, :]
-    means = torch.where(seen, heads, 0).sum(2) / seen.sum(2).clamp_min(1)
-    mixed = torch.einsum("h,bhk->bk", mix.softmax(0), means)
-    return mixed.masked_fill(~scored, -torch.inf).log_softmax(-1)
+    places = TokenMasks(encoding.attention_mask.to(mix.device), encoding.scored.to(mix.device))
+    return mixed_heads(scores, mix.softmax(0), places).log_softmax(-1)
 
 
 def divergence(

@@ -28,7 +28,8 @@ def probability(decisions: Decisions, chosen: Chosen) -> Float[Tensor, " batch"]
 def top_tokens(
     scores: Float[Tensor, "batch tokens"], scored: Bool[Tensor, "batch tokens"], shares: Float[Tensor, " batch"]
 ) -> Bool[Tensor, "batch tokens"]:
-    """t of the paper: the highest-scored share of each text's own tokens, rounded, at least one; ties by position."""
+    """t of the paper: the highest-scored share of each text's own tokens, rounded (half to even, where metrics round
+    half up), at least one; ties by position."""
     counts = (shares.to(scores) * scored.sum(1)).round().clamp_min(1)
     order = scores.detach().masked_fill(~scored, -torch.inf).argsort(dim=1, descending=True, stable=True)
     return (order.argsort(1) < counts[:, None]) & scored

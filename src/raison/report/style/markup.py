@@ -16,6 +16,7 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from raison.core.results.printable import OVERRIDES
 from raison.report.style import phrases
 from raison.report.style.colours import SIGNED
 from raison.report.style.modules import joined
@@ -33,8 +34,8 @@ __all__ = [
     "scripts",
 ]
 
-_UNPRINTABLE = dict.fromkeys([0, *range(0xD800, 0xE000), *range(0x202A, 0x202F), *range(0x2066, 0x206A)], "\ufffd")
-"""What HTML cannot hold, and overrides of the text's direction, which make one word look like another."""
+_UNPRINTABLE = dict.fromkeys([0, *range(0xD800, 0xE000), *map(ord, OVERRIDES)], "\ufffd")
+"""What HTML cannot hold, and overrides of the text's direction."""
 # HTML reads a carriage return as a line feed unless it is written as a reference.
 _RETURN = {13: "&#13;"}
 

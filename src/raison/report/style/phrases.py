@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from raison.core.inputs.unit import PART, Unit, segments
+from raison.core.inputs.unit import PART, Unit, lacks_beginning
 from raison.core.inputs.unknown_tokens import unknown_in
 from raison.core.note_names import (
     AUTO,
@@ -207,8 +207,7 @@ def verdict(e: Explanation) -> OutputPhrase:
         return OutputPhrase(_SCORE, number(e.value_full, max(1, decimals(abs(e.value_full)))), rest)
     if e.outputs == "labels":
         return _labels(e)
-    if e.prediction == OTHER and e.target == e.classes[0]:
-        # Of what was written, "other" is the rest of the vocabulary together, which is no prediction.
+    if e.prediction == OTHER and e.target == e.classes[0]:  # the rest of the vocabulary together predicts nothing
         return OutputPhrase("Written", e.target, percent(e.probabilities[0]))
     return OutputPhrase("Predicted", e.prediction, percent(max(e.probabilities)))
 
@@ -298,17 +297,9 @@ def truncation(e: Explanation) -> str | None:
     if not e.truncated:
         return None
     verb = "was" if e.truncated == 1 else "were"
-    return f"{count(e.truncated, 'token')} {verb} cut off: the model did not read {_unread(e)}"
-
-
-def _unread(e: Explanation) -> str:
-    """Which side of a text was cut off, as its first units tell unless they are parts that the caller named."""
-    if e.unit == PART:
-        return "the whole text"
-    strings = segments(e.text)
-    starts = {unit.segment: unit.start for unit in reversed(e.units)}
-    is_left = any(strings[number][:start].strip() for number, start in starts.items())
-    return "the beginning of the text" if is_left else "the end of the text"
+    side = "beginning" if lacks_beginning(e.text, e.units) else "end"
+    unread = "whole" if e.unit == PART else f"{side} of the"
+    return f"{count(e.truncated, 'token')} {verb} cut off: the model did not read the {unread} text"
 
 
 def made_by(e: Explanation) -> str:
@@ -341,8 +332,7 @@ def cautions(e: AnyExplanation) -> list[str]:
 
 def unranked(e: Explanation) -> str | None:
     """The number of units that are not ranked, because the server's noise exceeds their scores."""
-    few = len(e.unranked)
-    if not few:
+    if not (few := len(e.unranked)):
         return None
     score_of, verb = ("the score", "is") if few == 1 else ("the scores", "are")
     return (

@@ -7,11 +7,12 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from raison.core.results.printable import OVERRIDES
+
 # Escape codes in a text must never reach the terminal; each is shown as its control picture instead.
 _CONTROLS = {code: 0x2400 + code for code in range(32) if code not in (9, 10)} | {0x7F: 0x2421}
 _CONTROLS |= dict.fromkeys(range(0x80, 0xA0), 0xFFFD) | dict.fromkeys(range(0xD800, 0xE000), 0xFFFD)
-# These make the displayed order differ from the stored one.
-_CONTROLS |= dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)], 0xFFFD)
+_CONTROLS |= dict.fromkeys(map(ord, OVERRIDES), 0xFFFD)
 
 
 def plain(renderable: RenderableType) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
+from raison.core.results.printable import OVERRIDES
 from raison.report.style import phrases
 from raison.report.tables.records import Cell, Table
 from raison.runs.judging import Verdict
@@ -11,7 +12,7 @@ _LATEX = {
     ">": r"\textgreater{}", "[": "{[}", "–": r"\textendash{}", "†": r"\dag{}", "↑": r"$\uparrow$", "↓": r"$\downarrow$",
     **{character: f"\\{character}" for character in "&%$#_{}"},
 }  # fmt: skip
-_UNPRINTABLE = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0), *range(0xD800, 0xE000)], "\ufffd")
+_UNPRINTABLE = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0), *range(0xD800, 0xE000), *map(ord, OVERRIDES)], "\ufffd")
 
 
 def markdown_table(table: Table) -> str:

@@ -5,10 +5,11 @@ import math
 import pytest
 
 import raison
+from raison.core.errors import TextTooLongError
 from raison.core.results.generation import OTHER
 from raison.core.results.scores import Summary
 from raison.report.style import phrases
-from tests.tiny import build_language_model
+from tests.tiny import TINY, build_language_model
 
 
 @pytest.mark.parametrize(
@@ -54,3 +55,19 @@ def test_the_rest_of_the_vocabulary_is_no_prediction() -> None:
     assert token.prediction == OTHER, "a model as sure as this would pass"
     said = phrases.verdict(token)
     assert (said.lead, said.said, said.rest) == ("Written", token.target, phrases.percent(token.probabilities[0]))
+
+
+def test_what_is_left_of_a_long_text_is_said_as_its_tokenizer_cuts() -> None:
+    given, tokenizer = TINY["bert"]()
+    tokenizer.truncation_side = "left"
+    model = raison.load(given, tokenizer)
+    long = "begin " + "a " * 300 + "end"
+    with pytest.raises(TextTooLongError, match=r"to explain its end\.$"):
+        raison.explain(model, long, "random")
+    told = phrases.truncation(raison.explain(model, long, "random", truncate=True))
+    assert told is not None
+    assert told.endswith("the model did not read the beginning of the text")
+    tokenizer.truncation_side = "right"
+    told = phrases.truncation(raison.explain(raison.load(given, tokenizer), ("a", long), "random", truncate=True))
+    assert told is not None
+    assert told.endswith("the model did not read the end of the text")

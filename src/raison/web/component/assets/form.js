@@ -25,7 +25,7 @@ export function settingsForm(settings, models, change) {
 }
 
 /** The text areas of a text, one for each of its strings. */
-export function textAreas(text, typed, label = "Text") {
+function textAreas(text, typed, label = "Text") {
   const areas = [];
   const strings = stringsOf(text);
   strings.forEach((string, segment) => {
