@@ -3,7 +3,8 @@
 import ast
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import fields
 from functools import cache
@@ -148,6 +149,13 @@ def label_of(instance: object) -> str:
         if getattr(instance, f.name) != f.default
     ]
     return name_of(instance) + (f"({', '.join(changed)})" if changed else "")
+
+
+def refuse_repeated(what: str, labels: Iterable[str]) -> None:
+    """Raise InputError for a label that occurs twice."""
+    for label, count in Counter(labels).items():
+        if count > 1:
+            raise InputError(f"{what} {label} is named twice: remove one.")
 
 
 def summary_of(doc: str) -> str:

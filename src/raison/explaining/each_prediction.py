@@ -7,7 +7,7 @@ from numbers import Real
 from raison.core.errors import InputError
 from raison.core.inputs.parts import Given
 from raison.core.model import LanguageModel
-from raison.core.targets.choices import EACH, SingleTarget
+from raison.core.targets.choices import EACH, SingleTarget, for_each_text
 from raison.core.targets.outputs import THRESHOLD
 from raison.core.targets.target import TargetSpec, probabilities, resolve_target
 from raison.explaining.batch import BATCH, Batch, prepare, prepare_encoded
@@ -85,13 +85,11 @@ def without_prediction(model: LanguageModel, texts: Sequence[Given], settings: S
     Takes a pass per text of a model that may predict nothing, such as one that finds entities. Raises InputError for a
     wrong number of targets.
     """
-    target = settings.target
-    if isinstance(target, list) and len(target) != len(texts):
-        raise InputError(f"{len(target)} targets for {len(texts)} texts: a list needs one per text.")
+    targets = for_each_text(settings.target, len(texts))
     choosing = model.choosing
     if choosing is None or not choosing.sought:
         return []
-    asked = [row for row in range(len(texts)) if target is None or (isinstance(target, list) and target[row] is None)]
+    asked = [row for row, target in enumerate(targets) if target is None]
     empty = []
     for start in range(0, len(asked), BATCH):
         rows = asked[start : start + BATCH]

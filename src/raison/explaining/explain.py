@@ -18,7 +18,7 @@ from raison.core.results import number_rank
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
 from raison.core.results.number_rank import NumberRank
-from raison.core.targets.choices import EACH, plain_number
+from raison.core.targets.choices import EACH, for_each_text, plain_number
 from raison.core.targets.ranking import Ranked
 from raison.core.targets.target import TargetSpec, check_numbers, check_targets
 from raison.explaining.attribution import check, run, run_candidates
@@ -297,9 +297,7 @@ def _prepared(model: LanguageModel, texts: Sequence[Given], settings: Settings, 
 
 def _settings_of(settings: Settings, rows: Sequence[int], count: int) -> Settings:
     """The settings for some of `count` texts: a list of targets follows its texts. Raises InputError."""
-    target = settings.target
-    if isinstance(target, list) and len(target) != count:
-        raise InputError(f"{len(target)} targets for {count} texts: a list needs one per text.")
+    for_each_text(settings.target, count)
     return settings.of_texts(rows)
 
 

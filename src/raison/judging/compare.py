@@ -1,6 +1,5 @@
 """Methods side by side on the same texts, resumable."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,9 +17,9 @@ from raison.core.internals.precision import Precision
 from raison.core.method import Method
 from raison.core.metric import Metric
 from raison.core.model import LanguageModel, asked_of
-from raison.core.registry import label_of, name_of
+from raison.core.registry import label_of, name_of, refuse_repeated
 from raison.core.results.scores import Comparison
-from raison.core.targets.choices import TargetSpec
+from raison.core.targets.choices import TargetSpec, for_each_text
 from raison.data.spans import given_rationales
 from raison.explaining.answers import Answers, QuestionRows, judged
 from raison.explaining.attribution import check
@@ -133,9 +132,7 @@ def _judging(model: LanguageModel, metrics: Metrics | None) -> tuple[AnyMetric, 
     created = tuple(create_metrics(default_metrics(model) if metrics is None else metrics))
     if not created:
         raise InputError("no metric given: name at least one, or leave metrics out for the usual ones.")
-    for label, count in Counter(map(label_of, created)).items():
-        if count > 1:
-            raise InputError(f"the metric {label} is named twice: remove one.")
+    refuse_repeated("the metric", map(label_of, created))
     return created
 
 
@@ -211,8 +208,7 @@ def check_plan(plan: Plan, choosers: Sequence[AnyMetric] = ()) -> tuple[str, ...
     has_rationales = bool(plan.rationales)
     judges, repeated = [*plan.metrics, *choosers], plan.threshold is not None
     check_metrics(plan.model, judges, has_rationales=has_rationales, texts=len(plan.texts), repeated=repeated)
-    if isinstance(plan.settings.target, list) and len(plan.settings.target) != len(plan.texts):
-        raise InputError(f"{len(plan.settings.target)} targets for {len(plan.texts)} texts: give one class per text.")
+    for_each_text(plan.settings.target, len(plan.texts))
     prepare(plan.model, plan.texts[:1], plan.settings_of(range(1)))
     _check_pairs(plan)
     check_annotations(plan)

@@ -12,7 +12,7 @@ from raison.core.method import Method, Property
 from raison.core.metric import Metric
 from raison.core.model import LanguageModel
 from raison.core.note_names import EACH_FROM
-from raison.core.registry import label_of
+from raison.core.registry import label_of, refuse_repeated
 from raison.core.targets.choices import EACH
 from raison.explaining.attribution import check
 from raison.explaining.batch import BATCH
@@ -87,10 +87,7 @@ def plan_rows(methods: list[Method], choosers: Sequence[AnyMetric], seeds: tuple
     """The table's rows: the methods, random if missing, and the rows that each metric selects, with their controls."""
     random = CATALOGUE.create("random")
     plain = methods if random in methods else [*methods, random]
-    labels = [label_of(method) for method in plain]
-    for label in labels:
-        if labels.count(label) > 1:
-            raise InputError(f"the method {label} is named twice: remove one.")
+    refuse_repeated("the method", map(label_of, plain))
     rows = [PlannedRow(label_of(method), method, _seeds_of(method, seeds)) for method in plain]
     check_selection(choosers, plain)
     offering = [method for method in plain if method.maps > 1]

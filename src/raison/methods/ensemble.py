@@ -15,7 +15,7 @@ from raison.core.errors import InputError, UnknownNameError, UnsupportedError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import LanguageModel
 from raison.core.problem import Attributed, Problem
-from raison.core.registry import label_of
+from raison.core.registry import label_of, refuse_repeated
 from raison.core.settings.fields import Setting
 from raison.methods import CATALOGUE
 
@@ -175,10 +175,7 @@ def _members(methods: Sequence[str]) -> list[Method]:
         if spec.partition("(")[0].strip() == "ensemble":
             raise InputError("an ensemble cannot be a member of an ensemble: name its members instead.")
         members.append(CATALOGUE.create(spec))
-    labels = [label_of(member) for member in members]
-    for label in labels:
-        if labels.count(label) > 1:
-            raise InputError(f"the ensemble's member {label} is named twice: remove one.")
+    refuse_repeated("the ensemble's member", map(label_of, members))
     if len(members) < 2:
         raise InputError(
             f"an ensemble of {len(members)} is not a mean: name at least two methods, such as {GROUPS['top3']}."

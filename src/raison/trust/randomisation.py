@@ -14,8 +14,9 @@ from raison.core.errors import InputError, UnknownNameError
 from raison.core.inputs.parts import Given, plain
 from raison.core.method import Method
 from raison.core.model import LanguageModel
-from raison.core.registry import label_of
+from raison.core.registry import label_of, refuse_repeated
 from raison.core.settings.fields import check as check_fields
+from raison.core.targets.choices import for_each_text
 from raison.explaining.attribution import check, run, scores_of
 from raison.explaining.batch import Batch, prepare
 from raison.explaining.settings import Settings
@@ -96,8 +97,7 @@ def similarities(
     chosen = _created(methods)
     if not texts or isinstance(texts, str):
         raise InputError("texts must be a list of at least one text.")
-    if isinstance(settings.target, list) and len(settings.target) != len(texts):
-        raise InputError(f"{len(settings.target)} targets for {len(texts)} texts: give one class per text.")
+    for_each_text(settings.target, len(texts))
     for method in chosen:
         check(model, method)
     wanted = range(len(texts)) if only is None else only
@@ -249,8 +249,5 @@ def _created(methods: Sequence[str | Method]) -> list[Method]:
     if not methods or isinstance(methods, str):
         raise InputError("methods must be a list of at least one name or instance.")
     chosen = [CATALOGUE.create(method) for method in methods]
-    labels = [label_of(method) for method in chosen]
-    for label in labels:
-        if labels.count(label) > 1:
-            raise InputError(f"the method {label} is named twice: remove one.")
+    refuse_repeated("the method", map(label_of, chosen))
     return chosen

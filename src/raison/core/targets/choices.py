@@ -3,6 +3,8 @@
 from numbers import Integral
 from typing import Any, Literal, Protocol, TypeGuard, runtime_checkable
 
+from raison.core.errors import InputError
+
 Of = Literal["probability", "logit", "log_odds", "margin", "log_probability"]
 NamedTarget = str | int | tuple[str | int, str | int]
 """What is explained at a position: a tag, a word, a word's number in the vocabulary, or a pair (this, not that)."""
@@ -45,6 +47,15 @@ def is_whole_number(value: object) -> TypeGuard[Integral]:
 def plain_number(value: Any) -> Any:
     """A whole number of another library, such as numpy's, as Python's own; other values as they are."""
     return int(value) if is_whole_number(value) else value
+
+
+def for_each_text(spec: TargetSpec, count: int) -> list[Any]:
+    """The target of each of so many texts: one for all, or a list with one for each. Raises InputError."""
+    if not isinstance(spec, list):
+        return [spec] * count
+    if len(spec) != count:
+        raise InputError(f"{len(spec)} targets for {count} texts: a list needs one for each text.")
+    return list(spec)
 
 
 def listed(target: Any) -> TargetSpec:

@@ -12,7 +12,7 @@ from torch import Tensor
 from raison.core.errors import InputError, UnknownNameError
 from raison.core.targets.choices import Of as Of
 from raison.core.targets.choices import TargetSpec as TargetSpec
-from raison.core.targets.choices import is_whole_number
+from raison.core.targets.choices import for_each_text, is_whole_number
 from raison.core.targets.outputs import outputs_of
 
 
@@ -106,8 +106,7 @@ def resolve_target(
     if isinstance(spec, tuple):
         return _of_pairs([spec] * len(logits), scale, logits, classes, multi_label)
     if isinstance(spec, list):
-        if len(spec) != len(logits):
-            raise InputError(f"{len(spec)} targets for {len(logits)} texts: a list needs one class per text.")
+        spec = for_each_text(spec, len(logits))
         if any(isinstance(item, tuple) for item in spec):
             return _of_pairs(spec, scale, logits, classes, multi_label)
         chosen = torch.tensor([_class_index(item, classes) for item in spec])

@@ -12,7 +12,7 @@ from raison.core.errors import InputError, LoadError
 from raison.core.inputs.encoding import Encoding, PlaceReading
 from raison.core.inputs.parts import Given, plain
 from raison.core.inputs.unit import Granularity
-from raison.core.targets.choices import TargetSpec, is_whole_number
+from raison.core.targets.choices import TargetSpec, for_each_text, is_whole_number
 from raison.core.targets.choosing import Choosing, PlaceTarget, Settled
 from raison.core.targets.place import Place
 from raison.models.adapters.classifier import Classifier
@@ -128,9 +128,7 @@ class Filling(Choosing):
         ]
 
     def settled(self, encoding: Encoding, spec: TargetSpec) -> Settled:
-        specs: list[Any] = list(spec) if isinstance(spec, list) else [spec] * len(encoding)
-        if len(specs) != len(encoding):
-            raise InputError(f"{len(specs)} targets for {len(encoding)} texts: a list needs one for each text.")
+        specs = for_each_text(spec, len(encoding))
         spans, choices, places, classes, pairs = [], [], [], [], []
         for text, (masks, one) in enumerate(zip(self._masks(encoding), specs, strict=True)):
             mask, what = self._mask_of(masks, one, str(encoding.texts[text]))

@@ -15,6 +15,7 @@ from raison.core.inputs.parts import Given, plain
 from raison.core.inputs.unit import PART, Granularity, Text
 from raison.core.model import LanguageModel
 from raison.core.targets.answer import Answer, ExplainedAnswer
+from raison.core.targets.choices import for_each_text
 from raison.core.targets.target import TargetSpec
 from raison.models.adapters.classifier import Classifier
 from raison.models.adapters.task_setup import QUESTION, TaskSetup
@@ -159,10 +160,8 @@ def explained(
 
 
 def _stated_answers(encoding: Encoding, stated: Sequence[str]) -> list[Answer]:
-    if len(stated) != len(encoding):
-        raise InputError(f"{len(stated)} targets for {len(encoding)} texts: a list needs one answer per text.")
     answers = []
-    for row, text in enumerate(stated):
+    for row, text in enumerate(for_each_text(list(stated), len(encoding))):
         start = encoding.texts[row][1].find(text) if text.strip() else -1
         if start < 0:
             raise InputError(

@@ -13,7 +13,7 @@ from raison.core.errors import InputError, LoadError, UnknownNameError
 from raison.core.inputs.encoding import Encoding, PlaceReading
 from raison.core.inputs.parts import Given, plain
 from raison.core.inputs.unit import Granularity
-from raison.core.targets.choices import Aggregation, TargetSpec, is_whole_number
+from raison.core.targets.choices import Aggregation, TargetSpec, for_each_text, is_whole_number
 from raison.core.targets.choosing import Choosing, PlaceTarget, Settled
 from raison.core.targets.place import Place
 from raison.models.adapters.classifier import Classifier
@@ -209,9 +209,7 @@ class Tagging(Choosing):
         return [[*of_text] for of_text in targets]
 
     def settled(self, encoding: Encoding, spec: TargetSpec) -> Settled:
-        specs = spec if isinstance(spec, list) else [spec] * len(encoding)
-        if len(specs) != len(encoding):
-            raise InputError(f"{len(specs)} targets for {len(encoding)} texts: a list needs one for each text.")
+        specs = for_each_text(spec, len(encoding))
         chosen: list[tuple[Word, ...]] = []
         index: list[int] = []
         against: list[int | None] = []

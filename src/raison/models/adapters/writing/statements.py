@@ -22,7 +22,7 @@ from raison.core.inputs.parts import Given, plain
 from raison.core.inputs.unit import PART, Granularity, Text, Unit
 from raison.core.model import LanguageModel
 from raison.core.results.generation import OTHER
-from raison.core.targets.choices import TargetSpec
+from raison.core.targets.choices import TargetSpec, for_each_text
 from raison.core.targets.choosing import Choosing, PlaceTarget, Settled
 from raison.core.targets.outputs import Outputs
 from raison.core.targets.place import Place
@@ -102,9 +102,7 @@ class ChosenStatements(Choosing):
         return self.settled(encoding, None).encoding
 
     def settled(self, encoding: Encoding, spec: TargetSpec) -> Settled:
-        specs = spec if isinstance(spec, list) else [spec] * len(encoding)
-        if len(specs) != len(encoding):
-            raise InputError(f"{len(specs)} targets for {len(encoding)} texts: a list needs one for each text.")
+        specs = for_each_text(spec, len(encoding))
         answers = [self._answers[text] for text in encoding.texts]
         spans = [_span(answered, one) for answered, one in zip(answers, specs, strict=True)]
         tokens = [answered.tokens([span])[0] for answered, span in zip(answers, spans, strict=True)]

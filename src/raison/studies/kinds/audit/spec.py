@@ -30,6 +30,7 @@ from raison.core.model import LanguageModel, asked_of
 from raison.core.registry import label_of
 from raison.core.settings.fields import check
 from raison.core.settings.tables import FLAT, TableReading
+from raison.core.targets.choices import for_each_text
 from raison.explaining.answers import Answers
 from raison.explaining.attribution import check as check_method
 from raison.explaining.each_prediction import sought_by, without_prediction
@@ -197,8 +198,7 @@ def suite_of(subject: AuditSubject, spec: Audited, data: str) -> Suite:
     """Check the request for a model and texts; `data` is the name of the texts."""
     model, given, settings, methods = subject.model, subject.texts, subject.settings, spec.methods
     target = settings.target
-    if isinstance(target, list) and len(target) != len(given):
-        raise InputError(f"{len(target)} targets for {len(given)} texts: a list needs one per text.")
+    for_each_text(target, len(given))
     if not _is_predicted(target) or (target is not None and subject.answers is not None):
         raise InputError(
             "an audit explains predictions: leave target out, or give a pair (None, other class) for each text."
