@@ -1,12 +1,14 @@
 """evaluate of what a language model wrote: citations, and explanations of an output."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 import raison
-from raison import Citations
+from raison import Chat, Citations
 from raison.core.errors import InputError, UnsupportedError
 from raison.core.inputs.rationale import Span
 from raison.models.adapters.writing.generator import Generator
@@ -99,3 +101,63 @@ def test_what_cannot_be_judged_says_why():
             raison.evaluate(writer, given, progress=False)
     with pytest.raises(InputError, match="raison.load"):
         raison.evaluate("name", plain)  # type: ignore[arg-type]
+
+
+ROLES = (
+    "{% for m in messages %}<s>{{ m['role'] }}|\n{{ m['content'] | trim }}</s>\n{% endfor %}"
+    "{% if add_generation_prompt %}<s>assistant|\n{% endif %}"
+)
+
+
+@pytest.mark.parametrize("unit", ["token", "word", "sentence", "part"])
+@pytest.mark.parametrize("family", ["qwen3", "llama"])
+def test_an_output_after_a_chat_is_judged_by_its_messages(family: str, unit: str) -> None:
+    """What the template writes is never removed: with a tokenizer that begins texts with a token, and without."""
+    model, tokenizer = build_language_model(family)
+    tokenizer.chat_template = ROLES
+    writer = Generator(model, tokenizer, family)
+    chat = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Tell a story now"}]
+    settings = {"output": " A tale", "of": "log_probability", "unit": unit, "removal": "delete", "progress": False}
+    e = raison.explain(writer, chat, "occlusion", **settings)
+    prompt, output = writer.prompt(Chat(tuple(chat))), [token.id for token in e.tokens]
+    units, owners = prompt.units(unit)
+    assert e.units == units
+    between = [prompt.text[a.end : b.start] for a, b in itertools.pairwise(units)]
+    assert unit == "token" or any("user" in text for text in between), "the template would be scored"
+    assert all(
+        owner == -1 or prompt.text[first:last].strip()
+        for owner, (first, last) in zip(owners, prompt.offsets, strict=True)
+    )
+
+    def likelihood(ids: list[int]) -> float:
+        logits = model(input_ids=torch.tensor([[*ids, *output]])).logits[0].double().log_softmax(-1)
+        return sum(float(logits[len(ids) - 1 + place, token]) for place, token in enumerate(output))
+
+    top = e.whole().order()[0]
+    with torch.no_grad():
+        kept = [token for token, owner in zip(prompt.ids, owners, strict=True) if owner != top]
+        drop = likelihood([*prompt.ids]) - likelihood(kept)
+    found = raison.evaluate(writer, e, "log_probability_drop", progress=False)
+    assert values(found, "log_probability_drop") == pytest.approx((drop,), abs=1e-4)
+    assert e.whole().scores[top] == pytest.approx(drop, abs=1e-4)
+
+
+@pytest.mark.parametrize("output", [" A tale\n", " A tale.\n\n", "\n A tale"])
+def test_white_space_around_an_output_belongs_to_it(output: str) -> None:
+    writer = Generator(*build_language_model("llama"), "llama")
+    settings = {"of": "log_probability", "removal": "delete", "progress": False}
+    e = raison.explain(writer, "The old sailor", "occlusion", output=output, **settings)
+    [drop] = values(raison.evaluate(writer, e, "log_probability_drop", progress=False), "log_probability_drop")
+    assert drop == pytest.approx(max(e.whole().scores), abs=1e-4)
+
+
+@pytest.mark.parametrize("template", ["plain", "chat"])
+def test_names_of_special_tokens_in_sources_are_read_again_as_text(template: str) -> None:
+    model, tokenizer = build_language_model("llama")
+    tokenizer.chat_template = ROLES
+    writer = Generator(model, tokenizer, "llama")
+    sources = {"a": "Brandt founded <s></s> it.", "b": "Brandt said no."}
+    given = {"answer": "Brandt.", "template": template, "draws": 0, "method": "occlusion", "within": "source"}
+    c = raison.cite(writer, "Who is <s>?", sources, **given)
+    found = raison.evaluate(writer, c, ["log_probability_drop", "harmless_change"], progress=False)
+    assert values(found, "log_probability_drop") == pytest.approx([max(row) for row in c.scores], abs=1e-4)

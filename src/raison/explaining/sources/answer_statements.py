@@ -8,6 +8,7 @@ from typing import Any, SupportsIndex
 from raison.core.errors import InputError
 from raison.explaining.sources.sourced_prompt import SourcedPrompt
 from raison.models.adapters.writing.writer import Writer
+from raison.models.tokens.continuation import Output, TokenizedPrompt
 from raison.models.tokens.spelling import respelled, spelled_spans
 from raison.models.tokens.written_answer import WrittenAnswer
 from raison.text.segment import CharacterSpan, sentence_spans, trim
@@ -73,8 +74,8 @@ def stated_answer(writer: Writer, sourced: SourcedPrompt, wanted: AnswerRequest)
             notes["cut"] = f"the answer reached max_new_tokens={count}: it may be cut off"
         stripped = output.text.lstrip()
         if sourced.stop and sourced.stop in stripped:
-            kept = output.text[: output.text.index(stripped) + stripped.index(sourced.stop)]
-            output, notes = writer.output(prompt, kept)[0], {}
+            end = output.text.index(stripped) + stripped.index(sourced.stop)
+            output, notes = _until(writer, prompt, output, end), {}
     else:
         output, warning = writer.output(prompt, answer if answer[0].isspace() else sourced.before + answer)
         if warning is not None and sourced.before:
@@ -87,6 +88,14 @@ def stated_answer(writer: Writer, sourced: SourcedPrompt, wanted: AnswerRequest)
         given = text if answer is None else answer
         statements = spelled_spans(given.strip(), text, _stripped(given, spans))
     return StatedAnswer(WrittenAnswer(sourced.source, output, tuple(statements)), notes)
+
+
+def _until(writer: Writer, prompt: TokenizedPrompt, output: Output, end: int) -> Output:
+    """An output up to a character: its own tokens, unless the character is inside one."""
+    place = len(prompt.text) + end
+    count = sum(last <= place for _, last in output.spans)
+    inside = any(first < place < last for first, last in output.spans)
+    return writer.output(prompt, output.text[:end])[0] if inside else writer.written(prompt, output.ids[:count])
 
 
 def _stripped(answer: str, spans: StatementSpans) -> list[CharacterSpan]:

@@ -11,7 +11,7 @@ from raison.core.errors import InputError
 from raison.core.inputs.chat import Chat
 from raison.core.inputs.unit import Unit
 from raison.models.tokens.continuation import TokenizedPrompt, sealed_around, sealed_tokens
-from raison.text.segment import trim
+from raison.text.segment import CharacterSpan, trim
 
 _REWRITTEN = (
     "the tokenizer's chat template changes the messages, so their words cannot be found in what the model reads: "
@@ -194,9 +194,11 @@ def _parts(text: str, slots: Sequence[_Slot], places: Mapping[int, tuple[int, in
     return tuple(Unit(*spans[part], text[slice(*spans[part])], 0, names[part]) for part in ordered)
 
 
-def rendered_prompt(tokenizer: PreTrainedTokenizerBase, text: str) -> TokenizedPrompt:
+def rendered_prompt(
+    tokenizer: PreTrainedTokenizerBase, text: str, untrusted: Sequence[CharacterSpan] = ()
+) -> TokenizedPrompt:
     """A chat that was rendered before. Special tokens' names in its messages can no longer be distinguished from the
-    template's own."""
-    sealed = sealed_around(tokenizer, text, ())
+    template's own, except in its `untrusted` characters."""
+    sealed = sealed_around(tokenizer, text, sorted(untrusted))
     ids, offsets = sealed_tokens(tokenizer, sealed)
     return TokenizedPrompt(text, ids, offsets, ((0, len(text)),), sealed=sealed)

@@ -54,21 +54,17 @@ class TokenizedPrompt:
     def units(self, unit: Granularity) -> tuple[tuple[Unit, ...], tuple[int, ...]]:
         """Units of the regions, each segmented by itself, and each token's unit, -1 outside of all regions.
 
-        The unit "part" stands for the prompt's parts. Raises InputError if it has none.
+        The unit "part" stands for the prompt's parts: of a chat, what its template writes belongs to none. Raises
+        InputError if it has none.
         """
         if unit == PART:
             given = PartedText(self.text, self.parts) if self.parts else self.text
-            inside = range(self.added, self.text_end)
+            inside = {number for region in self.regions for number in self._tokens_of(*region)}
             return find_units(given, self.offsets, [0 if n in inside else -1 for n in range(len(self.ids))], unit)
         units: list[Unit] = []
         owners = [-1] * len(self.ids)
         for first, last in self.regions:
-            # A space that the tokenizer trims has an empty span, but is still a token of the text.
-            region_tokens = [
-                number
-                for number, (start, end) in enumerate(self.offsets[: self.text_end])
-                if number >= self.added and (max(start, first) < min(end, last) or first <= start == end <= last)
-            ]
+            region_tokens = self._tokens_of(first, last)
             offsets = [
                 (max(self.offsets[number][0], first) - first, min(self.offsets[number][1], last) - first)
                 for number in region_tokens
@@ -78,6 +74,14 @@ class TokenizedPrompt:
                 owners[token] = len(units) + number
             units += [replace(part, start=part.start + first, end=part.end + first) for part in parts]
         return tuple(units), tuple(owners)
+
+    def _tokens_of(self, first: int, last: int) -> list[int]:
+        """The numbers of the tokens of a region. A space that the tokenizer trims has an empty span, but is one."""
+        return [
+            number
+            for number, (start, end) in enumerate(self.offsets[: self.text_end])
+            if number >= self.added and (max(start, first) < min(end, last) or first <= start == end <= last)
+        ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from raison.text.segment import CharacterSpan
 
 @dataclass(frozen=True, slots=True)
 class WrittenAnswer:
-    """A prompt and the answer after it. `statements` are characters of the answer's text, in order.
+    """A prompt and the answer after it. `statements` are characters of the answer's text, in order. Of an output that
+    is explained `whole`, white space after the text belongs to the only one.
 
     Raises InputError for a blank answer, and for a span outside it.
     """
@@ -19,6 +20,7 @@ class WrittenAnswer:
     source: Sourced
     output: Output
     statements: tuple[CharacterSpan, ...]
+    whole: bool = False
 
     def __post_init__(self) -> None:
         if not self.text:
@@ -61,7 +63,7 @@ class WrittenAnswer:
             inside = [place - shift for place in range(start, end) if self.text[max(0, place - shift) :][:1].strip()]
             first = next((place for place in inside if 0 <= place < len(self.text)), None)
             owners.append(None if first is None else _span_of(first, spans))
-        following = -1
+        following = 0 if self.whole else -1
         for number in reversed(range(len(owners))):
             following = owners[number] = following if owners[number] is None else owners[number]  # type: ignore[assignment]
         return [self._tokens(owners, number, span) for number, span in enumerate(spans)]

@@ -54,7 +54,7 @@ class ServedWriter(Writer):
             raise InputError("a prompt is a single text, and this is a pair: join the two.")
         return self._read(prompt)
 
-    def prompts_again(self, text: str) -> list[TokenizedPrompt]:
+    def prompts_again(self, text: str, untrusted: Sequence[CharacterSpan] = ()) -> list[TokenizedPrompt]:
         plain = self.prompt(text)
         return [plain, replace(plain, sealed=text)] if self._chats else [plain]
 

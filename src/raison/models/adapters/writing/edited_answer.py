@@ -5,7 +5,7 @@ from raison.models.adapters.writing.writer import Writer
 from raison.models.tokens.continuation import TokenizedPrompt
 from raison.models.tokens.sourced import sourced
 from raison.models.tokens.written_answer import WrittenAnswer
-from raison.text.edits.sources import edit_sources
+from raison.text.edits.sources import EditedSources, edit_sources
 from raison.text.sourced import SourcePlace
 
 
@@ -17,18 +17,20 @@ def edited_answer(writer: Writer, answered: WrittenAnswer, name: str) -> Written
         for unit, (start, end) in zip(source.sources, source.blocks, strict=True)
     ]
     edited = edit_sources(name, source.prompt.text, places)
-    prompt = None if edited is None else _read_alike(writer, source.prompt, edited.text)
+    prompt = None if edited is None else _read_alike(writer, answered, edited)
     if edited is None or prompt is None:
         return None
     try:
         output = writer.written(prompt, answered.output.ids)
     except TextTooLongError:
         return None
-    return WrittenAnswer(sourced(prompt, edited.places), output, answered.statements)
+    return WrittenAnswer(sourced(prompt, edited.places), output, answered.statements, answered.whole)
 
 
-def _read_alike(writer: Writer, prompt: TokenizedPrompt, text: str) -> TokenizedPrompt | None:
+def _read_alike(writer: Writer, answered: WrittenAnswer, edited: EditedSources) -> TokenizedPrompt | None:
     """Another text, read as the prompt was: as it stands, or as a rendered chat. None if it was read differently."""
-    ways = writer.prompts_again(prompt.text)
-    alike = [number for number, way in enumerate(ways) if way.ids == prompt.ids]
-    return writer.prompts_again(text)[alike[0]] if alike else None
+    source = answered.source
+    ways = writer.prompts_again(source.prompt.text, source.blocks)
+    alike = [number for number, way in enumerate(ways) if way.ids == source.prompt.ids]
+    places = [(place.start, place.end) for place in edited.places]
+    return writer.prompts_again(edited.text, places)[alike[0]] if alike else None

@@ -99,12 +99,11 @@ class Generator(Writer):
             raise InputError(f"{self.name} is an encoder-decoder, which reads texts, not chats: pass a string.")
         return chat_prompt(self._tokenizer, prompt)
 
-    def prompts_again(self, text: str) -> list[TokenizedPrompt]:
-        """The possible prompts with a known text: the text itself, or a chat as the template renders it."""
-        plain = self.prompt(text)
+    def prompts_again(self, text: str, untrusted: Sequence[CharacterSpan] = ()) -> list[TokenizedPrompt]:
+        plain = self.prompt(text, untrusted)
         if self.core.config.is_encoder_decoder or self.tokenizer.chat_template is None:
             return [plain]
-        return [plain, rendered_prompt(self._tokenizer, text)]
+        return [plain, rendered_prompt(self._tokenizer, text, untrusted)]
 
     def continuation(self, prompt: TokenizedPrompt, new_tokens: int) -> Output:
         """The model's own output: the likeliest token at each step, up to the end-of-text token."""

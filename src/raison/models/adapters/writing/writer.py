@@ -44,8 +44,9 @@ class Writer(ABC):
         """
 
     @abstractmethod
-    def prompts_again(self, text: str) -> list[TokenizedPrompt]:
-        """The possible prompts with a known text: the text itself, or a chat as the template renders it."""
+    def prompts_again(self, text: str, untrusted: Sequence[CharacterSpan] = ()) -> list[TokenizedPrompt]:
+        """The possible prompts with a known text: the text itself, or a chat as the template renders it. `untrusted`
+        as in `prompt`."""
 
     @abstractmethod
     def written(self, prompt: TokenizedPrompt, ids: Sequence[int]) -> Output:
