@@ -114,6 +114,15 @@ def test_probability_is_the_product_of_start_and_end(answering: Classifier) -> N
         assert found[text].softmax(-1)[0].item() == pytest.approx(share, rel=1e-3)
 
 
+def test_confidence_is_the_probability_of_the_prediction(answering: Classifier) -> None:
+    """Not that of all other answers together."""
+    e = raison.explain(answering, QUESTIONS[0], "random", progress=False)
+    assert e.answer is not None
+    assert e.confidence == e.probabilities[0]
+    word = next(word for word in QUESTIONS[0][1].split() if word != e.answer.predicted.text)
+    assert raison.explain(answering, QUESTIONS[0], "random", target=word, progress=False).confidence is None
+
+
 def test_the_predicted_answer_is_the_best_pair(answering: Classifier) -> None:
     encoding = answering.encode(QUESTIONS)
     decisions = answering.ask(Passes).decisions(encoding).detach()

@@ -1,10 +1,13 @@
 """Every row of explained files is in the explanations or among the rejected, and options are used or refused."""
 
+import re
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import raison
+from raison.cli import app
 from raison.core.errors import DataError, InputError
 from raison.data.streams import Reading
 from raison.report.pages.explained_files import sections
@@ -90,6 +93,16 @@ def test_the_row_of_most_work_took_longest(tmp_path: Path) -> None:
     model = raison.load(lambda texts: [[0.9, 0.1] for _ in texts], classes=["long", "short"])
     written = raison.explain_file(model, rows, tmp_path / "out", "occlusion", format="jsonl", progress=False)
     assert summary_of(written).slowest[0].row == 10
+
+
+def test_every_link_of_the_report_leads_somewhere(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.csv"
+    rows.write_text("text\na film\na plot\n")
+    model = raison.load(lambda texts: [[0.9, 0.1] for _ in texts], classes=["long", "short"])
+    raison.explain_file(model, rows, tmp_path / "out", "occlusion", format="jsonl", progress=False)
+    assert CliRunner().invoke(app, ["report", str(tmp_path / "out"), "--out", str(tmp_path / "report")]).exit_code == 0
+    page = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
+    assert {*re.findall(r'href="#([^"]+)"', page)} <= {*re.findall(r'id="([^"]+)"', page)}
 
 
 def test_a_label_that_is_no_class_takes_no_other_with_it(tmp_path: Path) -> None:

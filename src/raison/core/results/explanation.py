@@ -79,6 +79,18 @@ class Explanation(ViewedResult):
     place: Place | None = None
 
     @property
+    def confidence(self) -> float | None:
+        """The probability of `prediction`, that of the written token if this is one; None for a number and for an
+        answer or a tag of which another was explained."""
+        if self.outputs == "number" or (self.answer is not None and not self.answer.is_predicted):
+            return None
+        if self.answer is not None:
+            return self.probabilities[0]
+        if self.place is not None:
+            return dict(zip(self.classes, self.probabilities, strict=True)).get(self.prediction)
+        return max(self.probabilities)
+
+    @property
     def prediction(self) -> str:
         """The class with the highest probability, the name of the model's number, or the text of its own answer.
 

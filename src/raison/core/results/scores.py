@@ -2,7 +2,7 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -163,6 +163,10 @@ class Scores(Tabulated):
             by_target={target: cls.read(by_target.inner(target)) for target in by_target.data},
         )
 
+    def __iter__(self) -> Iterator[str]:
+        """The names of the metrics."""
+        return (scores.metric for scores in self.metrics)
+
     def __getitem__(self, metric: str) -> MetricScores:
         """The scores of a metric by its name."""
         for scores in self.metrics:
@@ -219,6 +223,10 @@ class Comparison(Tabulated):
             cautions=record.strings("cautions"),
             by_target={target: cls.read(by_target.inner(target)) for target in by_target.data},
         )
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the methods."""
+        return (row.method for row in self.rows)
 
     def __getitem__(self, method: str) -> Scores:
         """The scores of a method by its name."""

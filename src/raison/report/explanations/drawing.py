@@ -153,9 +153,11 @@ def _runs_left(text: str) -> bool:
 def _legend(shown: ExplanationLayout) -> DrawnRow:
     ends, steps = shown.ends, shown.scale.steps(8)
     strip = [Box(MARGIN + 14 * number, -12, 14, 14, shown.scale.shade(step)) for number, step in enumerate(steps)]
-    legend = f"{ends.low} {ends.lowest} … {ends.high} {ends.highest}"
+    # Long names are shortened, the numbers never.
+    room = (_ROOM - 2 * len(steps) - len(f"{ends.low}  … {ends.high} ")) // 2
+    low, high = (phrases.shorten(name, room) for name in (ends.lowest, ends.highest))
     left = MARGIN + 14 * len(steps) + CELL
-    return DrawnRow(strip, (TextLine(left, phrases.shorten(legend, _ROOM - 2 * len(steps)), _SOFT),))
+    return DrawnRow(strip, (TextLine(left, f"{ends.low} {low} … {ends.high} {high}".strip(), _SOFT),))
 
 
 def _bars(shown: ExplanationLayout) -> Iterator[DrawnRow]:

@@ -5,11 +5,11 @@ from dataclasses import asdict, dataclass
 
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
-from raison.report.explanations.layout import ExplanationLayout, largest, layout
+from raison.report.explanations.layout import ExplanationLayout, layout
 from raison.report.explanations.listed import ListEntry, excerpt, heads_of, listed
 from raison.report.explanations.output_layout import OutputLayout, output_layout, states
 from raison.report.explanations.pairwise_agreement import agreements
-from raison.report.explanations.several import are_targets, targets_layout, together
+from raison.report.explanations.several import are_targets, common_scale, targets_layout, together
 from raison.report.style import phrases
 from raison.report.style.markup import assets, document, rendered
 from raison.report.style.phrases import AnyExplanation
@@ -73,8 +73,8 @@ def fragment(e: AnyExplanation) -> str:
 
 
 def beside(explanations: Sequence[Explanation]) -> str:
-    """Explanations side by side for a notebook, their colours and bars on one scale."""
-    return _fragment(explanations, max(map(largest, explanations)))
+    """Explanations side by side for a notebook, their colours and bars on one scale if they have one."""
+    return _fragment(explanations, common_scale(explanations))
 
 
 def _fragment(explanations: Sequence[AnyExplanation], shared: float | None = None) -> str:

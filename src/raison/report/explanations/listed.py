@@ -135,4 +135,4 @@ def _said(one: Listable) -> tuple[str, str, float]:
         return one.target, verdict.said, one.value_full
     if one.outputs == "labels":
         return ", ".join(one.decided) or "none", phrases.percent(max(one.probabilities)), max(one.probabilities)
-    return verdict.said, verdict.rest, max(one.probabilities) if one.answer is None else one.probabilities[0]
+    return verdict.said, verdict.rest, one.confidence or 0.0

@@ -64,6 +64,11 @@ def apart(explanations: Sequence[Explanation]) -> str:
     return ""
 
 
+def common_scale(explanations: Sequence[Explanation]) -> float | None:
+    """The largest score among explanations that have a common scale; None if each has its own."""
+    return None if apart(explanations) else max(map(largest, explanations))
+
+
 def _on_scale(shown: ExplanationLayout) -> OnScale:
     units = [span for passage in shown.passages for span in passage.spans if span.is_unit]
     return OnScale(
@@ -77,7 +82,20 @@ def _on_scale(shown: ExplanationLayout) -> OnScale:
 def are_targets(explanations: Sequence[phrases.AnyExplanation]) -> bool:
     """Whether these explain several targets of one text, by one method."""
     predictions = [e for e in explanations if isinstance(e, Explanation)]
-    kinds = {(e.text, e.units, e.method, repr(e.config), e.of, e.signed) for e in predictions}
+    kinds = {
+        (
+            e.model,
+            e.text,
+            e.units,
+            e.method,
+            repr(e.config),
+            e.of,
+            e.removal,
+            e.signed,
+            e.outputs == "number" and e.classes,
+        )
+        for e in predictions
+    }
     targets = {(phrases.goal(e), e.place) for e in predictions}
     return len(kinds) == 1 and len(predictions) > 1 and len(targets) == len(explanations)
 

@@ -13,9 +13,9 @@ from rich.text import Text
 
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
-from raison.report.explanations.layout import Bar, ExplanationLayout, MatrixRow, ShownSpan, TextLayout, largest, layout
+from raison.report.explanations.layout import Bar, ExplanationLayout, MatrixRow, ShownSpan, TextLayout, layout
 from raison.report.explanations.output_layout import OutputLayout, output_layout
-from raison.report.explanations.several import TargetsLayout, targets_layout
+from raison.report.explanations.several import TargetsLayout, apart, common_scale, targets_layout
 from raison.report.style import phrases
 from raison.report.style.colours import Scale
 from raison.report.style.phrases import AnyExplanation
@@ -103,9 +103,11 @@ def explanation_text(e: AnyExplanation) -> RenderableType:
 
 
 def beside_text(explanations: Sequence[Explanation]) -> RenderableType:
-    """Explanations side by side, their colours and bars on one scale; one below the other if the terminal is narrow."""
-    scale = max(map(largest, explanations))
-    return Beside(tuple(_explanation(layout(e, scale)) for e in explanations))
+    """Explanations side by side, their colours and bars on one scale if they have one; one below the other if the
+    terminal is narrow."""
+    scale = common_scale(explanations)
+    shown = Beside(tuple(_explanation(layout(e, scale)) for e in explanations))
+    return Group(shown, *_warnings([apart(explanations)])) if scale is None else shown
 
 
 def targets_text(explanations: Sequence[Explanation]) -> RenderableType:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 MOST = 30
 """Number of units that are drawn, the strongest ones."""
 _ROW, _AROUND = 0.26, 1.3
-_LABEL = 40
+_LABEL, _WIDE = 40, 100
 
 
 def figure(e: Explanation) -> "Figure":
@@ -43,12 +43,14 @@ def figure(e: Explanation) -> "Figure":
     axes.axvline(0, color="grey", linewidth=0.8)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
-    against, towards = phrases.ends(e)
+    against, towards = (phrases.shorten(name, _LABEL) for name in phrases.ends(e))
     axes.set_xlabel(without_surrogates(f"← {against}      {towards} →" if e.signed else towards), parse_math=False)
     rest = len(e.scores) - len(shown)
-    title = without_surrogates(f"{phrases.verdict(e).line}; {phrases.goal(e)}; {phrases.made_by(e)}")
-    axes.set_title(title + (f"; without {phrases.count(rest, 'weaker ' + e.unit)}" if rest else ""), fontsize=9,
-                   loc="left", parse_math=False)  # fmt: skip
+    said = phrases.shorten(f"{phrases.verdict(e).line}; {phrases.goal(e)}", _WIDE)
+    made_by = phrases.shorten(phrases.made_by(e), _WIDE)
+    weaker = f"\nwithout {phrases.count(rest, 'weaker ' + e.unit)}" if rest else ""
+    title = without_surrogates(f"{said}\n{made_by}{weaker}")
+    axes.set_title(title, fontsize=9, loc="left", parse_math=False)
     return drawn
 
 

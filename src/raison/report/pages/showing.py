@@ -42,7 +42,14 @@ def show(result: Showable | Iterable[Showable]) -> None:
     together_text = targets_text if are_targets(explanations) else beside_text
     parts = [together_text(explanations)] if together else [_text(one) for one in shown]
     spaced = [line for part in parts for line in (part, Text(""))][:-1]
-    Console(highlight=False).print(Group(*spaced))
+    console = Console(highlight=False)
+    try:
+        console.print(Group(*spaced))
+    except UnicodeEncodeError:
+        # A terminal that is not of UTF-8 shows what it can.
+        with console.capture() as captured:
+            console.print(Group(*spaced))
+        console.file.write(captured.get().encode(console.encoding, "replace").decode(console.encoding))
 
 
 def results(result: Showable | Iterable[Showable]) -> list[Showable]:

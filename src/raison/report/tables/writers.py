@@ -1,5 +1,6 @@
 """A table as Markdown and as LaTeX, and text escaped for both."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 
 from raison.core.results.printable import OVERRIDES
@@ -8,8 +9,9 @@ from raison.report.tables.records import Cell, Table
 from raison.runs.judging import Verdict
 
 _LATEX = {
-    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
-    ">": r"\textgreater{}", "[": "{[}", "–": r"\textendash{}", "†": r"\dag{}", "↑": r"$\uparrow$", "↓": r"$\downarrow$",
+    "\\": r"\textbackslash{}", "|": r"\textbar{}", "`": "`{}", "'": "'{}", "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", "[": "{[}", "–": r"\textendash{}",
+    "†": r"\dag{}", "↑": r"$\uparrow$", "↓": r"$\downarrow$",
     **{character: f"\\{character}" for character in "&%$#_{}"},
 }  # fmt: skip
 _UNPRINTABLE = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0), *range(0xD800, 0xE000), *map(ord, OVERRIDES)], "\ufffd")
@@ -92,4 +94,5 @@ def escape_markdown(text: str) -> str:
 
 def escape_latex(text: str) -> str:
     """One line of text as LaTeX that prints it."""
-    return "".join(_LATEX.get(character, character) for character in one_line(text))
+    shown = "".join(_LATEX.get(character, character) for character in one_line(text))
+    return re.sub("-(?=-)", "-{}", shown)

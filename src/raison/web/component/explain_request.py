@@ -96,7 +96,7 @@ def _strings(fields: Fields, name: str) -> str | tuple[str, str] | None:
     value = fields.data.get(name)
     if value is None or isinstance(value, str):
         return value
-    if not isinstance(value, list):
+    if not isinstance(value, list | tuple):
         fields.refuse(name, "a string, or a list of two (a class is given by its name)")
     first, second = fields.strings(name, 2)
     return first, second

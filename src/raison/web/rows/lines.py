@@ -115,7 +115,7 @@ def line_of(number: int, e: Listable, name: str = "", label: str | None = None) 
         label=label,
         prediction=e.prediction,
         target=e.target,
-        confidence=max(e.probabilities, default=None),
+        confidence=e.confidence,
         units=len(e.units),
         top=top_of(e),
         evaluations=e.evaluations,

@@ -210,19 +210,19 @@ def test_unsigned_scores_are_amounts(render: Any) -> None:
 def test_a_page_of_labels_never_says_predicted_below_one_half() -> None:
     labels = {"classes": ("toxic", "insult", "threat"), "outputs": "labels", "target": "threat"}
     none = page(explain("so good", **labels, probabilities=(0.021, 0.02, 0.022)))
-    assert '<p class="verdict">Labels <b>no label reaches 50 %</b> (highest: threat 2.2 %)</p>' in none
+    assert '<p class="verdict">Labels <b><bdi>no label reaches 50 %</bdi></b> (highest: threat 2.2 %)</p>' in none
     assert "probability of threat (2.2 %)" in none
     assert "redicted" not in none
     assert "<title>no label reaches 50 % (highest: threat 2.2 %): so good</title>" in none
     some = page(explain("so bad", **labels, probabilities=(0.61, 0.93, 0.022)))
-    assert '<p class="verdict">Labels <b>insult 93.0 %, toxic 61.0 %</b> </p>' in some
+    assert '<p class="verdict">Labels <b><bdi>insult 93.0 %, toxic 61.0 %</bdi></b> </p>' in some
 
 
 def test_a_page_of_a_number_says_a_score() -> None:
     e = explain("so good", (0.1, 4.0), classes=("reward",), outputs="number", probabilities=(), of="logit",
                 target="reward", value_full=19.62, value_empty=-3.5)  # fmt: skip
     markup = page([e, e])
-    assert '<p class="verdict">Score <b>19.6</b> (reward)</p>' in markup
+    assert '<p class="verdict">Score <b><bdi>19.6</bdi></b> (reward)</p>' in markup
     assert 'data-said="score" data-value="19.62">19.6</td>' in markup
     assert "raises the score" in markup
     assert "Probabilities" not in markup

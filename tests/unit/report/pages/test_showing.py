@@ -58,6 +58,36 @@ def test_different_quantities_have_no_common_scale() -> None:
             raison.show(wrong)
 
 
+def test_two_models_are_not_two_targets_of_one(capsys: pytest.CaptureFixture[str]) -> None:
+    raison.show([explain(REVIEW), replace(explain(REVIEW, target="negative"), model="another")])
+    assert "2 targets" not in capsys.readouterr().out
+    numbers = [
+        replace(explain(REVIEW), outputs="number", classes=(name,), probabilities=(), target=name) for name in "ab"
+    ]
+    raison.show(numbers)
+    assert "2 targets" not in capsys.readouterr().out
+    raison.show([explain(REVIEW), explain(REVIEW, target="negative")])
+    assert "2 targets" in capsys.readouterr().out
+
+
+def test_signed_and_unsigned_scores_have_scales_of_their_own() -> None:
+    small, large = explain(REVIEW, SMALL), replace(explain(REVIEW, tuple(map(abs, LARGE))), signed=False)
+    assert "signed and unsigned scores have no common scale, so each map has its own" in " ".join(
+        plain(beside_text([small, large])).split()
+    )
+    widths = [float(width) for width in re.findall(r"width:([\d.]+)%", beside([small, large]))]
+    assert max(widths[: len(widths) // 2]) == 50
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "latin-1", "ascii"])
+def test_a_terminal_of_another_encoding_shows_what_it_can(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(out, encoding=encoding))
+    raison.show(replace(explain(REVIEW), classes=("سلبي", "positive ↑")))
+    sys.stdout.flush()
+    assert "Predicted" in out.getvalue().decode(encoding)
+
+
 def test_a_notebook_gets_html(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     shown: list[str] = []
     output = SimpleNamespace(HTML=lambda markup: markup, display=shown.append)

@@ -12,6 +12,7 @@ from raison.core.results.scores import Comparison, MetricScores, Scores, Summary
 from raison.report.tables.html import results_fragment, results_page
 from raison.report.tables.results import caption, columns, csv_text, latex, markdown
 from raison.report.tables.terminal import results_plain, table
+from raison.report.tables.writers import escape_latex
 
 
 def summary(mean: float, count: int = 20) -> Summary:
@@ -89,6 +90,19 @@ def test_latex_escapes_names_and_marks_ranks() -> None:
     assert r"\textbf{0.300}" in shown
     assert r"\underline{$-$0.300}" in shown
     assert shown.count(r"\begin{") == shown.count(r"\end{")
+
+
+def test_latex_prints_marks_as_they_are() -> None:
+    """Two hyphens would be a dash, and two quotes a quotation mark."""
+    assert escape_latex("a--b---c") == "a-{}-b-{}-{}-c"
+    assert escape_latex("``x'' | ?`") == r"`{}`{}x'{}'{} \textbar{} ?`{}"
+
+
+def test_results_hold_their_names() -> None:
+    assert list(THREE) == ["first_one", "second", "random"]
+    assert "second" in THREE
+    assert "third" not in THREE
+    assert list(THREE["second"]) == ["comprehensiveness", "log_odds"]
 
 
 def test_csv_is_read_back_unrounded() -> None:

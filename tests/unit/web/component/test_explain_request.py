@@ -30,6 +30,7 @@ def test_a_request_is_a_call_of_explain() -> None:
     body = {"model": "m", "text": "a b c", "method": "occlusion", "unit": "token", "of": "log_odds"}
     body["target"] = ["short", "long"]  # type: ignore[assignment]
     request = ExplainRequest.read(body)
+    assert request == ExplainRequest.read(body | {"target": ("short", "long")})
     assert request == ExplainRequest("m", "a b c", "occlusion", "token", ("short", "long"), "log_odds")
     told = explained({"m": MODEL}, request)
     expected = raison.explain(

@@ -12,7 +12,7 @@ export function painted(view, heading, choose) {
     "article",
     { class: "raison", "aria-label": heading || "Explanation" },
     heading ? make("p", { class: "heading" }, heading) : null,
-    make("p", { class: "verdict" }, `${told.lead} `, make("b", {}, told.said), ` ${told.rest}`),
+    make("p", { class: "verdict" }, `${told.lead} `, make("b", {}, make("bdi", {}, told.said)), ` ${told.rest}`),
     make("p", { class: "goal" }, `Explained: ${view.goal}, ${view.unit} by ${view.unit}, with ${view.made_by}`),
     ...passages(view, choose),
     legend(view),

@@ -150,7 +150,7 @@ class ComparisonContents(RunContents):
             label=record.target if self.facts.labelled else None,
             prediction=record.prediction,
             target=record.target,
-            confidence=None if e is None else max(e.probabilities, default=None),
+            confidence=None if e is None else e.confidence,
             value=e.value_full if e is not None and e.outputs == "number" else None,
             units=record.units,
             top=None if e is None else top_of(e),
