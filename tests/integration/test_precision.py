@@ -15,6 +15,7 @@ from raison.cli import app
 from raison.core.capabilities.embeddings import Shift
 from raison.core.capabilities.reduced_precision import ReducedPrecision
 from raison.core.errors import UnknownNameError, UnsupportedError
+from raison.core.problem import Evaluations
 from raison.core.results.explanation import Explanation
 from raison.explaining.attribution import run, shifted_scores
 from raison.explaining.batch import prepare
@@ -215,7 +216,7 @@ def test_shifted_embeddings_move_the_twin_too(make: Callable[[], Classifier]) ->
     model, shift, method = make(), Shift(radius=1.0, draw=0), CATALOGUE.create("occlusion")
     batches = [prepare(model, TEXTS[:1], Settings(of="logit", precision=kind)) for kind in ("float32", "bfloat16")]
     plain = np.array(run(batches[1], method)[0].scores)
-    single, half = (shifted_scores(batch, method, shift)[0] for batch in batches)
+    single, half = (shifted_scores(batch, method, shift, Evaluations())[0] for batch in batches)
     span = np.abs(single).max()
     np.testing.assert_allclose(half, single, atol=0.15 * span)
     # A twin that stood still would give what it gave before.

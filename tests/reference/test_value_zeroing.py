@@ -10,7 +10,7 @@ from raison.models.adapters.offered.zeroed_values import value_zeroing_distances
 from raison.numerics.attention.context_mixing import shares
 from raison.text.prompts import Prompt
 from tests.attention_reference import READS, Literal, build_any, double_throughout, problem_of
-from tests.tiny import build_language_model
+from tests.tiny import build, build_language_model
 from tests.toys import Linear, generators, make_problem
 
 TEXTS = ("a dull plot , but the end is good", "a quiet film")
@@ -143,6 +143,23 @@ def test_layers_and_attention_are_counted_as_run():
     for handle in handles:
         handle.remove()
     assert rows == [tokens + 1] * 3 == [tokens + 1] * len(raison_rows)
+
+
+def test_labels_of_a_text_share_its_passes(monkeypatch):
+    """The scores are the same for every target."""
+    model = raison.load(*build("bert", ("joy", "grief", "fear"), "multi_label_classification"))
+    alone = raison.explain(model, "the sea is good", "value_zeroing", target="joy", progress=False)
+    runs = []
+
+    def counted(*given):
+        runs.append(given)
+        return value_zeroing_distances(*given)
+
+    monkeypatch.setattr("raison.methods.value_zeroing.value_zeroing_distances", counted)
+    each = raison.explain(model, "the sea is good", "value_zeroing", target="each", threshold=0.0, progress=False)
+    assert len(each) == 3
+    assert len(runs) == 1
+    assert {(e.scores, e.evaluations) for e in each} == {(alone.scores, alone.evaluations)}
 
 
 def test_a_row_that_takes_nothing_in_keeps_all_to_itself():

@@ -20,7 +20,7 @@ from raison.core.inputs.special_names import noted
 from raison.core.method import Method, Property, Rngs
 from raison.core.model import LanguageModel
 from raison.core.note_names import EACH_FROM, EXTENDED, PRECISION, UNKNOWN_TOKENS, UNSTEADY
-from raison.core.problem import Attributed, Ledger, Problem, StandIn
+from raison.core.problem import Attributed, Evaluations, Ledger, Problem, StandIn
 from raison.core.registry import label_of, name_of
 from raison.core.results.explanation import Explanation
 from raison.core.results.notes import check_notes
@@ -55,11 +55,13 @@ def run_candidates(batch: Batch, method: Method) -> list[list[Explanation]]:
     return _explanations(batch, method, _candidates(batch, method))
 
 
-def shifted_scores(batch: Batch, method: Method, shift: Shift) -> list[np.ndarray]:
-    """The method's scores of each text's units, with the same draws, on the model with shifted embeddings."""
+def shifted_scores(batch: Batch, method: Method, shift: Shift, evaluations: Evaluations) -> list[np.ndarray]:
+    """The method's scores of each text's units, with the same draws, on the model with shifted embeddings.
+
+    `evaluations` are those of these texts under this shift: what was computed before belongs to the model without it.
+    """
     with batch.model.ask(WordEmbeddings).shifted(shift):
-        # What was computed before belongs to the model without the shift.
-        return scores_of(batch.on(batch.model), method)
+        return scores_of(replace(batch.on(batch.model), evaluations=evaluations), method)
 
 
 def scores_of(batch: Batch, method: Method) -> list[np.ndarray]:

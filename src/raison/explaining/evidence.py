@@ -192,8 +192,12 @@ def compute_shifted(evidence: Sequence[TextEvidence], shift: Shift) -> None:
     groups: dict[str, list[TextEvidence]] = {}
     for text_evidence in evidence:
         groups.setdefault(_kind(text_evidence.explanation), []).append(text_evidence)
+    shared: dict[tuple[str, tuple[int, ...]], Evaluations] = {}
     for those in groups.values():
-        scores = shifted_scores(_batch_like(those), recreated(those[0].explanation), shift)
+        # Methods that explain the same texts share their perturbed texts.
+        same = those[0].explanation.removal, tuple(text_evidence.text for text_evidence in those)
+        evaluations = shared.setdefault(same, Evaluations())
+        scores = shifted_scores(_batch_like(those), recreated(those[0].explanation), shift, evaluations)
         for text_evidence, row in zip(those, scores, strict=True):
             text_evidence.shifted[text_evidence.number, shift] = row
 

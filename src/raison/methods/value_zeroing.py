@@ -12,6 +12,7 @@ from raison.core.capability import Capability
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import LanguageModel
 from raison.core.problem import Problem
+from raison.integration.distinct_texts import distinct
 from raison.models.adapters.offered.zeroed_values import check_layers, value_zeroing_distances
 from raison.numerics.attention.context_mixing import followed, shares
 
@@ -53,10 +54,12 @@ class ValueZeroing(Method):
         encoding, model = problem.encoding, problem.model
         scores = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
         rows = model.ask(ReadableAttention).prediction_rows(encoding).cpu().double()
-        for text, length in enumerate(encoding.lengths):
-            layers = [shares(distances)[None] for distances in value_zeroing_distances(model, encoding.select([text]))]
-            scores[text, :length] = followed(rows[text : text + 1, :length], layers)[0]
-            problem.ledger.evaluations[text] += length + 1
+        for first, same in distinct(encoding).items():
+            length = encoding.lengths[first]
+            layers = [shares(distances)[None] for distances in value_zeroing_distances(model, encoding.select([first]))]
+            for text in same:
+                scores[text, :length] = followed(rows[text : text + 1, :length], layers)[0]
+                problem.ledger.evaluations[text] += length + 1
         return scores
 
     def cost(self, units: int) -> Cost:

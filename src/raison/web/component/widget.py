@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, cast
 
 from raison.core.errors import DataError, InputError, RaisonError, UnknownNameError
 from raison.core.model import LanguageModel
@@ -128,6 +128,10 @@ class Widget(anywidget.AnyWidget):
                 self._last = request, self._computed(request)
             return self._last[1]
 
+    def _of(self, request: ExplainRequest | WritingRequest) -> Explanation | GenerationExplanation:
+        """What a request of the page asks for: the widget's own explanation, which is kept, or another one."""
+        return self._explained(request) if request == self._request() else self._computed(request)
+
     def _computed(self, request: ExplainRequest | WritingRequest) -> Explanation | GenerationExplanation:
         if isinstance(request, ExplainRequest):
             return explained(self._named, request)
@@ -139,9 +143,9 @@ class Widget(anywidget.AnyWidget):
 
     def _answer(self, ask: str, body: Mapping[str, Any]) -> dict[str, object]:
         if ask == "explain":
-            request = ExplainRequest.read(body) if self.face == "predict" else WritingRequest.read(body)
-            wanted = request == self._request()
-            return (self._explained(request) if wanted else self._computed(request)).to_dict()
+            return self._of(
+                ExplainRequest.read(body) if self.face == "predict" else WritingRequest.read(body)
+            ).to_dict()
         if self.face == "write":
             return answered(self._named, ask, body)
         if ask == "view/trust":
@@ -149,7 +153,7 @@ class Widget(anywidget.AnyWidget):
             return self._trusts.of(str(body.get("model")), e)
         if ask == "check":
             request = ExplainRequest.read(body)
-            e = explained(self._named, request)
+            e = cast("Explanation", self._of(request))
             return checked(self._named[request.model], e)
         if ask == "view":
             return seen(read_explanations(body))
