@@ -45,6 +45,9 @@ from raison.progress import Advance, steps_of
 from raison.text.segment import CharacterSpan
 from raison.text.surrogates import without_surrogates
 
+ANCHOR = "\n"
+"""What a text is tokenized behind, so that it does not begin a text."""
+
 
 class _ProgressCriteria(StoppingCriteria):
     """Stops nothing by itself: it reports each token, and the receiver may end the generation there by an exception."""
@@ -218,7 +221,15 @@ class Generator(Writer):
         together = ids_with(self._tokenizer, prompt, before + text)
         if together[: len(known)] == known and len(together) > len(known):
             return together[len(known) :], False
-        return self._plain_ids(text), True
+        return self._ids_apart(text), True
+
+    def _ids_apart(self, text: str) -> list[int]:
+        """The tokens of a text by itself, without the space that some tokenizers put before any text."""
+        if text[:1].isspace():
+            return self._plain_ids(text)
+        anchor, anchored = self._plain_ids(ANCHOR), self._plain_ids(ANCHOR + text)
+        behind = anchored[: len(anchor)] == anchor and len(anchored) > len(anchor)
+        return anchored[len(anchor) :] if behind else self._plain_ids(text)
 
     def _plain_ids(self, text: str) -> list[int]:
         return self._tokenizer(without_surrogates(text), add_special_tokens=False, verbose=False)["input_ids"]
