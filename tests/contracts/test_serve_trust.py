@@ -55,6 +55,26 @@ def test_a_map_is_checked_by_tests_of_its_own_text(client: TestClient) -> None:
     )
 
 
+def test_a_check_takes_the_explanation_that_was_just_answered() -> None:
+    asked: list[str] = []
+
+    def counted(texts: list[str]) -> list[list[float]]:
+        asked.extend(texts)
+        return [[one, 1 - one] for one in (1 / (1 + len(text)) for text in texts)]
+
+    body = {"model": "m", "text": "a long film about little", "method": "lime(samples=60)"}
+    spent, found = [], []
+    for is_explained in (False, True):
+        with serving(ServedModels({"m": raison.load(counted, classes=["short", "long"])})) as client:
+            e = client.post("/api/explain", json=body).json() if is_explained else None
+            asked.clear()
+            found.append(client.post("/api/check", json=body).json())
+            spent.append(len(asked))
+            assert e is None or e["method"] == "lime"
+    assert found[0] == found[1]
+    assert spent[1] < spent[0] - 20, "each subset of the words is asked once for an explanation"
+
+
 @pytest.mark.parametrize(
     ("body", "status"),
     [

@@ -3,6 +3,7 @@
 import contextlib
 import inspect
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Annotated, Any, get_args
 
@@ -107,7 +108,8 @@ def _trusting(app: FastAPI, served: ServedModels, trusts: Trusts) -> None:
     async def check(request: Request, body: ExplainBody) -> Response:
         """Explain a text, and test that map: shuffled scores, harmless changes, its strongest units removed."""
         served.worker(body.model)
-        return await served.answer(request, CheckRequest.read(body, served.limits))
+        call = CheckRequest.read(body, served.limits)
+        return await served.answer(request, replace(call, known=served.kept.get(call.own.key)))
 
 
 def _listing(app: FastAPI, served: ServedModels) -> None:

@@ -18,11 +18,12 @@ from raison.web.server.settings import Limits
 
 @dataclass(frozen=True)
 class CheckRequest(ModelRequest):
-    """POST /api/check: an explanation, and the tests of its text."""
+    """POST /api/check: an explanation, and the tests of its text; `known` is the stored answer of the former, if any."""
 
     own: ExplanationRequest
     body: ExplainBody
     together: int = 1
+    known: bytes | None = None
 
     @classmethod
     def read(cls, body: ExplainBody, limits: Limits) -> "CheckRequest":
@@ -46,6 +47,6 @@ class CheckRequest(ModelRequest):
         bound.check(f"a check of {self.own.label:.80}", limits)
 
     def run(self, model: Any, requests: Sequence[ModelRequest]) -> list[bytes]:
-        [answer] = self.own.run(model, [self.own])
+        [answer] = [self.known] if self.known is not None else self.own.run(model, [self.own])
         e = Explanation.from_dict(parse(answer.decode(), "an explanation"))
         return [json_of(checked(model, e))]
