@@ -285,6 +285,28 @@ def test_a_comparison_has_a_table_for_each_label_and_goes_on_in_its_folder(tmp_p
         raison.compare(model, TEXTS, "occlusion", target="each", threshold=1.0)
 
 
+@pytest.mark.parametrize("method", ["partition_shap", "coarse_to_fine", "solvex", "kernel_shap(samples=8)"])
+def test_no_masked_text_is_run_again_for_another_label(method: str) -> None:
+    """Nor in a later round of a method whose rounds depend on what it found."""
+    model = tagged()
+    rows: list[bytes] = []
+
+    def count(_: object, args: object, kwargs: dict[str, torch.Tensor]) -> None:
+        rows.extend(row.numpy().tobytes() for row in kwargs["input_ids"])
+
+    raison.explain(model, TEXTS[1], "random", target="each", threshold=0.0, progress=False)
+    hook = model.core.register_forward_pre_hook(count, with_kwargs=True)
+    each = raison.explain(model, TEXTS[1], method, target="each", threshold=0.0, removal="mask", progress=False)
+    hook.remove()
+    assert len(each) == len(NAMES)
+    # The whole text is read first, to know what is predicted.
+    assert len(rows) - len(set(rows)) <= 1
+    for e in each:
+        alone = raison.explain(model, TEXTS[1], method, target=e.target, removal="mask", progress=False)
+        assert e.scores == pytest.approx(alone.scores, abs=1e-5)
+        assert e.evaluations == alone.evaluations
+
+
 def test_labels_that_say_the_same_are_no_further_evidence(tmp_path: Path) -> None:
     """The texts are independent, their labels are not: intervals and tests are those of one label."""
     texts = [f"{word} film number {length}" + " dull" * (length % 3) for length, word in enumerate("abcdefghij")]

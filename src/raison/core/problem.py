@@ -273,6 +273,17 @@ class Problem:
         if self.reduced is not None:
             self._fill(self.evaluations.reduced, self.reduced, keeps, keys)
 
+    def _same_texts(self) -> dict[int, list[int]]:
+        """The rows of equal texts with equal units, such as those of several labels, which all have the same logits."""
+        encoding = self.encoding
+        if encoding.spans is not None or len(set(encoding.texts)) == len(encoding):
+            return {}
+        groups: dict[object, list[int]] = {}
+        for row, parts in enumerate(zip(encoding.texts, encoding.units, encoding.lengths, strict=True)):
+            ids = encoding.input_ids[row, : encoding.lengths[row]].numpy().tobytes()
+            groups.setdefault((parts, ids), []).append(row)
+        return {row: rows for rows in groups.values() if len(rows) > 1 for row in rows}
+
     def _fill(
         self,
         store: dict[KeepKey, Tensor],
@@ -282,10 +293,16 @@ class Problem:
     ) -> None:
         """Evaluate the keeps that belong into a store and are not in it yet."""
         missing: dict[int, dict[KeepKey, int]] = {}
+        same = self._same_texts()
         for text, rows in enumerate(keys):
             for number, key in enumerate(rows):
-                if self._store(key) is store and key not in store:
+                if self._store(key) is not store or key in store:
+                    continue
+                known = next((twin for row in same.get(text, ()) if (twin := key._replace(text=row)) in store), None)
+                if known is None:
                     missing.setdefault(text, {}).setdefault(key, number)
+                else:
+                    store[key] = store[known]
         if not missing:
             return
         some = [keeps[text][list(numbers.values())] for text, numbers in missing.items()]

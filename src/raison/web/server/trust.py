@@ -18,7 +18,7 @@ from raison.web.server.settings import Limits
 
 @dataclass(frozen=True)
 class CheckRequest(ModelRequest):
-    """POST /api/check: an explanation, and the tests of its text; `known` is the stored answer of the former, if any."""
+    """POST /api/check: an explanation, and the tests of its text; `known` is the former's stored answer, if any."""
 
     own: ExplanationRequest
     body: ExplainBody
