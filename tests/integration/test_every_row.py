@@ -95,6 +95,23 @@ def test_the_row_of_most_work_took_longest(tmp_path: Path) -> None:
     assert summary_of(written).slowest[0].row == 10
 
 
+def test_finished_work_explains_no_row_again(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.csv"
+    rows.write_text("text\nzebra film\nzebra plot\n")
+    asked: list[str] = []
+
+    def counted(texts: list[str]) -> list[list[float]]:
+        asked.extend(texts)
+        return [[0.9, 0.1] for _ in texts]
+
+    model = raison.load(counted, classes=["long", "short"])
+    for _ in range(2):
+        asked.clear()
+        raison.explain_file(model, rows, tmp_path / "out", "occlusion", format="jsonl", progress=False)
+    # Only whether it is the same function.
+    assert not any("zebra" in text for text in asked)
+
+
 def test_every_link_of_the_report_leads_somewhere(tmp_path: Path) -> None:
     rows = tmp_path / "rows.csv"
     rows.write_text("text\na film\na plot\n")

@@ -12,7 +12,7 @@ from raison.explaining.files.work import FileWork, refuse_other
 from raison.jobs.folder import EXPLANATIONS, refuse_others
 from raison.jobs.loadable import Loadable
 from raison.runs.files import shards
-from raison.runs.files.folder import Folder
+from raison.runs.files.folder import Folder, is_folder
 
 READ = 1000
 """Number of first rows of which at least one must be readable."""
@@ -24,7 +24,9 @@ READ: if none can be explained, something is wrong with all rows."""
 def begun(model: M, given: Input, how: RowExplainer[M], folder: Folder) -> FileWork[M]:
     """The work, after all checks. Raises RaisonError; touches nothing."""
     refuse_others(folder.path, EXPLANATIONS)
-    _try_one(model, given, how)
+    # Of work that goes on, a row was tried when it began.
+    if not is_folder(folder.path):
+        _try_one(model, given, how)
     work = FileWork(Loadable(model), survey(given), how, folder)
     refuse_other(work)
     return work
