@@ -76,7 +76,8 @@ class Plan:
         """The same for some of the texts."""
         marks = tuple(self.rationales[number] for number in numbers) if self.rationales else ()
         texts = tuple(self.texts[number] for number in numbers)
-        return replace(self, texts=texts, rationales=marks, settings=self.settings_of(numbers))
+        own = tuple(self.numbers[number] for number in numbers) if self.numbers else ()
+        return replace(self, texts=texts, rationales=marks, settings=self.settings_of(numbers), numbers=own)
 
     def settings_of(self, numbers: Sequence[int]) -> Settings:
         """The settings for some of the texts."""

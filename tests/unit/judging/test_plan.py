@@ -1,6 +1,7 @@
 """How many texts of a comparison are written together: fewer where a minute's work is fewer."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -69,3 +70,9 @@ def test_a_run_is_continued_with_the_chunks_that_it_began_with(monkeypatch: pyte
 def test_of_a_function_nothing_is_known() -> None:
     function = raison.load(lambda texts: [[0.5, 0.5] for _ in texts], classes=["no", "yes"])
     assert texts_together(planned("kernel_shap(samples=100000000)", function)) == MOST_TOGETHER
+
+
+def test_some_predictions_keep_the_numbers_of_their_texts() -> None:
+    plan = replace(planned("occlusion"), numbers=tuple(number // 2 for number in range(len(TEXTS))))
+    assert header_of(plan).text_numbers == plan.numbers
+    assert header_of(plan.of_texts([1, 4, 5])).text_numbers == (0, 2, 2)
