@@ -37,6 +37,7 @@ from raison.judging.evaluate import check_metrics, default_metrics
 from raison.judging.plan import Plan, check_annotations, header_of, of_predictions, plan_rows
 from raison.judging.work import execute, listed
 from raison.methods import CATALOGUE
+from raison.models.adapters.writing.statements import Statements
 from raison.models.adapters.writing.writer import Writer
 from raison.progress import Advance
 from raison.runs.headers import RunHead
@@ -228,7 +229,8 @@ def _cautions(plan: Plan) -> tuple[str, ...]:
 def _caution_of_removal(plan: Plan) -> tuple[str, ...]:
     """That sources are not removed as `raison.cite` does by default, which may put others first."""
     removal = plan.settings.removal or plan.model.removals[0]
-    if plan.model.outputs != "statement" or plan.settings.unit not in ("part", "sentence") or removal == "delete":
+    answers = plan.model.answers.values() if isinstance(plan.model, Statements) else ()
+    if removal == "delete" or not any(answered.source.sources for answered in answers):
         return ()
     return (f"tokens of removed sources become '{removal}', and raison.cite deletes sources (removal='delete')",)
 

@@ -43,7 +43,7 @@ TOGETHER = "together"
 """The header's key for the number of texts that are written together."""
 TEXT_NUMBERS = "text_numbers"
 """The header's key for the number of the text of each prediction, if all predictions in a text count."""
-UNCOMPARED = ("versions", identity.IDENTITY, CAUTIONS, OUTPUTS, TOGETHER, TEXT_NUMBERS)
+UNCOMPARED = ("versions", identity.IDENTITY, CAUTIONS, OUTPUTS, TOGETHER)
 """Parts of the header in which a continued run may differ."""
 
 

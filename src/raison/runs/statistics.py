@@ -1,6 +1,7 @@
 """Statistics of a table of methods: differences from the best, ranks, the cost of selection, Pareto fronts."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,7 +88,8 @@ def _contrasts(comparison: Comparison, metric: str, higher: bool, metrics: int) 
     same = [row for row, gap in zip(rows, gaps, strict=True) if gap is not UNKNOWN]
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.array([gap.mean for gap in gaps]) / np.array([gap.error for gap in gaps])
-    chances = of_any_pair([independent(row[metric])[0] for row in same], independent(best[metric])[1], ratios)
+    tables, pool = independent([row[metric] for row in same])
+    chances = of_any_pair(tables, pool, ratios)
     ps = [min(1.0, metrics * max(gap.confirmed, p)) for gap, p in zip(gaps, chances.tolist(), strict=True)]
     return [
         PairedContrast(row.method, best.method, gap, math.nan if row is best else p)
@@ -133,9 +135,9 @@ def pareto(comparison: Comparison, metric: str) -> list[Point]:
 
 def subtract(first: MetricScores, second: MetricScores) -> Difference:
     """First minus second on the texts (or groups) that both have; NaN throughout if they do not have the same texts."""
-    (one, pool), (other, others_pool) = independent(first), independent(second)
-    if one.shape != other.shape or pool != others_pool:
+    if parts_of(first).shape != parts_of(second).shape or first.pool != second.pool:
         return UNKNOWN
+    (one, other), pool = independent([first, second])
     return difference(one, other, pool)
 
 
@@ -179,10 +181,15 @@ def parts_of(scores: MetricScores) -> np.ndarray:
     return np.where(np.isfinite(table), table, np.nan)
 
 
-def independent(scores: MetricScores) -> tuple[np.ndarray, str]:
-    """`parts_of` with one row for each text, whose predictions are not independent, and the pool of these rows."""
-    parts = parts_of(scores)
-    return of_texts(parts, scores.pool, np.array(scores.texts)) if scores.texts else (parts, scores.pool)
+def independent(cells: Sequence[MetricScores]) -> tuple[list[np.ndarray], str]:
+    """`parts_of` several cells of one metric, and their pool. Where predictions share texts, each text has one row, from
+    the predictions that all cells have."""
+    tables, first = [parts_of(cell) for cell in cells], cells[0]
+    if not first.texts:
+        return tables, first.pool
+    known = ~np.isnan(np.hstack(tables)).any(axis=1)
+    rows = [of_texts(table[known], first.pool, np.array(first.texts)[known]) for table in tables]
+    return [table for table, _ in rows], rows[0][1]
 
 
 def values_of(scores: MetricScores) -> np.ndarray:

@@ -76,7 +76,7 @@ def metric_scores(
     else:
         value, low, high = pooled(independent, pool), math.nan, math.nan
     values = np.where(known, make(parts), np.nan)
-    means = [pooled(of_seed[known], info.pool) for of_seed in table]
+    means = [pooled(*of_texts(of_seed[known], info.pool, texts[known])) for of_seed in table]
     return MetricScores(
         metric=info.label,
         higher_is_better=info.higher_is_better,

@@ -18,6 +18,7 @@ from raison.runs.run import read_run
 from raison.text.edits.sources import edit_sources
 from raison.text.sourced import SourcePlace
 from tests.copying import copying_writer, log_probability
+from tests.tiny import build_language_model
 
 SOURCES = {
     "owl": "owls hunt at night . their wings make no sound .",
@@ -91,6 +92,10 @@ def test_another_removal_than_that_of_citations_is_told():
     told = "tokens of removed sources become 'unk', and raison.cite deletes sources (removal='delete')"
     assert compare(metrics=["comprehensiveness"], removal="unk").cautions == (told,)
     assert compare(metrics=["comprehensiveness"], removal="delete").cautions == ()
+    # There is nothing to compare with where there are no sources.
+    alone = raison.load(*build_language_model("llama"))
+    settings = {"unit": "sentence", "progress": False}
+    assert raison.compare(alone, ["the sea is good"], "occlusion", "comprehensiveness", **settings).cautions == ()
     found = compare(metrics=["log_probability_drop"], removal="delete")
     for row, drop in zip(ROWS, value(found, "occlusion", "log_probability_drop"), strict=True):
         given = {"answer": row["answer"], "template": TEMPLATE, "method": "occlusion", "within": "source", "draws": 0}

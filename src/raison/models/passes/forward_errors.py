@@ -12,8 +12,8 @@ from raison.core.errors import ForwardError, RaisonError
 _KINDS = (RuntimeError, TypeError, ValueError, LookupError, AttributeError, AssertionError)
 _SEEN_THROUGH = ("torch", "contextlib")
 """Packages that only pass on what their caller asks for."""
-_NO_ROOM = ("memory", "allocate")
-"""Words of torch's error where a processor has no memory left, an error without a kind of its own."""
+_NO_ROOM = ("allocate memory", "not enough memory", "out of memory")
+"""What torch's errors say of a lack of memory where they have no kind of their own, as on a processor."""
 _MOST = 200
 """Characters of the model's message."""
 
@@ -27,7 +27,7 @@ def as_forward_error(model: PreTrainedModel) -> Iterator[None]:
     except _KINDS as error:
         if isinstance(error, torch.OutOfMemoryError | RaisonError):
             raise
-        if all(word in str(error) for word in _NO_ROOM):
+        if any(said in str(error) for said in _NO_ROOM):
             raise torch.OutOfMemoryError(str(error)) from error
         if not _is_own(error, model):
             raise

@@ -69,8 +69,8 @@ def of_texts(
     """One row for each text where several rows are predictions of the same one, which are not independent, and their
     pool. `texts` has the number of each row's text.
 
-    The pooled value stays as it is, with the rows that a part has as its weight; of F1, whose means are then over
-    texts, it may move.
+    The pooled value stays as it is: a text weighs as many rows as it has (of a ratio, if its two parts are undefined
+    together). Only F1, whose means are then over texts, may move.
     """
     numbers, place = np.unique(texts, return_inverse=True)
     if len(numbers) == len(texts):
@@ -79,12 +79,16 @@ def of_texts(
     sums, counts = np.zeros((2, len(numbers), parts.shape[1]))
     np.add.at(sums, place, np.where(known, parts, 0.0))
     np.add.at(counts, place, known)
-    sums[counts == 0] = np.nan
+    with np.errstate(invalid="ignore"):
+        means = sums / counts
     if pool == "f1":
-        return sums / np.where(counts == 0, np.nan, counts), pool
+        return means, pool
     if pool == "ratio":
-        return sums, pool
-    return np.stack([sums[:, 0], np.where(counts[:, 0] == 0, np.nan, counts[:, 0])], axis=1), "ratio"
+        return np.where(counts == 0, np.nan, sums), pool
+    # Means of texts that weigh the same stay hits and misses if all their rows are alike.
+    if len(set(counts[:, 0].tolist()) - {0.0}) < 2 or np.nanmax(means[:, 0]) == np.nanmin(means[:, 0]):
+        return means[:, :1], "mean"
+    return np.where(counts[:, :1] == 0, np.nan, np.stack([sums[:, 0], counts[:, 0]], axis=1)), "ratio"
 
 
 class Interval(NamedTuple):

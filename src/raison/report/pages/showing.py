@@ -25,7 +25,7 @@ Showable = AnyExplanation | Citations | Comparison | Scores
 
 
 def show(result: Showable | Iterable[Showable]) -> None:
-    """Show a result, or several: explanations side by side on one scale, others below each other.
+    """Show a result, or several: explanations side by side, on one scale if they have one, others below each other.
 
     Targets of one text, as target="each" gives them, are a matrix in the terminal. In a notebook as HTML, elsewhere in
     the terminal. Raises InputError for anything that is not a result, and for explanations of different quantities,
@@ -46,10 +46,11 @@ def show(result: Showable | Iterable[Showable]) -> None:
     try:
         console.print(Group(*spaced))
     except UnicodeEncodeError:
-        # A terminal that is not of UTF-8 shows what it can.
-        with console.capture() as captured:
-            console.print(Group(*spaced))
-        console.file.write(captured.get().encode(console.encoding, "replace").decode(console.encoding))
+        # A terminal that is not of UTF-8 shows what it can. The first console still holds what it could not write.
+        again = Console(highlight=False)
+        with again.capture() as captured:
+            again.print(Group(*spaced))
+        again.file.write(captured.get().encode(again.encoding, "replace").decode(again.encoding))
 
 
 def results(result: Showable | Iterable[Showable]) -> list[Showable]:

@@ -50,6 +50,15 @@ def test_predictions_of_a_text_are_resampled_together(pool: str) -> None:
     np.testing.assert_allclose(found, (pooled(parts, pool), *np.nanquantile(values, [0.025, 0.975])), atol=1e-12)
 
 
+def test_hits_of_a_text_are_one_hit() -> None:
+    """Two labels of each of twenty texts, all found: no further evidence than twenty texts."""
+    for counts in ([2] * 20, [1, 2, 3, 2] * 5):
+        texts = np.repeat(np.arange(20), counts)
+        found = pooled_interval(*of_texts(np.ones((len(texts), 1)), "mean", texts))
+        assert found == pooled_interval(np.ones((20, 1)))
+    assert found.low == pytest.approx(share_interval(20, 20)[0])
+
+
 def test_of_f1_every_text_weighs_the_same() -> None:
     parts, pool = of_texts(np.array([[0.2, 0.4], [0.4, np.nan], [1.0, 0.5]]), "f1", np.array([7, 7, 3]))
     np.testing.assert_allclose(parts, [[1.0, 0.5], [0.3, 0.4]])

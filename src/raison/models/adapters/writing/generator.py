@@ -225,7 +225,7 @@ class Generator(Writer):
 
     def _ids_apart(self, text: str) -> list[int]:
         """The tokens of a text by itself, without the space that some tokenizers put before any text."""
-        if text[:1].isspace():
+        if text.startswith(ANCHOR):
             return self._plain_ids(text)
         anchor, anchored = self._plain_ids(ANCHOR), self._plain_ids(ANCHOR + text)
         behind = anchored[: len(anchor)] == anchor and len(anchored) > len(anchor)

@@ -105,9 +105,9 @@ export class Citing extends Panel {
   }
 
   async follow(stale) {
+    const settings = structuredClone(this.settings);
     this.places.maps.setAttribute("aria-busy", "true");
     try {
-      const settings = structuredClone(this.settings);
       const request = citingRequest(settings);
       this.working(request.answer ? "Leaving out sources, one after the other." : "The model answers; then sources are left out, one after the other.");
       const explanation = await this.cite(request);
@@ -119,7 +119,7 @@ export class Citing extends Panel {
       await this.show(settings, other ? [other.explanation, explanation] : [explanation], other, stale);
       if (warning && !stale()) this.warn(warning);
     } catch (error) {
-      if (!stale()) this.fail(error.message);
+      if (!stale()) this.fail(error.message, settings);
     }
   }
 

@@ -75,7 +75,7 @@ class Component extends Panel {
   /** The quick method first, then the one that is asked for; neither once something else is asked. */
   async follow(stale) {
     // A check of the map before is not waited for.
-    this.abandon();
+    this.abandon("check");
     const settings = this.settings;
     const facts = this.model.get("models").find((one) => one.name === settings.model);
     if ([settings.text].flat().every((string) => !string.trim())) return this.invite();
@@ -100,7 +100,7 @@ class Component extends Panel {
       await this.ask(settings, stale);
     } catch (error) {
       if (stale()) return;
-      if (error.truncatable && !settings.truncate) return this.offerBeginning(error.message);
+      if (error.truncatable && !settings.truncate) return this.offerWhatFits(error.message);
       const isStopped = error.message === STOPPED;
       // The quick map is of these settings, and says what it is.
       if (isQuick && isStopped) this.places.maps.removeAttribute("aria-busy");
@@ -189,7 +189,7 @@ class Component extends Panel {
   }
 
   /** The text is longer than the model reads. */
-  offerBeginning(message) {
+  offerWhatFits(message) {
     this.fail(message);
     this.offer("Explain what fits", () => this.change({ ...this.settings, truncate: true }, false));
   }

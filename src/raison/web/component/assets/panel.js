@@ -54,9 +54,9 @@ export class Panel {
     return latest((stale) => (this.refused ? this.fail(this.refused) : this.follow(stale)), interrupt);
   }
 
-  /** What was asked before is not waited for any more, where the other side hears that. */
-  abandon() {
-    if (this.model.get("drops")) this.talk.drop();
+  /** What was asked before, or only a sort of it, is not waited for any more, where the other side hears that. */
+  abandon(only) {
+    if (this.model.get("drops")) this.talk.drop(undefined, only);
   }
 
   /** The form was sent: what it shows is asked, whatever a link named before. */
@@ -185,10 +185,10 @@ export class Panel {
   }
 
   /** Nothing is shown beside an error: the maps are those of something else. What was asked is kept in the address. */
-  fail(message) {
+  fail(message, settings = this.settings) {
     this.clear();
     this.warn(message);
-    if (!this.refused) this.hold(this.settings);
+    if (!this.refused) this.hold(settings);
   }
 
   /** Nothing is seen any more. */

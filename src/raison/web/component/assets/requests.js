@@ -1,6 +1,6 @@
 // Requests and their answers, over the messages of a model as anywidget gives it: get, set, save_changes, on, send.
 
-/** Asks over a model's messages: `{id, ask, body}` goes out, `{id, answer}` or `{id, error, truncatable}` comes back. */
+/** Asks over a model's messages: `{id, ask, body}` goes out, `{id, answer}` or `{id, error, truncatable, unreached}` comes back. */
 export function talker(model) {
   // Two views of one widget hear each other's answers.
   const own = Math.random().toString(36).slice(2);
@@ -21,18 +21,19 @@ export function talker(model) {
     if (closed) return Promise.reject(new Error("The view was closed."));
     const id = `${own}-${++count}`;
     return new Promise((resolve, reject) => {
-      open.set(id, { resolve, reject });
+      open.set(id, { resolve, reject, what });
       model.send({ id, ask: what, body });
     });
   }
 
-  /** Nobody waits for what was asked so far any more, for a reason in words. */
-  function drop(said = "not waited for") {
+  /** Nobody waits for what was asked so far any more, or only for requests of one sort, for a reason in words. */
+  function drop(said = "not waited for", only = null) {
     for (const [id, waiting] of open) {
+      if (only !== null && waiting.what !== only) continue;
+      open.delete(id);
       model.send({ id, drop: true });
       waiting.reject(Object.assign(new Error(said), { isDropped: true }));
     }
-    open.clear();
   }
 
   /** Nobody hears answers, or asks, any more. */

@@ -31,7 +31,7 @@ async function run(check, place) {
   try {
     place.replaceChildren(facts(results(await check())));
   } catch (error) {
-    place.replaceChildren(make("p", { class: "warning" }, error.message));
+    place.replaceChildren(...(error.isDropped ? [] : [make("p", { class: "warning" }, error.message)]));
   }
 }
 

@@ -100,7 +100,7 @@ export class Writing extends Panel {
       this.show(settings, other ? [other.explanation, explanation] : [explanation], views, other);
       if (warning) this.warn(warning);
     } catch (error) {
-      if (!stale()) this.fail(error.message);
+      if (!stale()) this.fail(error.message, settings);
     }
   }
 

@@ -1,20 +1,22 @@
 // What the pages share: the server's token, and requests.
 const TOKEN = "raison-token";
+/** People add it behind what the address has already. */
+const IN_ADDRESS = /[#&]token=([^&#]*)/;
 
 /** The token comes with the address once; then it leaves the address, which people send to each other. */
 function takeToken() {
-  const held = new URLSearchParams(location.hash.slice(1));
-  if (held.has("token")) {
-    sessionStorage.setItem(TOKEN, held.get("token"));
-    held.delete("token");
-    history.replaceState(null, "", held.size ? `#${held}` : location.pathname);
+  const found = IN_ADDRESS.exec(location.hash);
+  if (found) {
+    sessionStorage.setItem(TOKEN, new URLSearchParams(`held=${found[1]}`).get("held"));
+    const rest = location.hash.replace(IN_ADDRESS, "").replace(/^[#&]+/, "");
+    history.replaceState(null, "", rest ? `#${rest}` : location.pathname);
   }
   return sessionStorage.getItem(TOKEN);
 }
 
 const token = takeToken();
 // A token that is added to the address of an open page: what the page asks with is settled.
-addEventListener("hashchange", () => new URLSearchParams(location.hash.slice(1)).has("token") && location.reload());
+addEventListener("hashchange", () => IN_ADDRESS.test(location.hash) && location.reload());
 const client = crypto.randomUUID?.() ?? String(Math.random()).slice(2);
 const headers = { "X-Raison-Client": client, ...(token ? { Authorization: `Bearer ${token}` } : {}) };
 
