@@ -182,7 +182,7 @@ def parts_of(scores: MetricScores) -> np.ndarray:
 
 
 def independent(cells: Sequence[MetricScores]) -> tuple[list[np.ndarray], str]:
-    """`parts_of` several cells of one metric, and their pool. Where predictions share texts, each text has one row, from
+    """`parts_of` several cells of one metric, and their pool. Where predictions share texts, each text has one row, of
     the predictions that all cells have."""
     tables, first = [parts_of(cell) for cell in cells], cells[0]
     if not first.texts:
