@@ -360,7 +360,7 @@ def test_views_say_a_score_and_never_a_percentage() -> None:
     told = f"{e.value_full:.1f}"
     assert shown.startswith(f"Score      {told} (rating)\n")
     assert "the score, rating, word by word" in shown
-    assert f"Score <b>{told}</b> (rating)" in markup
+    assert f"Score <b><bdi>{told}</bdi></b> (rating)" in markup
     for text in (shown, markup.partition("<footer")[0]):
         assert "raises the score" in text
         assert "lowers the score" in text
