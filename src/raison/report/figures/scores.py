@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 MOST = 30
 """Number of units that are drawn, the strongest ones."""
 _ROW, _AROUND = 0.26, 1.3
-_LABEL, _WIDE = 40, 100
+_LABEL, _END, _WIDE = 40, 28, 80
 
 
 def figure(e: Explanation) -> "Figure":
@@ -43,7 +43,7 @@ def figure(e: Explanation) -> "Figure":
     axes.axvline(0, color="grey", linewidth=0.8)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
-    against, towards = (phrases.shorten(name, _LABEL) for name in phrases.ends(e))
+    against, towards = (phrases.shorten(name, _END) for name in phrases.ends(e))
     axes.set_xlabel(without_surrogates(f"← {against}      {towards} →" if e.signed else towards), parse_math=False)
     rest = len(e.scores) - len(shown)
     said = phrases.shorten(f"{phrases.verdict(e).line}; {phrases.goal(e)}", _WIDE)
