@@ -82,8 +82,9 @@ def evaluate(
         progress: a progress bar on stderr, or a function called with the number of finished texts.
 
     Returns:
-        Each metric's values, mean and 95 % bootstrap interval, and the cost of the explanations; the same for each
-        label alone in `by_target`, where a multi-label model's explanations are of several labels.
+        Each metric's values, mean and 95 % bootstrap interval over texts, of which one may have several explanations,
+        and the cost of the explanations; the same for each label alone in `by_target`, where a multi-label model's
+        explanations are of several labels.
 
     Raises:
         InputError: explanations of several methods or units, or with units that the model's tokenizer does not find.
