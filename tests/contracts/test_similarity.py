@@ -340,7 +340,7 @@ def test_views_say_a_score_and_never_a_percentage() -> None:
     shown = plain(explanation_text(e))
     assert shown.startswith(f"Score      {e.value_full:.3g} (similarity)")
     assert "%" not in shown
-    assert f"Score <b>{e.value_full:.3g}</b> (similarity)" in page(e)
+    assert f"Score <b><bdi>{e.value_full:.3g}</bdi></b> (similarity)" in page(e)
 
 
 def test_the_default_method_explains_pairs_and_rankings() -> None:

@@ -74,8 +74,11 @@ def causal_removals(tokenizer: PreTrainedTokenizerBase, replacements: dict[str, 
     """The removals of a causal model, the default first.
 
     A mask token is never the default: causal models are not trained on one, even if the tokenizer has it. The default
-    is three dots, otherwise an unknown token that neither begins nor ends documents, otherwise deletion.
+    is three dots, otherwise an unknown token. With a mask token among the tokenizer's, this must neither begin nor end
+    documents, and deletion comes before others; without one, any replacement comes before deletion.
     """
+    if "mask" not in replacements:
+        return (*replacements, "delete")
     borders = (tokenizer.bos_token_id, tokenizer.eos_token_id)
     words = [name for name in ("ellipsis", "unk") if replacements.get(name) not in (None, *borders)]
     others = [name for name in ("unk", "pad", "mask") if name in replacements and name not in words]
