@@ -45,12 +45,17 @@ def labels(e: GenerationExplanation, values: tuple[str, ...]) -> list[str]:
     return [f"{unit.text.strip()}: {value}" for unit, value in zip(e.units, values, strict=True)]
 
 
-def test_a_prompt_is_answered_and_each_token_has_its_map(served: ServedPage) -> None:
-    page = served()
-    page.get_by_role("link", name="Written answers").click()
+def fill_in(page: Any) -> None:
+    """The form as `explained` asks."""
     page.get_by_label("Prompt").fill(PROMPT)
     page.get_by_label("Method").select_option("occlusion")
     page.get_by_label("Tokens at most").fill("4")
+
+
+def test_a_prompt_is_answered_and_each_token_has_its_map(served: ServedPage) -> None:
+    page = served()
+    page.get_by_role("link", name="Written answers").click()
+    fill_in(page)
     page.get_by_role("button", name="Explain").click()
     e = explained()
     known = states(output_layout(e))
@@ -243,9 +248,7 @@ def test_axe_finds_no_violation_and_nothing_is_cut_off(
 def test_what_a_link_names_wrongly_can_be_chosen_otherwise(served: ServedPage) -> None:
     page = served("#face=write&model=nope&method=occlusion&tokens=4&text=the+sea")
     page.get_by_text("The link names the model 'nope'").wait_for()
-    page.get_by_label("Prompt").fill(PROMPT)
-    page.get_by_label("Method").select_option("occlusion")
-    page.get_by_label("Tokens at most").fill("4")
+    fill_in(page)
     page.get_by_role("button", name="Explain").click()
     becomes(page, LABELS, labels(explained(), states(output_layout(explained()))["all"].values))
     assert "nope" not in page.url
@@ -254,9 +257,7 @@ def test_what_a_link_names_wrongly_can_be_chosen_otherwise(served: ServedPage) -
 def test_the_address_is_that_of_what_is_seen(served: ServedPage) -> None:
     page = served()
     page.get_by_role("link", name="Written answers").click()
-    page.get_by_label("Prompt").fill(PROMPT)
-    page.get_by_label("Method").select_option("occlusion")
-    page.get_by_label("Tokens at most").fill("4")
+    fill_in(page)
     held: list[Any] = []
     page.route("**/api/predict", lambda route: held.append(route))
     page.get_by_role("button", name="Explain").click()

@@ -28,6 +28,7 @@ SUMMED = "summed"
 BY_SENTENCES = "by_sentences"
 """The note of source scores that the method derived from sentence scores; without sentences it gives other scores."""
 _ROLES = ("system", "developer", "user", "assistant", "tool")
+"""Names of the messages of chats, which are their parts."""
 CLOSE = 1e-2
 """Tolerance for the recorded log-probability, in nats and as a share."""
 

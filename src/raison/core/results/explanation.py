@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 
+OTHER = "<other>"
+"""The class of all tokens except a written token and the token it is contrasted with."""
 _OPTIONAL = ("truncated", "notes", "version", "schema", "answer", "signed", "outputs", "place")
 
 
@@ -80,15 +82,21 @@ class Explanation(ViewedResult):
 
     @property
     def confidence(self) -> float | None:
-        """The probability of `prediction`, that of the written token if this is one; None for a number and for an
-        answer or a tag of which another was explained."""
+        """The probability of `prediction`, or of a written token that the rest of the vocabulary outweighs; None for a
+        number, and for an answer or a tag of which another was explained."""
         if self.outputs == "number" or (self.answer is not None and not self.answer.is_predicted):
             return None
         if self.answer is not None:
             return self.probabilities[0]
         if self.place is not None:
             return dict(zip(self.classes, self.probabilities, strict=True)).get(self.prediction)
-        return max(self.probabilities)
+        return self.probabilities[0] if self.is_outweighed else max(self.probabilities)
+
+    @property
+    def is_outweighed(self) -> bool:
+        """Whether a language model wrote the target with less probability than all other tokens have together, which
+        predict nothing."""
+        return self.prediction == OTHER and self.target == self.classes[0]
 
     @property
     def prediction(self) -> str:

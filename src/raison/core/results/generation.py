@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from raison.core.errors import DataError, InputError
 from raison.core.inputs.unit import Unit
 from raison.core.note_names import BASELINE
+from raison.core.results.explanation import OTHER as OTHER
 from raison.core.results.explanation import Explanation, check_sign
 from raison.core.results.notes import check_notes
 from raison.core.results.viewed import ViewedResult
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SCHEMA = 1
-OTHER = "<other>"
-"""The class of all tokens except the output token and the token it is contrasted with."""
 
 _OPTIONAL = ("earlier", "notes", "version", "schema", "signed")
 

@@ -71,6 +71,8 @@ class MetricScores:
         parts = Fields(
             {str(number): part for number, part in enumerate(record.items("parts"))}, f"{record.what}: parts"
         )
+        if len(record.wholes("texts")) not in (0, len(record.items("values"))):
+            record.refuse("texts", "a number for each value, or empty")
         return cls(
             metric=record.string("metric"),
             higher_is_better=record.data["higher_is_better"],

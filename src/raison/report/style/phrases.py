@@ -19,7 +19,7 @@ from raison.core.note_names import (
 )
 from raison.core.results.citations import Citations
 from raison.core.results.explanation import Explanation
-from raison.core.results.generation import OTHER, GenerationExplanation
+from raison.core.results.generation import GenerationExplanation
 from raison.core.results.notes import cautions_of_text, noise_in
 from raison.core.results.scores import Summary
 from raison.core.targets.ranking import documents_of, is_ranked
@@ -207,7 +207,7 @@ def verdict(e: Explanation) -> OutputPhrase:
         return OutputPhrase(_SCORE, number(e.value_full, max(1, decimals(abs(e.value_full)))), rest)
     if e.outputs == "labels":
         return _labels(e)
-    if e.prediction == OTHER and e.target == e.classes[0]:  # the rest of the vocabulary together predicts nothing
+    if e.is_outweighed:
         return OutputPhrase("Written", e.target, percent(e.probabilities[0]))
     return OutputPhrase("Predicted", e.prediction, percent(max(e.probabilities)))
 

@@ -82,6 +82,10 @@ def test_a_number_that_is_none_is_named_by_its_place() -> None:
     data["rows"][0]["metrics"][0]["values"][1] = "high"
     with pytest.raises(DataError, match=r"rows\[0\]: metrics\[0\]: values: 1 is 'high'; it must be a finite number"):
         Comparison.from_json(json.dumps(data))
+    data = TABLE.to_dict()
+    data["rows"][0]["metrics"][0]["texts"] = [0]
+    with pytest.raises(DataError, match=r"metrics\[0\]: texts is \[0\]; it must be a number for each value, or empty"):
+        Comparison.from_json(json.dumps(data))
     with pytest.raises(DataError, match="not a comparison: the fields data, model"):
         Comparison.from_json("{}")
     with pytest.raises(DataError, match="not a comparison: expected a JSON object"):

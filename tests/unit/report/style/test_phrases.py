@@ -6,7 +6,7 @@ import pytest
 
 import raison
 from raison.core.errors import TextTooLongError
-from raison.core.results.generation import OTHER
+from raison.core.results.explanation import OTHER
 from raison.core.results.scores import Summary
 from raison.report.style import phrases
 from tests.tiny import TINY, build_language_model
@@ -53,6 +53,7 @@ def test_the_rest_of_the_vocabulary_is_no_prediction() -> None:
     written = raison.explain(raison.load(model, tokenizer), "the sea is", "random", max_new_tokens=2, progress=False)
     token = written.token(0)
     assert token.prediction == OTHER, "a model as sure as this would pass"
+    assert token.confidence == token.probabilities[0]
     said = phrases.verdict(token)
     assert (said.lead, said.said, said.rest) == ("Written", token.target, phrases.percent(token.probabilities[0]))
 
