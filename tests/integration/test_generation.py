@@ -19,6 +19,7 @@ from raison.models.adapters.writing.generator import Generator
 from raison.models.loading.ready_made import base_weights
 from raison.models.tokens.continuation import ContinuationEncoder, plain_prompt, spell
 from raison.progress import hearing
+from tests.packs import counted
 from tests.tiny import CHAT_TEMPLATE, LANGUAGE_MODELS, TINY, build_language_model
 
 PROMPT, OUTPUT = "the old sailor told", " a modest story"
@@ -78,6 +79,14 @@ def test_a_list_of_prompts(generator):
     single = raison.explain(generator, "a boring", "occlusion", max_new_tokens=2)
     assert found[1].scores == single.scores
     assert len(found) == 2
+
+
+def test_attention_of_all_tokens_is_read_from_one_pass(generator):
+    raison.explain(generator, PROMPT, "attention_last", output=OUTPUT)  # first the trials of a new model
+    with counted(generator.model.base_model) as sizes:
+        found = raison.explain(generator, PROMPT, "attention_last", output=OUTPUT)
+    whole = len(generator.prompt(PROMPT).ids) + len(found.tokens)
+    assert sorted(sizes) == [whole - 2, whole - 2, whole - 1]  # besides: with the prompt, and with none of it
 
 
 def test_gradients_that_do_not_agree_are_not_shared(generator):

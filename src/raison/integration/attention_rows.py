@@ -1,13 +1,14 @@
 """Methods whose scores come from the attention of one pass: in batches, or differentiable for given embeddings."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from raison.core.capabilities.answer_attention import AnswerAttention
 from raison.core.capabilities.attention_layers import AttentionLayers, Positions
 from raison.core.capabilities.passes import Passes
 from raison.core.capability import Capability
@@ -42,10 +43,15 @@ class AttentionReading(Method):
         """Scores from the attention of each layer, the mask of non-padding positions and the weight of each row."""
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
-        """One forward pass for all targets of a text."""
+        """One forward pass for all targets of a text, and for all tokens of an output that a decoder writes."""
         encoding = problem.encoding
         scores = torch.zeros(encoding.input_ids.shape, dtype=torch.float64)
         self._find_rows(problem)
+        if problem.model.offers(AnswerAttention) and encoding.nested:
+            for text, of_text in enumerate(self._of_beginnings(problem)):
+                scores[text, : len(of_text)] = of_text
+            problem.count_forward()
+            return scores
 
         def run(texts: list[int]) -> Tensor:
             with torch.no_grad():
@@ -68,6 +74,25 @@ class AttentionReading(Method):
     def _find_rows(self, problem: Problem) -> None:
         """Find the rows that predict once, and not batch by batch."""
         problem.model.ask(AttentionLayers).positions(problem.encoding.select([0]))
+
+    def _of_beginnings(self, problem: Problem) -> list[Float[Tensor, " _tokens"]]:
+        """The scores of each text from a pass of the longest, in which a decoder attends as in each text alone."""
+        encoding, attention, passes = problem.encoding, problem.model.ask(AttentionLayers), problem.model.ask(Passes)
+        longest = encoding.select([max(range(len(encoding)), key=encoding.lengths.__getitem__)])
+
+        def run(_: list[int]) -> list[Float[Tensor, " _tokens"]]:
+            with torch.no_grad(), attention.recorded() as records:
+                passes.logits(longest)
+            found = []
+            for text, length in enumerate(encoding.lengths):
+                positions = attention.positions(encoding.select([text]))
+                layers = [block.probabilities[:, :, :length, :length] for block in records.blocks]
+                scores = self.read(layers, positions.present, _shares(positions, self.queries))
+                found.append(positions.to_tokens(scores)[0])
+            return found
+
+        ((_, scores),) = passes.in_batches(longest, run)
+        return scores
 
     def _scores(
         self, problem: Problem, part: Encoding, embeds: Embeddings | None = None

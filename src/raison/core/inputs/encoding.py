@@ -84,6 +84,12 @@ class Encoding:
         return [torch.ones(1, count, dtype=torch.bool) for count in self.unit_counts]
 
     @property
+    def nested(self) -> bool:
+        """Whether every text is a beginning of the longest one, token by token."""
+        longest = self.input_ids[self.attention_mask.sum(1).argmax()]
+        return bool(((self.input_ids == longest) | ~self.attention_mask).all())
+
+    @property
     def context(self) -> Bool[Tensor, "batch tokens"]:
         """Which tokens belong to a unit of a pair's second text, or are `answerable`: where an answer may be found."""
         if self.answerable is not None:

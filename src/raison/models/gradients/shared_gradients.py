@@ -34,7 +34,7 @@ class SharedGradients(PathGradients):
         self._batches = True
 
     def along(self, encoding: Encoding, path: Path, positions: Points, weights: Points, target: Target) -> Sums:
-        if len(encoding) > 1 and _nested(encoding) and _agree(encoding, path, positions):
+        if len(encoding) > 1 and encoding.nested and _agree(encoding, path, positions):
             return self._shared(encoding, path, positions, weights, target)
         return self._apart.along(encoding, path, positions, weights, target)
 
@@ -116,13 +116,6 @@ class SharedGradients(PathGradients):
         return [
             torch.autograd.grad(hidden, embeds, starts([read])[0], retain_graph=read < every[-1])[0] for read in every
         ]
-
-
-def _nested(encoding: Encoding) -> bool:
-    """Whether every text is a beginning of the longest one, token by token."""
-    lengths = encoding.attention_mask.sum(1)
-    longest = encoding.input_ids[lengths.argmax()]
-    return bool(((encoding.input_ids == longest) | ~encoding.attention_mask).all())
 
 
 def _agree(encoding: Encoding, path: Path, positions: Points) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -33,13 +33,16 @@ class CausalReader:
     ) -> list[Float[Tensor, "_masks classes"]]:
         """See LanguageModel.masked_logits."""
         prefix, start = _prefix(encoding)
-        rows = (
-            ids[start:length]
-            for text, wanted in enumerate(keeps)
-            for ids, length in _masked(encoding, text, wanted, remover)
-        )
+        groups = _with_the_same_units(encoding, keeps)
+        rows = (ids[start:length] for group in groups for ids, length in _masked(encoding, group, keeps, remover))
         logits = self._read(prefix, rows)
-        return list(logits.split([len(wanted) for wanted in keeps]))
+        parts = logits.split([len(group) * len(keeps[group[0]]) for group in groups])
+        of_texts = {
+            text: part[place :: len(group)]
+            for group, part in zip(groups, parts, strict=True)
+            for place, text in enumerate(group)
+        }
+        return [of_texts[text] for text in range(len(keeps))]
 
     def step_logits(
         self, encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]], remover: Remover
@@ -136,13 +139,25 @@ def _border(encoding: Encoding, text: int) -> tuple[int, int]:
     return int(scored[0]), int(scored[-1]) + 1
 
 
+def _with_the_same_units(encoding: Encoding, keeps: Sequence[Bool[Tensor, "_masks _units"]]) -> list[list[int]]:
+    """The texts whose tokens are the same up to the last unit, as are a prompt's with more and more of its output."""
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for text, wanted in enumerate(keeps):
+        after = _border(encoding, text)[1]
+        tokens = torch.cat([encoding.input_ids[text, :after], encoding.unit_ids[text, :after]]).tolist()
+        groups.setdefault((len(wanted), *tokens), []).append(text)
+    return list(groups.values())
+
+
 def _masked(
-    encoding: Encoding, text: int, keeps: Bool[Tensor, "masks units"], remover: Remover
+    encoding: Encoding, texts: Sequence[int], keeps: Sequence[Bool[Tensor, "_masks _units"]], remover: Remover
 ) -> Iterator[tuple[Tensor, int]]:
-    step = max(1, SEQUENCES // 8)
-    for start in range(0, len(keeps), step):
-        batch = masked_rows(encoding, text, keeps[start : start + step], remover)
-        yield from zip(batch.ids, batch.lengths.tolist(), strict=True)
+    """Masked tokens with their number, mask by mask and in each the texts, which may share what the mask left."""
+    step = max(1, SEQUENCES // 8 // len(texts))
+    for start in range(0, len(keeps[texts[0]]), step):
+        batches = [masked_rows(encoding, text, keeps[text][start : start + step], remover) for text in texts]
+        pairs = [zip(batch.ids, batch.lengths.tolist(), strict=True) for batch in batches]
+        yield from chain.from_iterable(zip(*pairs, strict=True))
 
 
 def _steps(
@@ -156,7 +171,7 @@ def _steps(
         last = torch.stack([(unit_ids == unit).nonzero()[-1, 0] for unit in range(encoding.unit_counts[text])])
         stays = tokens_kept(encoding, text, wanted)
         ends = stays.cumsum(1) if remover.token is None else torch.arange(1, len(unit_ids) + 1).expand(stays.shape)
-        for (ids, _), row_ends in zip(_masked(encoding, text, wanted, remover), ends[:, last].tolist(), strict=True):
+        for (ids, _), row_ends in zip(_masked(encoding, [text], keeps, remover), ends[:, last].tolist(), strict=True):
             for end in row_ends:
                 row = torch.cat([ids[start:end], cue])
                 # Everything is deleted and nothing surrounds it: one token represents the empty text.
