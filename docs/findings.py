@@ -14,6 +14,7 @@ The pages in BY_HAND are written by hand. A number in them stands between two co
     first, second               one of the two values that one claim compares
     gaps, firsts, seconds       the smallest and the largest of several
     accuracies                  the smallest and the largest accuracy of the models that the claims are about
+    apart                       how many verdicts stand although a p-value is at least 0.05
     open                        how many texts the undecided claims would take
     tally, pages                a table of all verdicts, by study
     caveats                     how many claims were stated after their records had been seen, or cannot fail

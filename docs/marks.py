@@ -117,11 +117,24 @@ def _needed(row: Row) -> str:
 
 def _open(rows: Sequence[Row]) -> str:
     """How many of the undecided claims certain numbers of texts would decide."""
-    needed = [float(row["needed"]) for row in rows if row["verdict"] == "undecided" and row["needed"]]
+    needed = _sizes(rows)
     shares = [
         f"{sum(count <= most for count in needed)} would take at most {most:,} texts" for most in (100, 1000, 10**4)
     ]
     return f"Of {len(needed)} undecided claims {', '.join(shares)}"
+
+
+def _sizes(rows: Sequence[Row]) -> list[float]:
+    """The numbers of values that would decide the undecided claims, without those whose differences are all equal."""
+    return sorted(
+        float(row["needed"]) for row in rows if row["verdict"] == "undecided" and row["needed"] and row["detectable"]
+    )
+
+
+def _apart(rows: Sequence[Row]) -> str:
+    """How many claims are decided by their interval although their largest p-value is not below 0.05."""
+    decided = [row for row in rows if row["verdict"] in ("holds", "fails")]
+    return f"{sum(float(row['p']) >= 0.05 for row in decided):,} of {len(decided):,}"
 
 
 def _single(rows: Sequence[Row]) -> Row:
@@ -198,10 +211,9 @@ def _page_line(name: str, rows: Sequence[Row]) -> list[str]:
 
 def _half(rows: Sequence[Row]) -> str:
     """How many values would decide half of the undecided claims, with a power of 80 %."""
-    undecided = [row["needed"] for row in rows if row["verdict"] == "undecided"]
-    needed = sorted(float(count) for count in undecided if count)
+    needed = _sizes(rows)
     if not needed:
-        return "no number of texts" if undecided else ""
+        return "no number of texts" if any(row["verdict"] == "undecided" for row in rows) else ""
     half = needed[(len(needed) - 1) // 2]
     return "over 1,000,000" if math.isinf(half) else f"{half:,.0f}"
 
@@ -216,6 +228,7 @@ ANSWERS: Mapping[str, Callable[[Sequence[Row]], str]] = {
     "accuracies": _range("accuracy"),
     "firsts": _range("first_value"),
     "seconds": _range("second_value"),
+    "apart": _apart,
     "open": _open,
     "tally": _tally,
     "caveats": _caveats,

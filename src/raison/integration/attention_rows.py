@@ -1,7 +1,7 @@
 """Methods whose scores come from the attention of one pass: in batches, or differentiable for given embeddings."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 import torch

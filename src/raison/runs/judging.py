@@ -7,9 +7,9 @@
     undecided   otherwise
 
 From 8 to 29 values a second test has to agree (p < 0.05), or the claim is undecided; benchmarks/claim_rules has the
-simulation behind these numbers. It is the studentised bootstrap; for hits and misses, whose differences are -1, 0 and
-1, the permutation test, which is exact for them, and against a number the binomial test (numerics.statistics.paired).
-If all values are equal, the chance of not having seen others takes its place (numerics.statistics.studentised). Where
+simulation behind these numbers. It is the studentised bootstrap. Two kinds of values have a second test however many
+there are: hits and misses McNemar's exact test, and against a number the binomial test (numerics.statistics.paired);
+and differences that are all equal the chance of not having seen others (numerics.statistics.studentised). Where
 their range is known, as for an audit's lights, a bet on it may decide as well (numerics.statistics.bounded). Holm's
 correction over all judged claims of a study is reported, too.
 
@@ -46,9 +46,9 @@ UNKNOWN = Difference(math.nan, math.nan, math.nan, math.nan, 0)
 RULE = (
     "A claim holds if the 95 % interval of the difference lies wholly on its side of zero, fails if it lies wholly on "
     "the other side, and is undecided otherwise. Where models were trained with several seeds, Student's interval over "
-    f"trainings and texts has to lie on that side, too. Fewer than {FEWEST} values are too few; with fewer than 30, or "
-    "if all values are equal, a second test must agree: the studentised bootstrap, or for hits and misses the exact "
-    "permutation test. It is not judged if the model's accuracy exceeds the share of the largest class by at most 10 "
+    f"trainings and texts has to lie on that side, too. Fewer than {FEWEST} values are too few; with fewer than 30 the "
+    "studentised bootstrap must agree, and with any number McNemar's exact test of hits and misses, and the chance of "
+    "having missed others if all differences are equal. It is not judged if the model's accuracy exceeds the share of the largest class by at most 10 "
     "points, and missing if the records lack its subject."
 )
 """The rule in the words of reports."""
@@ -172,8 +172,10 @@ def finding_of(gap: Difference, side: Side) -> Finding:
     return "holds" if low > 0 else "fails" if high < 0 else "undecided"
 
 
-def over_trainings(verdict: Verdict, trainings: Sequence[float]) -> Verdict:
+def over_trainings(verdict: Verdict, trainings: Sequence[float], alone: bool = False) -> Verdict:
     """The verdict, undecided if other trainings may turn it; `trainings` has the difference in each.
+
+    `alone` says that the values of the verdict are those of the trainings, and not of texts.
 
     Trainings and texts are both samples: the variance of the mean is the sum of those over trainings and over texts,
     with Satterthwaite's degrees of freedom (1946). Two or three trainings may be alike by chance, and these degrees are
@@ -183,13 +185,14 @@ def over_trainings(verdict: Verdict, trainings: Sequence[float]) -> Verdict:
     if verdict.finding not in JUDGED or count < 2:
         return verdict
     mean = float(np.mean(trainings))
-    parts = np.array([np.var(trainings, ddof=1) / count, 0.0 if math.isnan(gap.error) else gap.error**2])
+    of_texts = 0.0 if alone or math.isnan(gap.error) else gap.error**2
+    parts = np.array([np.var(trainings, ddof=1) / count, of_texts])
     error = math.sqrt(parts.sum())
     freedom = float(parts.sum() ** 2 / (parts**2 / [count - 1, gap.count - 1]).sum()) if error > 0 else count - 1.0
     both = ((error, freedom), (math.sqrt(parts[0]), count - 1.0))
-    half = max(student_interval(0.0, *one)[1] for one in both)
+    half, error, freedom = max((student_interval(0.0, *one)[1], *one) for one in both)
     p = max(student_p(mean, *one) for one in both)
-    over = Difference(mean, mean - half, mean + half, p, count, error=error)
+    over = Difference(mean, mean - half, mean + half, p, count, error=error, freedom=freedom)
     positive = (verdict.side == "above") == (verdict.finding == "holds")
     if verdict.finding != "undecided" and ((over.low > 0) if positive else (over.high < 0)):
         return replace(verdict, trainings=over)

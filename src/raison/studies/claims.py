@@ -35,6 +35,8 @@ class PairedSample:
     """Shown for information; it does not decide."""
     trainings: tuple[float, ...] = ()
     """The difference in each training, if models were trained several times."""
+    of_trainings: bool = False
+    """Whether each value is that of one training, and not of texts."""
 
     @property
     def gap(self) -> Difference:
@@ -92,6 +94,6 @@ def _verdict(claim: Claim, place: str, sample: PairedSample | None) -> Verdict:
     sample = sample.moved(claim.shift)
     about = (claim.says, place, sample.metric, sample.row, claim.side, sample.than)
     verdict = judged(Verdict(*about, "missing", sample.mean, sample.than_mean), sample.gap, sample.learned)
-    verdict = over_trainings(verdict, sample.trainings)
+    verdict = over_trainings(verdict, sample.trainings, sample.of_trainings)
     accuracy = verdict.accuracy if sample.accuracy is None else sample.accuracy
     return replace(verdict, accuracy=accuracy, caveat=claim.caveat)

@@ -12,7 +12,7 @@ from raison.numerics.statistics.bounded import Bounds, betting_p, share_p
 from raison.numerics.statistics.power import detectable, needed
 from raison.numerics.statistics.resampling import RESAMPLES, Draws, Swaps, draws, grouped
 from raison.numerics.statistics.student import FEWEST, student_interval
-from raison.numerics.statistics.studentised import studentised_p
+from raison.numerics.statistics.studentised import alike_p, studentised_p
 from raison.numerics.statistics.successes import is_hit_or_miss, share_interval
 
 COVERAGE = 0.95
@@ -23,7 +23,7 @@ TOLERANCE = 1e-10
 """Differences that agree to this share of the pooled values tie; smaller ones are rounding errors."""
 FEW = 30
 """Below this number of texts percentile intervals are too narrow (benchmarks/claim_rules.py), and the second test is
-used.
+used. It is used with any number of texts whose differences are all alike, and of hits and misses.
 """
 
 SampleMeans = Float[np.ndarray, "2 samples parts"]
@@ -39,7 +39,8 @@ class Difference:
 
     `low` and `high` are its 95 % interval; `p` is two-sided, for "the two methods could be exchanged on every text", or
     "the values lie evenly around the number" (see `against`). `second` is the p-value of a second test, NaN where `FEW`
-    texts or more need none: the studentised bootstrap, or `p` where it is exact (see `difference`).
+    texts or more need none: the studentised bootstrap, or `p` where it is exact (see `difference`). `error` is the
+    standard error, with `freedom` degrees of freedom: count - 1 unless it is said.
     """
 
     mean: float
@@ -49,6 +50,7 @@ class Difference:
     count: int
     second: float = math.nan
     error: float = math.nan
+    freedom: float = math.nan
 
     @property
     def confirmed(self) -> float:
@@ -58,7 +60,7 @@ class Difference:
     @property
     def detectable(self) -> float:
         """The smallest true difference that `count` texts find with 80 % power; NaN if the spread is unknown."""
-        return detectable(self.error, self.count)
+        return detectable(self.error, self.count - 1 if math.isnan(self.freedom) else self.freedom)
 
     @property
     def needed(self) -> float:
@@ -81,9 +83,10 @@ def difference(
     in their place (numerics/statistics/resampling.py). A swap whose pooled value is undefined counts as a hit, which
     can only raise p; a resample whose pooled value is undefined is left out of the interval.
 
-    With fewer than 30 texts there is a second test. Where each value is 1 or 0, a hit or a miss, it is the permutation
-    test itself: the mean of differences of -1, 0 and 1 is zero only if -1 and 1 are equally likely, which is what that
-    test assumes (McNemar 1947). Elsewhere it is the studentised bootstrap.
+    Where each value is 1 or 0, a hit or a miss, the swaps are counted exactly with any number of texts: the p-value is
+    McNemar's (1947), and it counts as a second test, too, because a few texts that differ have a percentile interval
+    that is too narrow however many are alike. Otherwise, fewer than 30 texts have the studentised bootstrap as a second
+    test. If the texts differ all alike, that of `alike_p` is the second test with any number of them.
 
     A text with a NaN in either row is left out. One text has no spread: its interval is NaN and its p is 1. No text,
     or a pooled value that is undefined on the texts themselves, gives NaN throughout. Raises UnknownNameError on an
@@ -100,19 +103,21 @@ def difference(
     sums = _sums(pairs, seed)
     drawn = draws(len(sums), seed)
     scale = _scale(pairs, make)
-    error = _error(contributions(pairs[0], make) - contributions(pairs[1], make))
+    apart = contributions(pairs[0], make) - contributions(pairs[1], make)
+    alike = bool(np.ptp(apart) <= TOLERANCE * scale)
+    error = 0.0 if alike else _error(apart)
     ends = student_interval(observed, error, count - 1.0) if count < FEWEST else _interval(sums, make, drawn)
     low, high = (_settled(end, scale) for end in ends)
     observed = _settled(observed, scale)
-    parts = pairs.shape[2]
-    p = _p_value(pairs, sums, make, observed, drawn)
-    if count < FEW and make is POOLS["mean"] and is_hit_or_miss(pairs.ravel()):
-        second_test = p
-    else:
-        second_test = _second_test(
-            np.hstack([*pairs]), lambda means: make(means[:, :parts]) - make(means[:, parts:]), seed
-        )
-    return Difference(observed, low, high, p, count, second_test, error)
+    if make is POOLS["mean"] and is_hit_or_miss(pairs.ravel()):
+        p = _discordant_p(pairs)
+        return Difference(observed, low, high, p, count, p, error)
+    p, parts = _p_value(pairs, sums, make, observed, drawn), pairs.shape[2]
+
+    def gap(means: Float[np.ndarray, "samples columns"]) -> Gaps:
+        return make(means[:, :parts]) - make(means[:, parts:])
+
+    return Difference(observed, low, high, p, count, _second_test(np.hstack([*pairs]), gap, observed, alike), error)
 
 
 def against(
@@ -149,15 +154,16 @@ def against(
     if len(known) == 1:
         return Difference(gap, math.nan, math.nan, 1.0, 1)
     apart = contributions(known, make)
+    alike = bool(np.ptp(apart) <= TOLERANCE * scale)
     if hits:
         p = second_test = share_p(known[:, 0], number)
     else:
         shares = gap + apart
         p = _evenness_p(np.where(np.abs(shares) <= TOLERANCE * scale, 0.0, shares)[:, None])
-        second_test = _second_test(known, lambda means: make(means) - number, 0)
+        second_test = _second_test(known, lambda means: make(means) - number, gap, alike)
         if bounds is not None and bounds.low < number < bounds.high and len(known) < FEW:
             second_test = min(second_test, betting_p(known[:, 0], number, bounds))
-    return Difference(gap, low, high, p, len(known), second_test, _error(apart))
+    return Difference(gap, low, high, p, len(known), second_test, 0.0 if alike else _error(apart))
 
 
 def _known_pairs(
@@ -186,11 +192,17 @@ def _evenness_p(shares: Float[np.ndarray, "texts 1"], seed: int = 0) -> float:
     return _p_value(pairs, sums, make, observed, draws(len(sums), seed))
 
 
-def _second_test(columns: Float[np.ndarray, "texts columns"], statistic: Pool, seed: int) -> float:
-    """The studentised bootstrap if there are few texts, or if they are all alike, otherwise NaN."""
-    if len(columns) >= FEW and np.ptp(columns, axis=0).any():
-        return math.nan
-    return studentised_p(columns, statistic, draws(len(columns), seed).resamples())
+def _discordant_p(pairs: Pairs) -> float:
+    """The p-value of all swaps of hits and misses: that of the texts that differ, each of which may be either way."""
+    gaps = (pairs[0] - pairs[1])[:, 0]
+    return share_p((gaps[gaps != 0] > 0).astype(np.float64), 0.5) if gaps.any() else 1.0
+
+
+def _second_test(columns: Float[np.ndarray, "texts columns"], statistic: Pool, observed: float, alike: bool) -> float:
+    """The studentised bootstrap if there are few texts, that of `alike_p` if they are all alike, otherwise NaN."""
+    if alike:
+        return alike_p(observed, columns, statistic)
+    return studentised_p(columns, statistic, draws(len(columns), 0).resamples()) if len(columns) < FEW else math.nan
 
 
 def _error(shares: Gaps) -> float:
@@ -201,6 +213,8 @@ def _error(shares: Gaps) -> float:
 def contributions(values: Float[np.ndarray, "texts parts"], make: Pool) -> Float[np.ndarray, " texts"]:
     """Each text's contribution to the pooled value beyond its mean share: deviations times the pool's slopes."""
     centre = values.mean(axis=0)
+    if make is POOLS["mean"]:
+        return values[:, 0] - centre[0]
     slopes = []
     for part in range(values.shape[1]):
         step = np.zeros((1, values.shape[1]))

@@ -18,15 +18,16 @@ _STILL = 1e-12
 """A smaller standard error is rounding: the values are alike."""
 
 
-def detectable(error: float, count: int) -> float:
-    """The smallest true difference that `count` paired values find with 80 % power, by a two-sided t test at 5 %.
+def detectable(error: float, freedom: float) -> float:
+    """The smallest true difference that paired values find with 80 % power, by a two-sided t test at 5 %.
 
-    `error` is the standard error of the mean difference, in the metric's unit. The noncentral t distribution, as in
-    Cohen 1988. NaN for fewer than two values, an unknown error, or values without a spread, which do not show theirs.
+    `error` is the standard error of the mean difference, in the metric's unit, and `freedom` its degrees of freedom:
+    of n values n - 1. The noncentral t distribution, as in Cohen 1988. NaN without a degree of freedom, for an unknown
+    error, or for values without a spread, which do not show theirs.
     """
-    if count < 2 or math.isnan(error) or error < _STILL:
+    if freedom <= 0 or math.isnan(error) or error < _STILL:
         return math.nan
-    shift: float = brentq(lambda shift: _power(shift, count) - POWER, 0, 2 * t.isf(SIGNIFICANCE / 2, count - 1))
+    shift: float = brentq(lambda shift: _power(shift, freedom) - POWER, 0, 2 * t.isf(SIGNIFICANCE / 2, freedom))
     return error * shift
 
 
@@ -45,17 +46,17 @@ def needed(mean: float, error: float, count: int) -> float:
     # Normal for large counts, because the noncentral t distribution's code gives NaN in its tails.
     if effect * math.sqrt(MOST) < ndtri(1 - SIGNIFICANCE / 2) + ndtri(POWER):
         return math.inf
-    while _power(effect * math.sqrt(many), many) < POWER:
+    while _power(effect * math.sqrt(many), many - 1) < POWER:
         few, many = many, 2 * many
     while many - few > 1:
         middle = (few + many) // 2
-        few, many = (few, middle) if _power(effect * math.sqrt(middle), middle) >= POWER else (middle, many)
+        few, many = (few, middle) if _power(effect * math.sqrt(middle), middle - 1) >= POWER else (middle, many)
     return float(many)
 
 
-def _power(shift: float, count: int) -> float:
-    """The power of a test of `count` values whose true mean is `shift` standard errors from zero, to find it on the
-    right side."""
+def _power(shift: float, freedom: float) -> float:
+    """The power of a test of values whose true mean is `shift` standard errors from zero, to find it on the right
+    side."""
     # Older releases of SciPy warn of a division by zero at no shift at all, where their result is right.
     with np.errstate(divide="ignore"):
-        return float(nct.sf(t.isf(SIGNIFICANCE / 2, count - 1), count - 1, shift))
+        return float(nct.sf(t.isf(SIGNIFICANCE / 2, freedom), freedom, shift))

@@ -26,7 +26,7 @@ def studentised_p(columns: Columns, statistic: Statistic, resamples: Iterable[We
     own: p is twice the smaller share of resamples beyond it, (hits + 1) / (RESAMPLES + 1) on each side. A resample
     without spread that deviates counts as infinitely far, one whose statistic is undefined as beyond: both can only
     raise p. NaN if the statistic is undefined on the texts themselves. Texts that are all alike have no spread: then p
-    is that of `_all_alike`.
+    is that of `alike_p`.
     """
     # The mean of equal numbers is another one by rounding.
     centre = np.where(np.ptp(columns, axis=0) == 0, columns[0], columns.mean(axis=0))
@@ -40,7 +40,7 @@ def studentised_p(columns: Columns, statistic: Statistic, resamples: Iterable[We
     spread = float(deviations.std(axis=0).max())
     reached = _ratios(np.array([observed]), np.array([error]), spread)[0]
     if np.isinf(reached):
-        return _all_alike(float(observed), columns, statistic)
+        return alike_p(float(observed), columns, statistic)
     above = below = 0
     for counts in resamples:
         values, errors = table.moments(counts / len(columns))
@@ -51,8 +51,8 @@ def studentised_p(columns: Columns, statistic: Statistic, resamples: Iterable[We
     return float(min(1.0, 2 * (min(above, below) + 1) / (RESAMPLES + 1)))
 
 
-def _all_alike(observed: float, columns: Columns, statistic: Statistic) -> float:
-    """Two-sided p-value if all texts give the same value: other texts, none of which was drawn, may give another.
+def alike_p(observed: float, columns: Columns, statistic: Statistic) -> float:
+    """Two-sided p-value if all texts give the same value or difference: others, which were not drawn, may not.
 
     These could outweigh it if they are a share q of all texts, with (1 - q) |observed| = q size, where size is the
     largest observed magnitude, of the values or of the number that they are compared with. The probability that none of

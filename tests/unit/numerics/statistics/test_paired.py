@@ -158,8 +158,7 @@ def test_swapping_the_methods_turns_the_sign(texts: int) -> None:
 def test_equal_methods(texts: int, pool: str) -> None:
     first, _ = scores(texts, parts=2)
     found = difference(first, first.copy(), pool)
-    second_test = 1.0 if texts < FEW else math.nan
-    assert found.second == pytest.approx(second_test, nan_ok=True)
+    assert found.second == 1.0
     assert replace(found, second=1.0) == Difference(0.0, 0.0, 0.0, 1.0, texts, 1.0, 0.0)
 
 
@@ -256,14 +255,16 @@ def test_a_ratio_against_a_number_counts_each_text_with_its_share() -> None:
     assert found.p == pytest.approx(against(shares[:, None], 0.0).p)
 
 
-@pytest.mark.parametrize(("hits", "misses", "ties"), [(8, 0, 0), (17, 0, 3), (9, 2, 3), (3, 3, 6), (11, 4, 0)])
+@pytest.mark.parametrize(
+    ("hits", "misses", "ties"), [(8, 0, 0), (17, 0, 3), (9, 2, 3), (3, 3, 6), (4, 0, 60), (20, 4, 400)]
+)
 def test_hits_and_misses_have_mcnemars_exact_test(hits: int, misses: int, ties: int) -> None:
     first = np.array([1.0] * hits + [0.0] * misses + [1.0] * ties)[:, None]
     second = np.array([0.0] * hits + [1.0] * misses + [1.0] * ties)[:, None]
     found = difference(first, second)
     discordant, fewer = hits + misses, min(hits, misses)
     exact = min(1.0, 2 * sum(math.comb(discordant, k) for k in range(fewer + 1)) / 2**discordant)
-    assert found.second == found.p == pytest.approx(exact, abs=1e-12 if discordant + ties <= 12 else 0.01)
+    assert found.second == found.p == pytest.approx(exact, abs=1e-12)
 
 
 def test_other_values_are_no_hits_and_misses() -> None:
@@ -358,6 +359,17 @@ def test_known_bounds_decide_what_is_nearly_all_alike(values: list[float]) -> No
     assert finding_of(against(1 - parts, 0.5, bounds=Bounds(0.0, 1.0)), "above") == "fails"
     # An interval that does not decide stays undecided.
     assert finding_of(against(parts, 0.93, bounds=Bounds(0.0, 1.0)), "above") == "undecided"
+
+
+@pytest.mark.parametrize("count", [FEW - 1, FEW, 50, 3000])
+def test_differences_that_are_all_alike_are_tested_however_much_the_texts_vary(count: int) -> None:
+    """Other texts, of which none was drawn, may outweigh them: see alike_p."""
+    first = np.random.default_rng(1).choice([0, 0.25, 0.5, 0.75, 1], size=(count, 1))
+    found = difference(first, first - 0.1)
+    assert found.second == pytest.approx(min(1.0, 2 * (1 / 1.1) ** count))
+    assert (found.error, found.low) == (0, pytest.approx(found.high))
+    assert math.isnan(found.detectable)
+    assert math.isnan(found.needed)
 
 
 def test_many_texts_need_no_second_test() -> None:

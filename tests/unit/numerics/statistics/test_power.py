@@ -19,24 +19,24 @@ def test_sample_sizes_are_those_of_the_tables(effect: float, texts: int) -> None
 
 @pytest.mark.parametrize("count", [8, 16, 100, 1000])
 def test_the_smallest_difference_takes_so_many_texts(count: int) -> None:
-    least = detectable(0.3, count)
+    least = detectable(0.3, count - 1)
     assert needed(least * 1.0001, 0.3, count) <= count
     assert needed(least * 0.98, 0.3, count) > count
 
 
 def test_a_simulation_finds_it_as_often() -> None:
     error = 1 / math.sqrt(16)
-    drawn = np.random.default_rng(0).normal(detectable(error, 16), 1, size=(4000, 16))
+    drawn = np.random.default_rng(0).normal(detectable(error, 15), 1, size=(4000, 16))
     found = (ttest_1samp(drawn, 0, axis=1).pvalue < 0.05).mean()
     assert abs(found - POWER) < 0.03
 
 
 def test_what_cannot_be_known() -> None:
-    assert math.isnan(detectable(math.nan, 10))
-    assert math.isnan(detectable(0.1, 1))
+    assert math.isnan(detectable(math.nan, 9))
+    assert math.isnan(detectable(0.1, 0))
     assert math.isnan(needed(0.1, math.nan, 10))
     assert needed(0.0, 0.1, 10) == math.inf
     assert needed(1e-6, 0.1, 10) == math.inf
     # Values without a spread do not show theirs.
     assert math.isnan(needed(0.1, 0.0, 10))
-    assert math.isnan(detectable(0.0, 10))
+    assert math.isnan(detectable(0.0, 9))

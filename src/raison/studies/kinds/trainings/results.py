@@ -33,6 +33,7 @@ from raison.studies.kinds.trainings.tables import (
     MEASURES,
     ColumnKey,
     averaged,
+    has_more_trainings,
     independent,
     of_seeds,
     paired,
@@ -93,29 +94,35 @@ def sample(results: TrainingRuns, claim: MeasureClaim, place: str) -> PairedSamp
         values = values_of(cell) if table is None else averaged(table)
         rest = (other, cell.summary.mean, other, learned, cell.pool, interval, accuracy)
         trainings = tuple(value - other for value in of_seeds(study, row, where, metric).values())
-        return PairedSample(metric, row, other, values, *rest, trainings=trainings)
+        alone = table is not None and has_more_trainings(table)
+        return PairedSample(metric, row, other, values, *rest, trainings=trainings, of_trainings=alone)
     means = (cell.summary.mean, other.summary.mean)
     first, second = paired(study, row, str(than), where, metric)
     if first is None or second is None or first.pool != second.pool:
         nothing = np.zeros((0, 1))
         return PairedSample(metric, row, than, nothing, nothing, *means, learned, accuracy=accuracy)
-    parts = _pairs(study, row, str(than), where, metric) or (parts_of(first), parts_of(second))
+    tables = _tables(study, row, str(than), where, metric)
+    if tables is None:
+        parts, alone = (parts_of(first), parts_of(second)), False
+    else:
+        parts, alone = (averaged(tables[0]), averaged(tables[1])), has_more_trainings(tables[0])
     each = [of_seeds(study, label, where, metric) for label in (row, str(than))]
     trainings = tuple(each[0][seed] - each[1][seed] for seed in sorted(each[0].keys() & each[1].keys()))
-    return PairedSample(metric, row, than, *parts, *means, learned, first.pool, accuracy=accuracy, trainings=trainings)
+    facts = (*means, learned, first.pool, None, accuracy, trainings, alone)
+    return PairedSample(metric, row, than, parts[0], parts[1], *facts)
 
 
-def _pairs(
+def _tables(
     study: TrainingRuns, row: str, than: str, where: ColumnKey, metric: str
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """The independent values of two rows by a metric of groups; None for one of single texts."""
+    """The independent values of two rows by a metric of groups, by training and group; None for single texts."""
     seeds = shared_seeds(study, row, than, where)
     one, two = (independent(study, label, where, metric, seeds) for label in (row, than))
     if one is None or two is None:
         return None
     # Groups that a metric left out of one row cannot be paired.
     unknown = np.isnan(one) | np.isnan(two) if one.shape == two.shape else np.zeros((), dtype=np.bool_)
-    return averaged(np.where(unknown, np.nan, one)), averaged(np.where(unknown, np.nan, two))
+    return np.where(unknown, np.nan, one), np.where(unknown, np.nan, two)
 
 
 def _learned(study: TrainingRuns, rows: Sequence[str | float], place: ColumnKey) -> Learned:

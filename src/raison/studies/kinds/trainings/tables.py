@@ -102,10 +102,15 @@ def averaged(table: Float[np.ndarray, "trainings groups"]) -> Float[np.ndarray, 
 
     Every seed judges the same groups, so that the single values are not independent. NaN where nothing is known.
     """
-    axis = 0 if table.shape[1] >= table.shape[0] else 1
+    axis = 1 if has_more_trainings(table) else 0
     known = ~np.isnan(table)
     sums, counts = np.where(known, table, 0).sum(axis), known.sum(axis)
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)[:, None]
+
+
+def has_more_trainings(table: Float[np.ndarray, "trainings groups"]) -> bool:
+    """Whether `averaged` gives a value for each training."""
+    return table.shape[0] > table.shape[1]
 
 
 def shared_seeds(study: TrainingRuns, one: str, other: str, place: ColumnKey) -> list[int]:
