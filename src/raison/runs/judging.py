@@ -48,8 +48,8 @@ RULE = (
     "the other side, and is undecided otherwise. Where models were trained with several seeds, Student's interval over "
     f"trainings and texts has to lie on that side, too. Fewer than {FEWEST} values are too few; with fewer than 30 the "
     "studentised bootstrap must agree, and with any number McNemar's exact test of hits and misses, and the chance of "
-    "having missed others if all differences are equal. It is not judged if the model's accuracy exceeds the share of the largest class by at most 10 "
-    "points, and missing if the records lack its subject."
+    "having missed others if all differences are equal. It is not judged if the model's accuracy exceeds the share of "
+    "the largest class by at most 10 points, and missing if the records lack its subject."
 )
 """The rule in the words of reports."""
 
