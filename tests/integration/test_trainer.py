@@ -1,6 +1,7 @@
 """The trainer on a small network and random points: evaluations, kills and resumes, settings."""
 
 import math
+import resource
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from raison.core.errors import InputError, NonFiniteError, OutOfMemoryError
+from raison.core.errors import DataError, InputError, NonFiniteError, OutOfMemoryError
 from raison.training.loop import checkpoint
 from raison.training.loop.objective import Objective, TrainingBatch
 from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit
@@ -255,6 +256,49 @@ def test_a_loss_that_is_no_number_stops_the_run() -> None:
     nn.init.constant_(module.layers[0].weight, float("nan"))
     with pytest.raises(NonFiniteError, match="lower the learning rate"):
         fit(PLAN, module, Points(), CrossEntropy())
+
+
+class Breaking(CrossEntropy):
+    """The loss of a model that refuses its own numbers, from one call on."""
+
+    def __init__(self, call: int) -> None:
+        self.calls, self.call = 0, call
+
+    def loss(self, module: nn.Module, batch: TrainingBatch) -> Tensor:
+        self.calls += 1
+        if self.calls > self.call:
+            raise NonFiniteError("net returned NaN. Check the weights.")
+        return super().loss(module, batch)
+
+
+def test_a_model_that_breaks_while_it_learns_is_the_training_s_fault() -> None:
+    """In a step and in an evaluation; what breaks before the first step is the given model's."""
+    said = r"^the training diverged: lower the learning rate \(at most [\d.]+\)\. net returned NaN"
+    with pytest.raises(NonFiniteError, match=said):
+        fit(PLAN, net(), Points(), Breaking(5))
+    with pytest.raises(NonFiniteError, match="^net returned NaN"):
+        fit(PLAN, net(), Points(), Breaking(0))
+
+    def score(module: nn.Module) -> Mapping[str, float]:
+        raise NonFiniteError("net returned NaN. Check the weights.")
+
+    with pytest.raises(NonFiniteError, match=said):
+        fit(PLAN, net(), Points(), CrossEntropy(), Evaluation(score))
+
+
+@pytest.mark.parametrize("room", [2_000, 8_000, 20_000, 33_000, 50_000, 90_000])
+def test_a_checkpoint_for_which_there_is_no_room_says_so(tmp_path: Path, room: int) -> None:
+    """Wherever the file ends: torch has errors of its own for some places."""
+    module = nn.Sequential(*[nn.Linear(64, 64) for _ in range(8)])
+    optimizer = torch.optim.AdamW(module.parameters())
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))
+    try:
+        with pytest.raises(DataError, match="cannot write to .*: File too large"):
+            checkpoint.save(tmp_path / "training", "run", module, optimizer, checkpoint.Progress())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not list(tmp_path.iterdir())
 
 
 def test_only_the_named_scores_keep_weights() -> None:

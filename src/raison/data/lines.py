@@ -3,6 +3,7 @@
 import codecs
 import csv
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -33,6 +34,10 @@ _MARKS = {
 }
 """Byte order marks; that of UTF-32 begins with one of UTF-16."""
 
+_UNDECODED = "raison.undecoded"
+_ESCAPED = re.compile("[\udc80-\udcff]")
+"""What stands for bytes that are not text."""
+
 SINGLE = "\x1f"
 """The delimiter of a one-column csv file: a character that occurs in no text, so that commas are kept."""
 
@@ -58,7 +63,6 @@ def read_records(path: Path, encoding: str, kind: str = "", delimiter: str = ","
         ".csv": partial(_csv, delimiter=delimiter),
         ".tsv": _tsv,
         ".txt": _txt,
-        ".jsonl": _jsonl,
     }
     kind = kind or path.suffix.lower()
     if kind == ".parquet":
@@ -67,7 +71,10 @@ def read_records(path: Path, encoding: str, kind: str = "", delimiter: str = ","
     _check_width(path, encoding)
     # Bytes that are not text become surrogates here and are found line by line, so that one bad line affects no others.
     name = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
-    with path.open(encoding=name, errors="surrogateescape", newline="" if kind == ".csv" else "\n") as file:
+    with path.open(encoding=name, errors=_UNDECODED, newline="" if kind == ".csv" else "\n") as file:
+        if kind == ".jsonl":
+            yield from _jsonl(file, encoding)
+            return
         for record in readers[kind](file):
             yield _decoded(record, encoding)
 
@@ -75,7 +82,7 @@ def read_records(path: Path, encoding: str, kind: str = "", delimiter: str = ","
 def whole_lines(path: Path, encoding: str) -> Iterator[LineRecord]:
     """Every line of a file, blank ones too, as a record of one cell. Raises DataError or OSError."""
     _check_width(path, encoding)
-    with path.open(encoding=encoding, errors="surrogateescape", newline="\n") as file:
+    with path.open(encoding=encoding, errors=_UNDECODED, newline="\n") as file:
         for number, line in enumerate(file, start=1):
             yield _decoded(LineRecord(number, [line.rstrip("\r\n")]), encoding)
 
@@ -87,9 +94,14 @@ def check_first_line(path: Path, encoding: str) -> None:
         raise DataError(f"{path}: line {first.number}, which may name the columns, cannot be read: {first.broken}.")
 
 
+def _is_wide(encoding: str) -> bool:
+    """Whether its characters have two or four bytes."""
+    return codecs.lookup(encoding).name.startswith(("utf-16", "utf-32"))
+
+
 def _check_width(path: Path, encoding: str) -> None:
     """DataError for a file of characters of two or four bytes that is to be read byte by byte."""
-    if codecs.lookup(encoding).name.startswith(("utf-16", "utf-32")):
+    if _is_wide(encoding):
         return
     with path.open("rb") as file:
         start = file.read(_BLOCK)
@@ -112,16 +124,34 @@ def is_label_like(values: list[str]) -> bool:
 
 
 def _decoded(record: LineRecord, encoding: str) -> LineRecord:
-    cells = record.cells.values() if isinstance(record.cells, Mapping) else record.cells
-    for cell in cells:
-        if isinstance(cell, str) and any("\udc80" <= character <= "\udcff" for character in cell):
-            byte = next(ord(character) - 0xDC00 for character in cell if "\udc80" <= character <= "\udcff")
-            reason = (
-                f"the byte 0x{byte:02x} is not {encoding} (if the file is Latin-1, give encoding='latin-1' "
-                "(--encoding latin-1), or save it as UTF-8)"
-            )
-            return LineRecord(record.number, [], reason)
-    return record
+    """The record of a file without escapes, broken if a cell of it is not text."""
+    faults = (_fault(cell, encoding) for cell in record.cells if isinstance(cell, str))
+    reason = next(filter(None, faults), "")
+    return LineRecord(record.number, [], reason) if reason else record
+
+
+def _fault(text: str, encoding: str) -> str:
+    """Why a piece of a file is not text; empty if it is."""
+    found = _ESCAPED.search(text)
+    if found is None:
+        return ""
+    if _is_wide(encoding):
+        return f"it is not {encoding}: it has half a character, or bytes are missing"
+    return (
+        f"the byte 0x{ord(found[0]) - 0xDC00:02x} is not {encoding} (if the file is Latin-1, give encoding='latin-1' "
+        "(--encoding latin-1), or save it as UTF-8)"
+    )
+
+
+def _escaped(error: UnicodeError) -> tuple[str, int]:
+    """What takes the place of bytes that are not text: as "surrogateescape" has it, in wide encodings, too."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    high = [byte for byte in error.object[error.start : error.end] if byte >= 0x80]
+    return "".join(chr(0xDC00 + byte) for byte in high) or "\udc80", error.end
+
+
+codecs.register_error(_UNDECODED, _escaped)
 
 
 def _csv(file: Iterator[str], delimiter: str, number: int = 1) -> Iterator[LineRecord]:
@@ -199,9 +229,13 @@ def _delimiter(lines: list[str]) -> str:
     return ""
 
 
-def _jsonl(file: TextIO) -> Iterator[LineRecord]:
+def _jsonl(file: TextIO, encoding: str) -> Iterator[LineRecord]:
     for number, line in enumerate(file, start=1):
         if not line.strip():
+            continue
+        # The line and not its values: an escape may be half a character.
+        if reason := _fault(line, encoding):
+            yield LineRecord(number, [], reason)
             continue
         try:
             value = json_value(line, _unrepeated)

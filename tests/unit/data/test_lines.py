@@ -106,3 +106,33 @@ def test_a_byte_order_mark_is_left_out_however_the_encoding_is_spelled(encoding:
     path.write_text("text,label\nso good,1\n", encoding="utf-8-sig")
     first = next(read_records(path, encoding))
     assert first.cells == ["text", "label"]
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv"])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-32-le"])
+def test_half_a_character_of_a_wide_encoding_breaks_one_line(tmp_path: Path, ending: str, encoding: str) -> None:
+    lines = {"jsonl": [f'{{"text": "{text}"}}' for text in TEXTS], "csv": ["text", *TEXTS]}[ending]
+    path = write(tmp_path, ("\n".join(lines) + "\n").encode(encoding, "surrogatepass"), f"a.{ending}")
+    with pytest.raises(DataError, match=rf"line {lines.index(lines[-2]) + 1}: it is not {encoding}: it has half a"):
+        load_file(path, encoding=encoding)
+    data = load_file(path, encoding=encoding, skip_bad=True)
+    assert data.texts == ("a fine film", "a dull film")
+    # A file whose last bytes are missing.
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(DataError, match="bytes are missing"):
+        load_file(path, encoding=encoding)
+
+
+TEXTS = ("a fine film", "cut \ud83d", "a dull film")
+
+
+def test_an_escape_may_be_half_a_character(tmp_path: Path) -> None:
+    path = write(tmp_path, '{"text": "\\udcaf good"}\n{"text": "\\ude00 good"}\n', "a.jsonl")
+    assert load_file(path).texts == ("\udcaf good", "\ude00 good")
+
+
+def test_bytes_are_found_at_any_depth(tmp_path: Path) -> None:
+    """In the sources of a question, for example."""
+    path = write(tmp_path, b'{"text": "good", "sources": {"a": ["The caf\xe9"]}}\n', "a.jsonl")
+    with pytest.raises(DataError, match="line 1: the byte 0xe9 is not utf-8"):
+        load_file(path)

@@ -82,7 +82,9 @@ def save(path: Path, run: str, module: nn.Module, optimizer: torch.optim.Optimiz
             file.seek(0)
             file.write(digest)
         except RuntimeError as error:
-            # torch's error for a full disk.
+            # torch has an error of its own for one of the disk.
+            if isinstance(error.__context__, OSError):
+                raise error.__context__ from None
             raise DataError(f"cannot write {path}: {first_line(error)}. The previous checkpoint is intact.") from error
 
 

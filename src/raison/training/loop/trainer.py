@@ -3,6 +3,7 @@
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -197,7 +198,9 @@ class _TrainingRun:
         def run(rows: list[int]) -> list[Tensor | None]:
             before = checkpoint.random_state()
             try:
-                loss = self.objective.loss(self.module, batch if len(rows) == len(batch.labels) else batch.select(rows))
+                with self._diverging():
+                    part = batch if len(rows) == len(batch.labels) else batch.select(rows)
+                    loss = self.objective.loss(self.module, part)
                 if not torch.isfinite(loss):
                     # There is no gradient to follow; the caller reports this.
                     return [loss.detach(), *[None] * len(parameters)]
@@ -219,6 +222,17 @@ class _TrainingRun:
                 "smaller batches (--batch-size), shorter texts (--max-tokens), or a device with more memory."
             ) from None
 
+    @contextmanager
+    def _diverging(self) -> Iterator[None]:
+        """After a step, numbers that are not finite are the training's doing and not the given model's."""
+        try:
+            yield
+        except NonFiniteError as error:
+            if not self.optimizer.state:
+                raise
+            rate = f"{self.settings.learning_rate:g}"
+            raise NonFiniteError(f"the training diverged: lower the learning rate (at most {rate}). {error}") from error
+
     def _look(self, done: checkpoint.Progress, steps: int) -> None:
         """Evaluate and save what is due after a step; in this order, so that no resume evaluates again."""
         epoch_ends = done.step % len(self.batches) == 0
@@ -232,7 +246,7 @@ class _TrainingRun:
 
     def _evaluate(self, evaluation: Evaluation, done: checkpoint.Progress) -> None:
         self.module.eval()
-        with torch.no_grad():
+        with torch.no_grad(), self._diverging():
             scores = {name: float(value) for name, value in evaluation.score(self.module).items()}
         if not scores:
             raise InputError("the evaluation gave no scores: it must return at least one, by name.")
