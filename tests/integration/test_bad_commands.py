@@ -150,3 +150,28 @@ def test_nobody_reads_the_output(command: tuple[str, ...], folder: Path) -> None
         os.close(writing)
     assert done.stderr == ""
     assert done.returncode in (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (("explain", "fine", "--method", "occlusio"), "unknown method 'occlusio'"),
+        (("explain", "fine", "--method", "lime", "--budget", "9"), "budget= is for method='auto'"),
+        (("explain", "fine", "--select", "sufficienc"), "unknown metric 'sufficienc'"),
+        (("explain", "--data", "{base}/fine.tsv", "--out", "{base}/e", "--method", "occlusio"), "unknown method"),
+        (("cite", "Who?", "--source", "{base}/fine.tsv", "--method", "occlusio"), "unknown method 'occlusio'"),
+        (("cite", "Who?", "--source", "{base}/fine.tsv", "--seed", "-1"), "seed cannot be -1"),
+    ],
+)
+def test_what_no_model_could_do_is_told_before_one_is_loaded(
+    command: tuple[str, ...],
+    said: str,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    given = [part.format(base=folder.parent) for part in command]
+    monkeypatch.setattr(sys, "argv", ["raison", *given, "-m", "none/none"])
+    with pytest.raises(SystemExit):
+        main()
+    assert f"raison: {said}" in capsys.readouterr().err

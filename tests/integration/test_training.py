@@ -133,7 +133,7 @@ def test_a_killed_classifier_goes_on(base: Path, data: Splits, tmp_path: Path, m
         train_classifier(str(base), data, tmp_path / "cut", settings)
     assert (tmp_path / "cut" / "training.checkpoint").exists()
     assert not (tmp_path / "cut" / "card.json").exists()
-    resumed = train_classifier(str(base), data, tmp_path / "cut", settings)
+    resumed = train_classifier(str(base), data, tmp_path / "cut", replace(settings, checkpoint_every=5))
     name = "adapter_model.safetensors"
     assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
     assert resumed["accuracy"] == whole["accuracy"]

@@ -61,6 +61,12 @@ class Citing:
         int, Setting("Number of random texts that each source is compared with; 0: no lights.", least=0)
     ] = DRAWS
 
+    def check(self) -> None:
+        """Refuse settings that cannot be before a model is loaded. Raises InputError, DataError."""
+        from raison.explaining.sources.citation_settings import CitationSettings
+
+        CitationSettings.from_options(**self.options())
+
     def options(self) -> dict[str, Any]:
         """The keyword arguments of raison.cite."""
         names = ("template", "method", "within", "removal", "seed", "max_new_tokens", "draws")
@@ -97,6 +103,7 @@ def cite(
     from raison.report.pages.showing import show
     from raison.studies.plans import load_entry
 
+    citing.check()
     writer = load_entry(citing.entry)
     if estimate:
         _tell_cost([_of_row(estimate_cite, writer, row, citing, file) for row in rows], json)
@@ -117,6 +124,7 @@ def _cited_files(data: Sequence[str], citing: Citing, files: InFiles) -> "Writte
     from raison.studies.plans import load_entry
 
     assert files.files.out is not None
+    citing.check()
     load: partial[Any] = partial(load_entry, citing.entry)
     return cite_file(
         load(),

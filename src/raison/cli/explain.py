@@ -87,6 +87,15 @@ class Explaining:
     ] = None
     threshold: options.Threshold = None
 
+    def check(self) -> None:
+        """Refuse names that are unknown before a model is loaded. Raises InputError."""
+        from raison.explaining.explain import within_budget
+        from raison.metrics import CATALOGUE as METRICS
+
+        within_budget(self.method, self.budget)
+        if self.select is not None:
+            METRICS.create(self.select)
+
     def options(self) -> dict[str, Any]:
         """The arguments that are the same for one text and for files."""
         return {
@@ -121,6 +130,7 @@ def explain(
     given: Any = _input(_single(text), pair, document, how.writing.chat)
     from raison.studies.plans import load_entry
 
+    how.check()
     model = load_entry(entry)
     _tell(_explained(model, given, how, _contrast(contrast)), html, json)
 
@@ -155,6 +165,7 @@ def _explained_files(
 
     sources = sources_of(data)
     tell_columns(sources[0], columns_taken(sources[0], files.reading))
+    how.check()
     return explain_file(
         load_entry(entry),
         sources,

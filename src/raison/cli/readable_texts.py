@@ -110,6 +110,8 @@ def _readable_rows(model: "LanguageModel", source: TextSource, settings: "Settin
     from raison.explaining.given_texts import against
     from raison.explaining.ranking import fitting
 
+    if source.template is not None:
+        raise InputError("--template applies to generative language models only: leave it out.")
     dataset = read(source.data, source.wanted, source.split, source.skip_bad, source.limit, source.encoding)
     _tell_left_out(dataset, source)
     rows: list[Row] = []
@@ -134,10 +136,7 @@ def _readable_rows(model: "LanguageModel", source: TextSource, settings: "Settin
     target = settings.target
     if source.contrast_column is not None:
         target = [against(model, settings.target, row.contrast) for row in rows if row.contrast is not None]
-    texts = [row.given for row in rows]
-    if source.template is not None:
-        raise InputError("--template applies to generative language models only: leave it out.")
-    return JudgedRows(texts, rationales, dataset.name, target)
+    return JudgedRows([row.given for row in rows], rationales, dataset.name, target)
 
 
 def _tell_left_out(dataset: Dataset, source: TextSource) -> None:

@@ -69,6 +69,11 @@ class Cost:
         """Forward and backward passes together."""
         return self.forwards + self.backwards
 
+    @property
+    def work(self) -> int:
+        """In forward passes: a backward one takes about as long as two."""
+        return self.forwards + 2 * self.backwards
+
     def of_tokens(self, count: int) -> "Cost":
         """The cost for several tokens, which share forward passes but need separate backward passes."""
         return Cost(self.forwards, count * self.backwards)

@@ -7,6 +7,7 @@ from itertools import chain, islice
 from typing import Any, cast
 
 from raison.core.errors import DataError, InputError
+from raison.core.inputs.missing import is_missing
 from raison.core.inputs.rationale import Rationale
 from raison.core.inputs.unit import Text, Unit
 from raison.data.answer_spans import parse_answers
@@ -158,14 +159,14 @@ def _fault(record: LineRecord, layout: ColumnLayout, labelled: bool) -> str:
     if layout.label is None:
         return ""
     value = _cell(cells, layout.label)
-    if isinstance(value, list | dict) or (labelled and _is_missing(value)):
+    if isinstance(value, list | dict) or (labelled and _has_none(value)):
         return f"no label in {layout.called(layout.label)}"
     return ""
 
 
-def _is_missing(label: object) -> bool:
-    """Whether a label's cell is empty, or not a number (as tables write what is missing)."""
-    return label is None or not str(label).strip() or label != label
+def _has_none(label: object) -> bool:
+    """Whether a label's cell is empty, or what tables write for it."""
+    return is_missing(label) or not str(label).strip()
 
 
 def _cell(cells: list[Any] | Mapping[str, Any], column: Column) -> Any:
@@ -185,7 +186,7 @@ def _row(record: LineRecord, layout: ColumnLayout) -> Row:
     if layout.label is not None:
         value = _cell(record.cells, layout.label)
         whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-        label = None if _is_missing(value) else int(value) if whole else str(value).strip()
+        label = None if _has_none(value) else int(value) if whole else str(value).strip()
     answers = () if layout.answers is None else parse_answers(_cell(record.cells, layout.answers), texts[1])
     rationales, units = _rationales(record, layout, texts), _units(record, layout, text)
     return Row(text, label, record.number, rationales, answers, units, _contrast(record, layout))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 from raison.core.errors import DataError, InputError
+from raison.core.inputs.missing import is_missing
 from raison.core.settings.fields import Setting, check
 from raison.data.columns import Column, ColumnLayout, DelimiterSetting, EncodingSetting, Wanted, column_of, id_column
 from raison.data.dataset import BrokenLine, Row
@@ -190,8 +191,7 @@ def _cell(record: LineRecord, column: Column | None) -> str:
     if column is None or record.broken:
         return ""
     value = _value(record, column)
-    # What pandas writes for a missing number is not equal to itself.
-    return "" if value is None or value != value else str(value).strip()
+    return "" if is_missing(value) else str(value).strip()
 
 
 def _value(record: LineRecord, column: Column) -> object:

@@ -1,6 +1,6 @@
 """A batch: texts encoded once, with the predictions and maps that every method and metric shares."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -113,14 +113,19 @@ def prepare(model: LanguageModel, texts: Sequence[Given], settings: Settings) ->
     only the model's own answers.
     """
     batch = prepare_stated(model, texts, settings)
-    for answer in batch.answers:
+    refuse_stated(model, batch.answers)
+    return batch
+
+
+def refuse_stated(model: LanguageModel, answers: Iterable[ExplainedAnswer]) -> None:
+    """Raise InputError for an answer that is not the model's own."""
+    for answer in answers:
         if not answer.is_predicted:
             raise InputError(
                 f"the target {answer.text!r:.60} is not the answer of {model.name}, {answer.predicted.text!r:.60}: "
                 "only the model's own answers can be evaluated and compared. Leave target out, or explain without "
                 "select."
             )
-    return batch
 
 
 def prepare_stated(model: LanguageModel, texts: Sequence[Given], settings: Settings) -> Batch:

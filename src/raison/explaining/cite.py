@@ -12,14 +12,13 @@ from raison._version import __version__
 from raison.core.errors import InputError
 from raison.core.inputs.unit import PART, Granularity
 from raison.core.method import Method
-from raison.core.note_names import BASELINE, GROUPS, NOISE, SERVED
+from raison.core.note_names import BASELINE, GROUPS
 from raison.core.results.citations import Citations, Statement
 from raison.core.results.explanation import Explanation
-from raison.core.results.notes import noise_in
 from raison.core.targets.choices import SingleTarget
 from raison.explaining.attribution import run
 from raison.explaining.batch import prepare_stated
-from raison.explaining.provenance import method_of, said
+from raison.explaining.provenance import method_of, noise_of, said
 from raison.explaining.settings import DRAWS, Settings
 from raison.explaining.sources.answer_statements import AnswerRequest, StatedAnswer, StatementSpans, stated_answer
 from raison.explaining.sources.citation_settings import CitationSettings, Within
@@ -152,7 +151,7 @@ def _cited(writer: Writer, prompt: SourcedPrompt, answer: StatedAnswer, how: Cit
         evaluations=forced.passes + _direct(model, how.method, explained) + _direct(model, how.method, whole),
         gradients=sum(e.gradients for e in (*explained, *whole)),
         seconds=0.0,
-        notes=answer.notes | said(explained) | baseline | _noise(explained),
+        notes=answer.notes | said(explained) | baseline | noise_of(explained),
         version=__version__,
         removed=source.blocks,
         answer_ids=answered.output.ids,
@@ -177,13 +176,6 @@ def _direct(model: Statements, method: Method, explained: Sequence[Explanation])
 def _baseline(explained: Sequence[Explanation]) -> dict[str, Any]:
     """The note on what the scores are measured from, for a method that cannot delete."""
     return {BASELINE: explained[0].notes[BASELINE]} if BASELINE in explained[0].notes else {}
-
-
-def _noise(explained: Sequence[Explanation]) -> dict[str, Any]:
-    """Notes on a server's answers: the noise is that of the statement with the most."""
-    noted = [e.notes for e in explained if SERVED in e.notes]
-    worst = max(noted, key=noise_in, default={})
-    return {name: worst[name] for name in (SERVED, NOISE) if name in worst}
 
 
 def _intervals(explained: Sequence[Explanation]) -> tuple[tuple[tuple[float, float], ...], ...]:

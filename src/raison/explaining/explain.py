@@ -156,9 +156,8 @@ def explain(
     earlier: bool = False,
     threshold: float | None = None,
 ) -> _Result:
-    """Explain the model's prediction on one text, or on each text of any sequence.
-
-    For a generative model, explain its output: each output token, and all of them together.
+    """Explain the model's prediction on one text, or on each text of any sequence; of a generative model its output,
+    each token and all of them together.
 
     Args:
         model: from `raison.load`.
@@ -170,8 +169,8 @@ def explain(
         units: in place of `unit`, spans [(start, end), ...] or {"title": (start, end), ...}; in a list, one entry per
             text. The rest is context, never removed. For a pair also "first" or "second": only that text's words.
         text: the column of texts in rows, or [first, second] for pairs. language: that of the sentences, such as "de".
-        target: None for the predicted class, a label's name or index, a pair (this, not that), or a list or column of
-            these. For answers, None or a part of the context; for entities, masks see docs/models.md. "each" gives a
+        target: None for the predicted class, a label's name or index, a pair (this, not that) of these, or a list of
+            them. For answers, None or a part of the context; for entities, masks see docs/models.md. "each" gives a
             list per text: labels from `threshold` (0.5) on, entities, masks. For a ranking, two documents (0, 1).
         of: "probability" (None), "logit", "log_odds", "margin", "log_probability"; a model's one number is its "logit".
         removal: what replaces an absent unit: "mask", "ellipsis", "unk", "pad" or "delete"; None: the model's default.
@@ -185,7 +184,8 @@ def explain(
         contrast: why not this: a word (its first token) or a token's id for every output token, or a list of these.
         earlier: also score the output tokens before each output token.
 
-    Raises InputError, TextTooLongError, UnknownNameError, UnsupportedError, NonFiniteError.
+    Raises InputError, TextTooLongError, UnknownNameError, UnsupportedError, NonFiniteError; OutOfMemoryError if one
+    text does not fit; AnswerError for a function, a method or a server that returns what it should not; ServerError.
     """
     chosen = within_budget(method, budget)
     settings = Settings("word", target, of, removal, seed, truncate, precision)

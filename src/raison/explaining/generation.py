@@ -12,16 +12,15 @@ from raison.core.inputs.chat import Chat
 from raison.core.inputs.parts import PartedText
 from raison.core.inputs.unit import PART
 from raison.core.method import Method
-from raison.core.note_names import COMPLETENESS_GAP, EXTENDED, NOISE, SERVED, UNKNOWN_TOKENS
+from raison.core.note_names import COMPLETENESS_GAP, EXTENDED, UNKNOWN_TOKENS
 from raison.core.problem import StandIn
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation, OutputToken
-from raison.core.results.notes import noise_in
 from raison.core.targets.choices import is_whole_number, plain_number
 from raison.core.targets.target import Target
 from raison.explaining.attribution import run
 from raison.explaining.batch import Batch, prepare
-from raison.explaining.provenance import method_of, said
+from raison.explaining.provenance import method_of, noise_of, said
 from raison.explaining.settings import Settings
 from raison.models.adapters.writing.writer import Writer
 from raison.models.tokens.continuation import ContinuationEncoder, Output, TokenizedPrompt
@@ -160,11 +159,10 @@ def _result(
         notes = {**notes, EXTENDED: list(wider)}
     notes = {
         **notes,
-        **{name: explained[-1].notes[name] for name in (UNKNOWN_TOKENS, SERVED) if name in explained[-1].notes},
+        **({UNKNOWN_TOKENS: explained[-1].notes[UNKNOWN_TOKENS]} if UNKNOWN_TOKENS in explained[-1].notes else {}),
+        **noise_of(explained),
         **said(explained),
     }
-    noisiest = max((e.notes for e in explained), key=noise_in)
-    notes |= {NOISE: noisiest[NOISE]} if NOISE in noisiest else {}
     return GenerationExplanation(
         prompt=rows.prompt.text,
         output=rows.output.text,

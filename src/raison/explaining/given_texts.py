@@ -1,6 +1,5 @@
 """Reads texts and names as callers give them, one or any sequence from any library, into plain values."""
 
-import math
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -9,6 +8,7 @@ from typing import Any, Generic, TypeGuard, TypeVar, cast
 
 from raison.core.errors import InputError
 from raison.core.inputs.chat import Chat
+from raison.core.inputs.missing import is_missing
 from raison.core.inputs.parts import Given, PartedText, Spans, parted, plain
 from raison.core.inputs.unit import PART, SIDES, Granularity, check_unit, segments
 from raison.core.model import LanguageModel
@@ -218,16 +218,9 @@ def _way_out(item: object) -> str:
     parts = item if isinstance(item, tuple) else (item,)
     if any(isinstance(part, bytes | bytearray) for part in parts):
         return ". Decode bytes first, as with .decode()"
-    if any(map(_is_missing, parts)):
+    if any(map(is_missing, parts)):
         return ". Leave missing texts out, as with .dropna() of pandas"
     return "; a pair is a tuple, not a list" if isinstance(item, list) and len(item) == 2 else ""
-
-
-def _is_missing(value: object) -> bool:
-    """Whether a value stands for none: None, NaN, or NA of pandas, whose comparisons are neither true nor false."""
-    pandas = sys.modules.get("pandas")
-    na = pandas is not None and (value is pandas.NA or value is pandas.NaT)
-    return value is None or na or (isinstance(value, float) and math.isnan(value))
 
 
 def with_parts(text: Given, spans: Spans) -> PartedText:

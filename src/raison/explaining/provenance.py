@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from raison.core.method import Method
-from raison.core.note_names import AUTO, CAUTION, DECOMPOSED, TRAINED_FOR, UNSTEADY
+from raison.core.note_names import AUTO, CAUTION, DECOMPOSED, NOISE, SERVED, TRAINED_FOR, UNSTEADY
 from raison.core.problem import StandIn
 from raison.core.registry import name_of
 from raison.core.results.explanation import Explanation
+from raison.core.results.notes import noise_in
 
 SAID = (AUTO, CAUTION, DECOMPOSED, TRAINED_FOR, UNSTEADY)
 """Notes in words, which a reader of the whole needs."""
@@ -31,3 +32,10 @@ def said(explained: Sequence[Explanation]) -> dict[str, object]:
         if sentences:
             notes[name] = "; ".join(map(str, sentences))
     return notes
+
+
+def noise_of(explained: Sequence[Explanation]) -> dict[str, object]:
+    """Their notes on a server's answers, of the one whose answers differ most."""
+    noted = [e.notes for e in explained if SERVED in e.notes]
+    worst = max(noted, key=noise_in, default={})
+    return {name: worst[name] for name in (SERVED, NOISE) if name in worst}

@@ -23,7 +23,7 @@ from raison.core.results.generation import GenerationExplanation
 from raison.core.results.scores import Scores
 from raison.core.targets.choices import SingleTarget
 from raison.data.spans import given_rationales
-from raison.explaining.batch import BATCH, Batch, prepare
+from raison.explaining.batch import BATCH, Batch, prepare, refuse_stated
 from raison.explaining.evidence import TextsEvidence, check_recreated, is_selected
 from raison.explaining.measuring import (
     Annotations,
@@ -368,6 +368,8 @@ def _check_model(model: LanguageModel, explanations: Sequence[Explanation], enco
                 f"it was made with another model ({explanation.model}) or version; explain the text again."
             )
         check_outputs(model, explanation)
+        # A part of a context may be named like the class of all answers.
+        refuse_stated(model, () if explanation.answer is None else (explanation.answer,))
         if model.choosing is None and explanation.target not in model.classes:
             raise InputError(
                 f"the explained class is '{explanation.target}', which {model.name} does not have "

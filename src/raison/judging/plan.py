@@ -217,7 +217,7 @@ def texts_together(plan: Plan) -> int:
 def _passes(plan: Plan, size: TextSize) -> int:
     """Forward passes of all methods on one text, as the estimate counts them; a backward pass counts twice."""
     costs = ((of_text(part, size), len(seeds)) for (_, seeds), part in distinct_parts(plan.rows).items())
-    return sum((cost.forwards + 2 * cost.backwards) * seeds for cost, seeds in costs)
+    return sum(cost.work * seeds for cost, seeds in costs)
 
 
 def _digest_of_texts(plan: Plan) -> str:

@@ -2,11 +2,8 @@
 
 from collections.abc import Collection, Iterator
 
-from raison.core.errors import UnsupportedError
 from raison.core.method import Method
-from raison.core.model import LanguageModel
 from raison.methods import CATALOGUE
-from raison.models.adapters.blackbox.function import BlackBox
 from raison.models.derived.backbone import backbone_of
 from raison.trust import attacks, randomisation, substitution
 from raison.trust.attack_settings import EmbeddingAttack
@@ -26,7 +23,7 @@ def operations() -> TrustOperations:
             "substitution": Substitution,
         },
         similarities=lambda request, plan, done: randomisation.similarities(
-            _known(request.model),
+            request.model,
             request.texts,
             request.methods,
             request.settings,
@@ -44,14 +41,14 @@ def operations() -> TrustOperations:
             "substitution": _not_substituted,
         },
         boundary=_boundary,
-        blocks=lambda model: 0 if isinstance(model, BlackBox) else randomisation.count_blocks(_known(model)),
+        blocks=lambda model: 0 if randomisation.why_no_blocks(model) else randomisation.count_blocks(model),
     )
 
 
 def _not_randomised(request: TrustRequest) -> dict[str, str]:
-    if isinstance(request.model, BlackBox):
-        return dict.fromkeys(request.methods, "the model is a function, whose parameters are unknown")
-    return randomisation.without_parameters(_known(request.model), request.texts, request.methods, request.settings)
+    if why := randomisation.why_no_blocks(request.model):
+        return dict.fromkeys(request.methods, why)
+    return randomisation.without_parameters(request.model, request.texts, request.methods, request.settings)
 
 
 def _not_attacked(request: TrustRequest) -> dict[str, str]:
@@ -63,8 +60,9 @@ def _not_attacked(request: TrustRequest) -> dict[str, str]:
 def _not_substituted(request: TrustRequest) -> dict[str, str]:
     if request.model.outputs == "statement":
         return dict.fromkeys(request.methods, _WRITES)
-    if isinstance(request.model, BlackBox):
-        return dict.fromkeys(request.methods, "the model is a function, which has no embeddings of similar words")
+    if backbone_of(request.model) is None:
+        why = f"the model is {randomisation.outside(request.model)}, which has no embeddings of similar words"
+        return dict.fromkeys(request.methods, why)
     why = substitution.irreplaceable(request.model, request.texts[0], request.settings)
     return dict.fromkeys(request.methods, why) if why else {}
 
@@ -83,14 +81,3 @@ def _substituted(request: TrustRequest, plan: Substitution, done: Collection[Att
 
 def _created(request: TrustRequest) -> list[Method]:
     return [CATALOGUE.create(method) for method in request.methods]
-
-
-def _known(model: LanguageModel) -> LanguageModel:
-    """A model whose parameters are known."""
-    if backbone_of(model) is None:
-        raise UnsupportedError(
-            f"{model.name} cannot be in a study of trust",
-            ["its parameters are unknown"],
-            "Use a model that raison.load loads.",
-        )
-    return model

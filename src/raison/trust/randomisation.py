@@ -10,7 +10,7 @@ from typing import get_args
 
 import numpy as np
 
-from raison.core.errors import InputError, UnknownNameError
+from raison.core.errors import InputError, UnknownNameError, UnsupportedError
 from raison.core.inputs.parts import Given, plain
 from raison.core.method import Method
 from raison.core.model import LanguageModel
@@ -21,15 +21,13 @@ from raison.explaining.attribution import check, run, scores_of
 from raison.explaining.batch import Batch, prepare
 from raison.explaining.settings import Settings
 from raison.methods import CATALOGUE
+from raison.models.adapters.blackbox.function import BlackBox
 from raison.models.derived.backbone import backbone_of
 from raison.models.derived.randomised import RandomisedModels
 from raison.models.stack.blocks import NewValues, check_how, find_blocks
 from raison.numerics.measures.agreement import kendall, spearman, top_k_overlap
 from raison.numerics.measures.ranking import check_share
-from raison.trust.records import BlockSimilarity, Order, SimilarityKey
-
-CHUNK = 16
-"""Number of texts that are explained and yielded together. Fixed, so that a resumed run repeats the same batches."""
+from raison.trust.records import CHUNK, BlockSimilarity, Order, SimilarityKey
 
 ORDERS: tuple[Order, ...] = get_args(Order)
 
@@ -117,6 +115,22 @@ def count_blocks(model: LanguageModel) -> int:
             "with raison.load(...)."
         )
     return len(find_blocks(backbone.core))
+
+
+def outside(model: LanguageModel) -> str:
+    """What a model is of which only the answers are known."""
+    return "a function" if isinstance(model, BlackBox) else "behind a server"
+
+
+def why_no_blocks(model: LanguageModel) -> str:
+    """Why no block of a model can be randomised; "" if they can."""
+    if backbone_of(model) is None:
+        return f"the model is {outside(model)}, whose parameters are unknown"
+    try:
+        count_blocks(model)
+    except UnsupportedError as error:
+        return "; ".join(error.reasons)
+    return ""
 
 
 # The reasons are part of headers, which a resumed study compares: changed wording would refuse to resume it.

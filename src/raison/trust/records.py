@@ -6,6 +6,9 @@ from typing import Any, Literal, NamedTuple
 from raison.core.results.explanation import Explanation
 from raison.core.settings.reading import plain_values
 
+CHUNK = 16
+"""The texts that are explained together. Fixed, so that a resumed run repeats the same batches."""
+
 Order = Literal["cascading", "independent"]
 AttackObjective = Literal["unconstrained", "constrained"]
 Attack = Literal["embedding", "substitution", "noise"]

@@ -14,13 +14,12 @@ from raison.jobs.origins import Origins
 from raison.progress import ProgressCallback
 from raison.trust.operations import Operation, TrustOperations, TrustRequest
 from raison.trust.origins import origins_of
-from raison.trust.records import Attacked, BlockSimilarity, Substituted
+from raison.trust.records import CHUNK, Attacked, BlockSimilarity, Substituted
 from raison.trust.results import ATTACKS, SIMILARITIES, SUBSTITUTIONS, TrustHead, TrustRun, read_run, store_of
 from raison.trust.trial import TrustTrial
 
-CHUNK, FEW = 16, 8
-"""Number of texts per job of randomisation, as explained together by raison.trust.randomisation, and of substitution.
-"""
+FEW = 8
+"""Number of texts per job of substitution; a job of randomisation has a CHUNK."""
 DEAR = 10.0
 """Approximate cost of an attack, in explanations."""
 

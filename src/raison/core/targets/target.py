@@ -97,7 +97,8 @@ def resolve_target(
     classes: tuple[str, ...],
     multi_label: bool,
 ) -> Target:
-    """The target of every text from the user's specification; `logits` are those of the unperturbed texts.
+    """The target of every text from the user's specification; `logits` are those of the unperturbed texts. None is a
+    text's predicted class, in a list and in a pair, too.
 
     A margin without a second class is taken against the strongest other class of the unperturbed text, which then stays
     fixed. For a model of one number, the only target is this number.
@@ -109,7 +110,10 @@ def resolve_target(
         spec = for_each_text(spec, len(logits))
         if any(isinstance(item, tuple) for item in spec):
             return _of_pairs(spec, scale, logits, classes, multi_label)
-        chosen = torch.tensor([_class_index(item, classes) for item in spec])
+        likeliest = logits.argmax(-1).tolist()
+        chosen = torch.tensor(
+            [top if item is None else _class_index(item, classes) for item, top in zip(spec, likeliest, strict=True)]
+        )
     else:
         chosen = logits.argmax(-1) if spec is None else _repeat(_class_index(spec, classes), logits)
     runner_up = None
@@ -129,7 +133,7 @@ def check_targets(targets: Sequence[object], classes: tuple[str, ...]) -> None:
     """Raise InputError or UnknownNameError for an entry of a list of targets that names no class."""
     for item in targets:
         for part in item if isinstance(item, tuple) else (item,):
-            if part is not None or not isinstance(item, tuple):
+            if part is not None:
                 _class_index(part, classes)
 
 
@@ -164,7 +168,7 @@ def _of_pairs(
 
 
 def _pair(spec: tuple[object, ...], logits: Float[Tensor, " classes"], classes: tuple[str, ...]) -> tuple[int, int]:
-    """The explained class of a text, which None leaves to the model, and the one that it is explained against."""
+    """The explained class of a text and the one that it is explained against; None is the predicted one."""
     if len(spec) != 2:
         raise InputError(f"a pair of targets is (this, not that); got {len(spec)} entries.")
     if len(classes) == 1:
@@ -172,10 +176,9 @@ def _pair(spec: tuple[object, ...], logits: Float[Tensor, " classes"], classes: 
             f"a pair of targets (this, not that) needs two classes, and this model has one output, '{classes[0]}': "
             "leave target and contrast out."
         )
-    index = int(logits.argmax()) if spec[0] is None else _class_index(spec[0], classes)
-    against = _class_index(spec[1], classes)
+    index, against = (int(logits.argmax()) if one is None else _class_index(one, classes) for one in spec)
     if index == against:
-        why = "the model predicts it" if spec[0] is None else "name two different ones"
+        why = "the model predicts it" if None in spec else "name two different ones"
         raise InputError(f"both targets are the class '{classes[index]}'; {why}.")
     return index, against
 

@@ -161,8 +161,7 @@ def _input(
 
 def _together(method: Method) -> int:
     """The rows of a part: few if each takes many passes, because an interruption loses the part that it meets."""
-    cost = method.total_cost(_UNITS)
-    return max(_FEWEST, _PASSES // max(1, cost.forwards + 2 * cost.backwards))
+    return max(_FEWEST, _PASSES // max(1, method.total_cost(_UNITS).work))
 
 
 def _sources(data: str | Path | Sequence[str | Path]) -> tuple[str, ...]:

@@ -77,8 +77,6 @@ class Meter:
     requests: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
-    reused: int = 0
-    """Answers found on disk."""
     rate: float = _FIRST_RATE
     """The largest number of tokens per character of a prompt so far."""
     _lock: Lock = field(default_factory=Lock, init=False, repr=False)

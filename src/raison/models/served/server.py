@@ -101,7 +101,6 @@ class Server:
         key = self.key(body, repeat)
         known = self.known(key)
         if known is not None:
-            self.meter.reused += 1
             return known
         new = int(body.get("max_tokens", 1)) * int(body.get("n", 1))
         reserved: list[TokenUsage] = []

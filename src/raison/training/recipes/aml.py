@@ -44,7 +44,7 @@ from raison.training.preparation.data_leakage import KNOWN, check_apart, known_t
 from raison.training.preparation.majority_baseline import check_learned
 from raison.training.preparation.masks import MaskedTexts, RowBatches, afresh, part_of
 from raison.training.preparation.samples import split, stratified_rows
-from raison.training.recipes.card import TrainingCall, provenance_of
+from raison.training.recipes.card import TrainingCall, determining, provenance_of
 from raison.training.settings.aml import LOSSES, AmlSettings
 
 JOURNAL, CHECKPOINT = "search.jsonl", "training-{}.checkpoint"
@@ -146,7 +146,7 @@ def _prepared(
     identity = {
         **identity_of_training(model, backbone, data, dev),
         # A search may be made longer.
-        SETTINGS: digest_of(asdict(replace(settings, progress=False, trials=1))),
+        SETTINGS: digest_of(determining(replace(settings, trials=1))),
     }
     return _AmlTraining(
         model=model,

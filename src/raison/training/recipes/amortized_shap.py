@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,7 @@ from raison.training.preparation.data_leakage import KNOWN, check_apart, known_t
 from raison.training.preparation.masks import RowBatches
 from raison.training.preparation.samples import split
 from raison.training.preparation.taught_values import TextsWithValues, ValueLessons
-from raison.training.recipes.card import TrainingCall, provenance_of
+from raison.training.recipes.card import TrainingCall, determining, provenance_of
 from raison.training.settings.amortized_shap import AmortizedShapSettings as AmortizedShapSettings
 
 JOURNAL, CHECKPOINT = "values.jsonl", "training.checkpoint"
@@ -107,7 +107,7 @@ def train_amortized_shap(
     identity = {
         **identity_of_training(model, backbone, data, dev),
         ESTIMATES: digest_of(estimates),
-        SETTINGS: digest_of(asdict(replace(settings, progress=False))),
+        SETTINGS: digest_of(determining(settings)),
     }
     job = _AmortizedTraining(model, settings, backbone, of, removal, out, digest_of(identity))
     known = [] if values is None else _values_of(values, identity)

@@ -2,7 +2,6 @@
 
 import json
 import os
-import statistics
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -30,8 +29,8 @@ from raison.text.sourced import find
 from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit
 from raison.training.objectives.next_tokens import NextTokens
 from raison.training.preparation.passage_batches import TEMPLATE, AnswerLogits, ReadingBatches
-from raison.training.recipes.card import TrainingCall, run_notes
-from raison.training.recipes.classifier import CHECKPOINT_FILE, base_entry, save_adapter
+from raison.training.recipes.card import TrainingCall, base_entry, determining, final_loss, run_notes
+from raison.training.recipes.classifier import CHECKPOINT_FILE, save_adapter
 from raison.training.settings.answers import AnswersSettings as AnswersSettings
 
 TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj")
@@ -42,8 +41,6 @@ HELD_OUT_FACTS = 1_000_000_007
 """The seed of held-out made-up facts. Those of a training's seed and epoch begin with 1, and grow with both."""
 _LONGEST = 24
 """Maximum number of tokens of an answer; SQuAD's are shorter."""
-_LAST = 100
-"""Number of last steps whose mean loss is recorded as final."""
 
 
 def train_answers(base: str, out: Path, settings: AnswersSettings, command: str = "") -> dict[str, Any]:
@@ -64,7 +61,7 @@ def train_answers(base: str, out: Path, settings: AnswersSettings, command: str 
         # Prompts are made with the base's chat template, which `known` does not include.
         TOKENIZER: digest_of([known[TOKENIZER], read_tokenizer(folder).chat_template]),
         DATA: digest_of([asdict(one) for one in (*learned, *held_out)]),
-        SETTINGS: digest_of(_noted(settings)),
+        SETTINGS: digest_of(determining(settings)),
     }
     with training_in(out, ANSWERS, identity):
         losses = _fit(_writer(folder), learned, settings, out, digest_of(identity)).losses
@@ -72,9 +69,9 @@ def train_answers(base: str, out: Path, settings: AnswersSettings, command: str 
             "base": base_entry(base)["name"],
             "base_sha256": base_entry(base)["sha256"],
             "template": TEMPLATE,
-            "settings": _noted(settings),
+            "settings": determining(settings),
             "steps": len(losses),
-            "final_loss": round(statistics.fmean(losses[-_LAST:]), 4),
+            "final_loss": round(final_loss(losses), 4),
             **run_notes(call),
             "exact": _measured(folder, out, held_out_questions(held_out, settings.test_limit), settings),
         }
@@ -166,10 +163,6 @@ def _measured(
             who: {name: share(writer, questions) for name, questions in by_name.items()}
             for who, writer in writers.items()
         }
-
-
-def _noted(settings: AnswersSettings) -> dict[str, Any]:
-    return {name: value for name, value in asdict(settings).items() if name not in ("progress", "checkpoint_every")}
 
 
 def _page(card: dict[str, Any]) -> str:

@@ -26,7 +26,7 @@ from raison.models.derived.identity import identity_of
 from raison.models.derived.trained_heads import HeadsCard, card_of, write
 from raison.numerics.attention.head_weights import Ablated, correlations, learned_weights
 from raison.progress import progress_bar
-from raison.training.recipes.card import TrainingCall, run_notes
+from raison.training.recipes.card import TrainingCall, determining, run_notes
 from raison.training.settings.at2 import At2Settings as At2Settings
 
 JOURNAL = "ablations.jsonl"
@@ -67,7 +67,7 @@ def train_at2(
     identity = {
         **identity_of(model),
         DATA: digest_of([asdict(row) for row in chosen]),
-        SETTINGS: digest_of(_noted(settings)),
+        SETTINGS: digest_of(determining(settings)),
     }
     with training_in(out, AT2, identity):
         collected = _collected(writer, chosen, out / JOURNAL, settings)
@@ -77,10 +77,6 @@ def train_at2(
         write(out, card)
         disk.remove(out / JOURNAL)
     return card
-
-
-def _noted(settings: At2Settings) -> dict[str, Any]:
-    return {name: value for name, value in asdict(settings).items() if name != "progress"}
 
 
 def _learned(collected: Sequence[list[Ablated]], settings: At2Settings) -> tuple[Tensor, dict[str, Any]]:
@@ -94,7 +90,7 @@ def _learned(collected: Sequence[list[Ablated]], settings: At2Settings) -> tuple
         )
     weights = learned_weights(learned, settings.steps, settings.learning_rate)
     return weights, {
-        "settings": _noted(settings),
+        "settings": determining(settings),
         "statements": {"learned": len(learned), "held_out": len(held_out)},
         "correlation": _correlated(weights, learned, held_out),
     }

@@ -1,6 +1,7 @@
 """The card that a training run writes with its adapter: data, settings, versions, accuracy, the command."""
 
 import json
+import os
 import platform
 import sys
 import time
@@ -8,12 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from raison.data.dataset import Dataset
 from raison.jobs.disk import write_whole
+from raison.models.loading.ready_made import base_weights
+from raison.models.loading.ready_made.adapter_bases import weights_digest
 from raison.models.loading.ready_made.zoo import CARD
 from raison.numerics.measures.class_scores import ClassScores
 
@@ -21,6 +25,10 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 _LIBRARIES = ("torch", "transformers", "peft")
+_LAST = 100
+"""Number of last steps whose mean loss is recorded as final."""
+_PASSING = ("progress", "checkpoint_every")
+"""Settings that do not change what is trained, and may differ when a run is resumed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +69,26 @@ class Setup:
     data: Mapping[str, Dataset]
     settings: Mapping[str, Any]
     command: str
+
+
+def determining(settings: "DataclassInstance") -> dict[str, Any]:
+    """The settings that determine a training's result, for its card and for the check that a run is the same."""
+    return {name: value for name, value in asdict(settings).items() if name not in _PASSING}
+
+
+def base_entry(base: str) -> dict[str, str]:
+    """A card's entry for a base: its name or folder, and the sha256 of its weights ("" for an id of the Hub)."""
+    if os.path.isdir(base):
+        return {"name": base, "sha256": weights_digest(Path(base))}
+    if base not in base_weights.names():
+        return {"name": base, "sha256": ""}
+    known = base_weights.base_named(base)
+    return {"name": known.hub, "sha256": known.sha256}
+
+
+def final_loss(losses: Sequence[float]) -> float:
+    """The mean loss of the last steps."""
+    return fmean(losses[-_LAST:])
 
 
 def make_card(setup: Setup, outcome: Outcome) -> dict[str, Any]:
@@ -110,7 +138,7 @@ def provenance_of(data: Sequence[Dataset], settings: "DataclassInstance", call: 
     """The texts, the settings and the run, for the card of a trained explainer."""
     return {
         "data": [{"name": one.name, "sha256": one.sha256, "rows": len(one)} for one in data],
-        "settings": {name: value for name, value in asdict(settings).items() if name != "progress"},
+        "settings": determining(settings),
         **run_notes(call),
     }
 

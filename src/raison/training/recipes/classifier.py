@@ -4,7 +4,7 @@ import json
 import os
 import random
 from collections import Counter
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,19 +21,25 @@ from raison.jobs.folder import CLASSIFIER, refuse_others
 from raison.jobs.identity import DATA, SETTINGS, digest_of, training_in
 from raison.models.derived.identity import base_identity
 from raison.models.loading.ready_made import base_weights, zoo
-from raison.models.loading.ready_made.adapter_bases import weights_digest
 from raison.models.stack.eval_mode import drawing, half_precision, quiet
 from raison.numerics.measures.class_scores import ClassScores, class_scores
 from raison.training.loop.batches import TokenBatches, readable, tokenize
 from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit
 from raison.training.objectives.cross_entropy import CrossEntropy
 from raison.training.preparation.data_leakage import check_apart
-from raison.training.recipes.card import Outcome, Setup, TrainingCall, make_card, write_card
+from raison.training.recipes.card import (
+    Outcome,
+    Setup,
+    TrainingCall,
+    base_entry,
+    determining,
+    final_loss,
+    make_card,
+    write_card,
+)
 from raison.training.settings.classifier import ClassifierSettings as ClassifierSettings
 
 CHECKPOINT_FILE = "training.checkpoint"
-_LAST = 100
-"""Number of last steps whose mean loss is recorded as final."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +108,7 @@ def train_classifier(
     identity = {
         **base_identity(base),
         DATA: digest_of([[name, dataset_digest(split)] for name, split in data.named().items()]),
-        SETTINGS: digest_of([job.labels, asdict(replace(settings, progress=False))]),
+        SETTINGS: digest_of([job.labels, determining(settings)]),
     }
     with training_in(out, CLASSIFIER, identity):
         return _trained(replace(job, identity=digest_of(identity)), folder, call)
@@ -116,10 +122,10 @@ def _trained(job: _LoraTraining, folder: Path, call: TrainingCall) -> dict[str, 
     longest = readable(model.config, tokenizer, settings.max_tokens)
     job = replace(job, settings=replace(settings, max_tokens=longest))
     module = adapted(model, settings)
-    losses = _fit(job, rows, module, tokenizer).losses[-_LAST:]
+    losses = _fit(job, rows, module, tokenizer).losses
     save_adapter(job.out, module.model, base_entry(job.base)["name"])
     scores = _saved_scores(job, folder)
-    outcome = Outcome(len(rows), sum(losses) / len(losses), call.seconds, scores)
+    outcome = Outcome(len(rows), final_loss(losses), call.seconds, scores)
     card = make_card(Setup(base_entry(job.base), job.labels, job.data.named(), _noted(settings), call.command), outcome)
     write_card(job.out, card)
     disk.remove(job.out / CHECKPOINT_FILE)
@@ -274,14 +280,6 @@ def save_adapter(folder: Path, model: nn.Module, base: str) -> None:
         path.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 
-def base_entry(base: str) -> dict[str, str]:
-    """A card's entry for a base: its name or folder, and the sha256 of its weights."""
-    if os.path.isdir(base):
-        return {"name": base, "sha256": weights_digest(Path(base))}
-    known = base_weights.base_named(base)
-    return {"name": known.hub, "sha256": known.sha256}
-
-
 def _saved_scores(job: _LoraTraining, folder: Path) -> dict[str, ClassScores]:
     model, tokenizer = zoo.assemble(folder, job.out, job.labels, job.settings.seed)
     splits = {name: split for name, split in job.data.named().items() if name != "train"}
@@ -289,4 +287,4 @@ def _saved_scores(job: _LoraTraining, folder: Path) -> dict[str, ClassScores]:
 
 
 def _noted(settings: ClassifierSettings) -> dict[str, Any]:
-    return {name: value for name, value in asdict(settings).items() if name not in ("labels", "progress")}
+    return {name: value for name, value in determining(settings).items() if name != "labels"}

@@ -41,7 +41,7 @@ from raison.training.preparation.data_leakage import KNOWN, check_apart, known_t
 from raison.training.preparation.majority_baseline import check_learned
 from raison.training.preparation.masks import RowBatches
 from raison.training.preparation.samples import split
-from raison.training.recipes.card import TrainingCall, provenance_of
+from raison.training.recipes.card import TrainingCall, determining, provenance_of
 from raison.training.recipes.classifier import labels_of
 from raison.training.self_explaining.reading import Labelled, SelfExplaining
 from raison.training.self_explaining.simulation import Lessons, Simulation, SimulationPlan, chosen_rows
@@ -116,7 +116,7 @@ def _fine_tuned(job: _IvraTraining, base: str, call: TrainingCall) -> dict[str, 
     card = {
         "base": base,
         "accuracy": round(accuracy(job.model, job.judged), 4),
-        "settings": {name: value for name, value in asdict(job.settings).items() if name != "progress"},
+        "settings": determining(job.settings),
         "history": curves(history.scores, history.steps, call.seconds),
     }
     _save_model(job.model, job.out)
@@ -253,7 +253,7 @@ def _job(
     make_trainable(model.core, settings.rank, settings.seed)
     identity = {
         DATA: digest_of([dataset_digest(train), dataset_digest(held_out)]),
-        SETTINGS: digest_of(asdict(replace(settings, progress=False))),
+        SETTINGS: digest_of(determining(settings)),
     }
     return _IvraTraining(settings, model, learned, judged, out, identity, (data,) if dev is None else (data, dev))
 

@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from raison.training.loop.objective import TrainingBatch
 from raison.training.loop.trainer import Evaluation, History, TrainSettings, fit
 from raison.training.objectives.cross_entropy import CrossEntropy
 from raison.training.preparation.data_leakage import check_apart
-from raison.training.recipes.card import Outcome, Setup, TrainingCall, make_card
+from raison.training.recipes.card import Outcome, Setup, TrainingCall, base_entry, determining, final_loss, make_card
 from raison.training.recipes.classifier import (
     CHECKPOINT_FILE,
     ClassifierSettings,
@@ -38,7 +38,6 @@ from raison.training.recipes.classifier import (
     labels_of,
     measured,
 )
-from raison.training.settings.classifier import MOST_SEED
 from raison.training.settings.scratch import ScratchSettings as ScratchSettings
 
 ENCODER = "t5_encoder"
@@ -47,10 +46,6 @@ _WITH_BASE = (ENCODER, *LAID)
 _OF_SCRATCH = ("width", "heads", "vocabulary")
 _LAYERS = 2
 """The default for a model without a base."""
-_FEWEST_TOKENS = 320
-"""Minimum size of a vocabulary: the bytes, and some room."""
-_LAST = 100
-"""Number of last steps whose mean loss is recorded as final."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +73,7 @@ class MaskedBatches:
 
 
 def mistakes_in(settings: ScratchSettings) -> list[str]:
-    """Mistakes in settings, one line each."""
+    """Settings that do not go together, one line each."""
     s, mistakes = settings, []
     if not s.architecture and not s.base:
         mistakes.append(f"give architecture ({', '.join(ARCHITECTURES)}), base, or both.")
@@ -94,16 +89,8 @@ def mistakes_in(settings: ScratchSettings) -> list[str]:
         mistakes.append(
             "rank applies to adapters in an unchanged base, and without one all weights are trained: leave rank out."
         )
-    if min(s.layers or 1, s.heads, s.epochs, s.batch_size, s.patience) < 1 or s.max_tokens < 8:
-        mistakes.append("layers, heads, epochs, batch_size and patience must be at least 1, and max_tokens at least 8.")
-    elif s.width < s.heads or s.width % s.heads:
+    if s.width % s.heads:
         mistakes.append(f"width {s.width} cannot be shared by {s.heads} heads: give a multiple of their number.")
-    if s.vocabulary < _FEWEST_TOKENS:
-        mistakes.append(f"a vocabulary of {s.vocabulary} is too small: give {_FEWEST_TOKENS} or more.")
-    if not 0 <= s.seed <= MOST_SEED:
-        mistakes.append(f"seed must be from 0 to {MOST_SEED:,}.")
-    if not 0 <= s.masked <= 1 or not s.learning_rate > 0:
-        mistakes.append("masked must be a share from 0 to 1, and learning_rate must be above 0.")
     return mistakes
 
 
@@ -139,12 +126,10 @@ def train_scratch(
         whole: PreTrainedModel = trained if settings.rank is None else trained.merge_and_unload()
         held_out_scores = measured(whole, judged)
         _save(whole, tokenizer, out)
-        losses = history.losses[-_LAST:]
-        outcome = Outcome(len(train), sum(losses) / len(losses), call.seconds, {"held_out": held_out_scores})
-        card = make_card(
-            Setup(_base(settings), labels, {"train": train, "held_out": held_out}, _noted(settings), call.command),
-            outcome,
-        )
+        outcome = Outcome(len(train), final_loss(history.losses), call.seconds, {"held_out": held_out_scores})
+        base = base_entry(settings.base) if settings.base else {"name": settings.architecture, "sha256": ""}
+        data = {"train": train, "held_out": held_out}
+        card = make_card(Setup(base, labels, data, _noted(settings), call.command), outcome)
         card["epochs"] = [round(scores["accuracy"], 4) for scores in history.scores]
         disk.write_whole(out / zoo.CARD, json.dumps(card, indent=2, ensure_ascii=False) + "\n")
         disk.remove(out / CHECKPOINT_FILE)
@@ -214,16 +199,9 @@ def _save(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, out: Path)
         tokenizer.save_pretrained(part)
 
 
-def _base(settings: ScratchSettings) -> dict[str, str]:
-    if settings.base in base_weights.names():
-        known = base_weights.base_named(settings.base)
-        return {"name": known.hub, "sha256": known.sha256}
-    return {"name": settings.base or settings.architecture, "sha256": ""}
-
-
 def _noted(settings: ScratchSettings) -> dict[str, Any]:
     """The settings that were used, as plain JSON values."""
-    noted = {name: value for name, value in asdict(settings).items() if name != "progress"}
+    noted = determining(settings)
     noted["layers"] = settings.layers or (None if settings.base else _LAYERS)
     unused = _OF_SCRATCH if settings.base else ()
     return {name: value for name, value in noted.items() if name not in unused}

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from raison.core.settings.fields import Setting
+from raison.core.settings.fields import Setting, check
 from raison.training.settings.classifier import MOST_SEED, BatchSetting, EpochsSetting, HalfSetting, PeakSetting
 
 
@@ -20,7 +20,7 @@ class ScratchSettings:
 
     `masked` is the share of texts in which, at each step, a random part of the tokens is replaced by the token for
     removed ones: a model trained from scratch cannot learn that token otherwise. `half` computes the training passes in
-    bfloat16.
+    bfloat16. A `vocabulary` holds all 256 bytes.
     """
 
     architecture: Annotated[
@@ -36,13 +36,16 @@ class ScratchSettings:
     ] = None
     width: Annotated[int, Setting("Width of a small model.", least=1)] = 64
     heads: Annotated[int, Setting("Attention heads of a small model.", least=1)] = 4
-    vocabulary: Annotated[int, Setting("Vocabulary size of a small model.", least=1)] = 4000
+    vocabulary: Annotated[int, Setting("Vocabulary size of a small model.", least=320)] = 4000
     epochs: EpochsSetting = 5
     batch_size: BatchSetting = 32
     learning_rate: PeakSetting = 1e-3
     patience: Annotated[int, Setting("Stop after this many epochs without improvement.", least=1)] = 5
-    masked: Annotated[float, Setting("Share of training texts that are partly masked.")] = 0.0
+    masked: Annotated[float, Setting("Share of training texts that are partly masked.", least=0, most=1)] = 0.0
     max_tokens: Annotated[int, Setting("Cut texts after this many tokens.", least=8)] = 128
     seed: Annotated[int, Setting("Seed of the weights and the order of the rows.", least=0, most=MOST_SEED)] = 0
     half: HalfSetting = False
     progress: bool = True
+
+    def __post_init__(self) -> None:
+        check(self)

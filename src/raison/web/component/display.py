@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
 from raison.core.errors import InputError
+from raison.core.inputs.missing import is_missing
 from raison.core.results.citations import Citations
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
@@ -82,7 +83,7 @@ def _as_classes(explanations: Sequence[Explanation], labels: Sequence[object] | 
     if labels is None:
         return [None] * len(explanations)
     classes = {e.classes for e in explanations if e.outputs == "classes"}
-    names = ["" if _is_missing(label) else _named(label) for label in labels]
+    names = ["" if is_missing(label) else _named(label) for label in labels]
     if len(classes) != 1:
         if any(names):
             raise InputError("labels are compared with predictions, and these are not all of one model's classes.")
@@ -93,12 +94,6 @@ def _as_classes(explanations: Sequence[Explanation], labels: Sequence[object] | 
 def _named(label: object) -> str:
     # A column of whole numbers in which one is missing holds floats.
     return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
-
-
-def _is_missing(label: object) -> bool:
-    # Missing values of a frame are NaN, or pandas' NA, whose comparisons are neither true nor false.
-    pandas = cast("Any", sys.modules.get("pandas"))
-    return label is None or (pandas is not None and label is pandas.NA) or label != label
 
 
 def _is_frame(result: object) -> bool:

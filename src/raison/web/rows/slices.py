@@ -80,6 +80,8 @@ class Slice:
 def slice_of(lines: Sequence[RunLine], wanted: TextFilter, cut: Cut) -> Slice:
     """The slice. Raises UnknownNameError for an unknown order, InputError for data that the run lacks."""
     tests = list(_tests(wanted, lines))
+    if lines and (wanted.wrong or wanted.label is not None) and all(line.label is None for line in lines):
+        raise InputError("wrong and label need the texts' own labels, and this run has none.")
     if lines and all(line.text is None for line in lines) and (wanted.word or wanted.top):
         raise InputError("this run has only records, without texts: word and top cannot be used.")
     matching = [line for line in lines if all(test(line) for test in tests)]

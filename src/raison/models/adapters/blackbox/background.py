@@ -9,7 +9,7 @@ import os
 from collections.abc import Coroutine
 from functools import lru_cache
 from threading import Lock, Thread
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 Result = TypeVar("Result")
 
@@ -17,16 +17,27 @@ _STARTING = Lock()
 
 
 def run_in_background(work: Coroutine[Any, Any, Result]) -> Result:
-    """The coroutine's result, or its error; an interruption cancels it."""
+    """The coroutine's result, or the very error that it raised, with its notes; an interruption cancels it."""
     with _STARTING:
         # A forked process does not inherit its parent's threads.
         loop = _loop(os.getpid())
-    future = asyncio.run_coroutine_threadsafe(work, loop)
+    future = asyncio.run_coroutine_threadsafe(_outcome(work), loop)
     try:
-        return future.result()
+        result, error = future.result()
     except BaseException:
         future.cancel()
         raise
+    if error is not None:
+        raise error
+    return cast("Result", result)
+
+
+async def _outcome(work: Coroutine[Any, Any, Result]) -> tuple[Result | None, TimeoutError | None]:
+    """The result, or an error that asyncio would replace by a new one on its way to another thread."""
+    try:
+        return await work, None
+    except TimeoutError as error:
+        return None, error
 
 
 @lru_cache(maxsize=1)

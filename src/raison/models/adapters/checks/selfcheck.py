@@ -26,8 +26,11 @@ from raison.models.passes.outputs.heads import class_logits
 from raison.models.passes.outputs.multi_input_outputs import Reads
 from raison.models.passes.outputs.readout import WordReadout
 from raison.models.passes.token_batch import TokenBatch
+from raison.models.stack.eval_mode import drawing
 
 TEXT = "The plot is thin, but the acting is a quiet pleasure."
+
+_SAME = "equal calls give equal answers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,7 @@ def selfcheck(model: Classifier, text: str = TEXT) -> list[SelfCheckFinding]:
     encoding = model.encode([(QUESTION, text) if model.pairs else model.use.probe(text)], "token")
     checks = [
         _SelfCheck("the adapter's prediction equals the plain model's", None, _plain),
-        _SelfCheck("equal calls give equal answers", None, _repeated),
+        _SelfCheck(_SAME, None, _repeated),
         _SelfCheck("padding changes nothing", None, _padding),
         _SelfCheck("keeping every unit equals the plain text", None, _kept),
         _SelfCheck("embeddings in place of ids give the same output", WordEmbeddings, _embeds),
@@ -84,14 +87,15 @@ def selfcheck(model: Classifier, text: str = TEXT) -> list[SelfCheckFinding]:
 
 
 def same_again(model: LanguageModel, encoding: Encoding) -> SelfCheckFinding:
-    """Whether two equal evaluations agree; works for any model, because it only uses the core."""
+    """Whether two equal evaluations agree; works for any model."""
+    if isinstance(model, Classifier):
+        return _finding(_SelfCheck(_SAME, None, _repeated), model, encoding)
     whole, removal = encoding.whole, model.removals[0]
-    once, twice = (torch.cat(model.masked_logits(encoding, whole, removal)).double() for _ in range(2))
+    with drawing():
+        once, twice = (torch.cat(model.masked_logits(encoding, whole, removal)).double() for _ in range(2))
     largest = float((once - twice).abs().max())
     same = largest <= 1e-5 * max(1.0, float(once.abs().max()))
-    return SelfCheckFinding(
-        "equal calls give equal answers", same, "yes" if same else f"an output differs by {largest:.1e}"
-    )
+    return SelfCheckFinding(_SAME, same, "yes" if same else f"an output differs by {largest:.1e}")
 
 
 def disproved(findings: list[SelfCheckFinding]) -> frozenset[type[Capability]]:

@@ -41,8 +41,9 @@ class Speed:
 def measure_speed(model: Classifier | BlackBox | Statements, encoding: Encoding) -> Speed:
     """Time one forward and one backward pass of the texts of an encoding, after a warm-up on one text.
 
-    A function, whose calls may be expensive, is called once per text and without gradients; larger batches may be
-    faster. Statements have no gradients, and share the beginnings of their prompts, as in a real run.
+    A function, whose calls may be expensive, is called once per text; larger batches may be faster. Neither it nor a
+    model that takes no embeddings has gradients, nor have statements, which share the beginnings of their prompts, as
+    in a real run.
     """
     if isinstance(model, Statements):
         return _of_statements(model, encoding)
@@ -52,10 +53,15 @@ def measure_speed(model: Classifier | BlackBox | Statements, encoding: Encoding)
     keeps = [torch.arange(REPEATS)[:, None] % (torch.arange(count) + 2) > 0 for count in encoding.unit_counts]
     one = encoding.select([0])
     model.masked_logits(one, keeps[:1], model.removals[0])
+    tokens = sum(encoding.lengths)
     forward = _seconds(lambda: model.masked_logits(encoding, keeps, model.removals[0]))
+    if not model.offers(WordEmbeddings):
+        with PeakMemory(model.model.parameters()) as memory:
+            model.masked_logits(encoding, keeps, model.removals[0])
+        full = max(1.0, model.budget.tokens / (REPEATS * tokens))
+        return Speed(forward / (REPEATS * tokens), 0.0, _weights(model), int(HELD * full * memory.peak))
     activations = _kept(model, lambda: _gradients(model, one))
     backward = _seconds(lambda: _gradients(model, encoding))
-    tokens = sum(encoding.lengths)
     return Speed(
         forward=forward / (REPEATS * tokens),
         backward=backward / (REPEATS * tokens),

@@ -133,20 +133,20 @@ class Filling(Choosing):
         for text, (masks, one) in enumerate(zip(self._masks(encoding), specs, strict=True)):
             mask, what = self._mask_of(masks, one, str(encoding.texts[text]))
             string = str(encoding.texts[text])
-            this, that = what if isinstance(what, tuple) else (what, None)
-            word = mask.ranked[0] if this is None else self._word(this, string, mask)
+            pair = what if isinstance(what, tuple) else (what,)
+            word, *others = (mask.ranked[0] if one is None else self._word(one, string, mask) for one in pair)
             likeliest = next(other for other in mask.ranked if other != word)
-            other = likeliest if that is None else self._word(that, string, mask)
+            other = others[0] if others else likeliest
             if other == word:
-                why = "the model predicts it" if this is None else "name two different ones"
+                why = "the model predicts it" if None in pair else "name two different ones"
                 raise InputError(f"both targets are the word '{self._spelled(word)}'; {why}.")
             spans.append([mask.token])
             choices.append([[word, other]])
-            pairs.append(that is not None)
+            pairs.append(bool(others))
             classes.append((*self._names(word, other), CLASSES[2]))
             predicted = self._spelled(mask.ranked[0])
             shown = str(self._tokenizer.mask_token)
-            tokens = (word,) if that is None else (word, other)
+            tokens = (word, *others)
             places.append(Place("mask", mask.start, mask.end, shown, predicted, tokens=tokens))
         if any(pairs) and not all(pairs):
             raise InputError(
@@ -240,7 +240,7 @@ def _parted(spec: Any) -> tuple[tuple[int, ...], Any]:
         return (int(spec),), None
     if isinstance(spec, tuple) and len(spec) in (2, 3):
         *where, what = spec
-        if len(spec) == 2 and isinstance(what, str) and (where[0] is None or isinstance(where[0], str)):
+        if len(spec) == 2 and any(isinstance(one, str) for one in spec) and not any(map(is_whole_number, spec)):
             return (), spec
         if all(map(is_whole_number, where)) and not (isinstance(what, tuple) and len(what) != 2):
             return tuple(map(int, where)), what

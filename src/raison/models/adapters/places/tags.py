@@ -247,9 +247,9 @@ class Tagging(Choosing):
         """What a target names. Errors have the text's number."""
         try:
             where, what = self._place(str(encoding.texts[text]), words, spec)
-            this, that = what if isinstance(what, tuple) else (what, None)
-            tag = self._number(self._likeliest(where) if this is None else this)
-            other = None if that is None else self._number(that)
+            pair = what if isinstance(what, tuple) else (what,)
+            tag, *others = (self._number(self._likeliest(where) if one is None else one) for one in pair)
+            other = others[0] if others else None
             if tag == other:
                 raise InputError(f"both tags are {self._names[tag]}: name two different ones.")
         except InputError as error:

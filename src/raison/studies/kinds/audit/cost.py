@@ -18,14 +18,14 @@ from raison.explaining.sources.rewordings import worded
 from raison.judging.estimate import BackwardPasses, estimate_plan, probes, speed_of
 from raison.methods import CATALOGUE
 from raison.metrics.harmless_change import HarmlessChange
-from raison.models.adapters.blackbox.function import BlackBox
 from raison.models.adapters.checks.throughput import Speed
+from raison.models.derived.backbone import backbone_of
 from raison.studies.kinds.audit.recommendation import RANDOM
 from raison.studies.kinds.audit.results import CHANGES, FAITHFULNESS
 from raison.studies.kinds.audit.spec import Suite
 from raison.trust.attack_cost import attack_seconds
 from raison.trust.attacks import undifferentiable
-from raison.trust.randomisation import count_blocks
+from raison.trust.randomisation import count_blocks, why_no_blocks
 from raison.trust.substitution import irreplaceable, kept_tries
 
 COUNTED = 4
@@ -67,10 +67,11 @@ def cost_of(model: LanguageModel, suite: Suite) -> AuditCost:
         "faithfulness": estimate_plan(plans[FAITHFULNESS], speed).seconds,
         "harmless changes": _changing(job),
     }
-    if isinstance(model, BlackBox):
-        # No other test applies to a function.
+    if backbone_of(model) is None:
+        # No other test applies to a model of which only the answers are known.
         return AuditCost(parts)
-    parts["randomised blocks"] = _randomising(job, sizes[: suite.plan.randomised])
+    if not why_no_blocks(model):
+        parts["randomised blocks"] = _randomising(job, sizes[: suite.plan.randomised])
     if suite.answers is not None:
         # Generated answers are not attacked.
         return AuditCost(parts)

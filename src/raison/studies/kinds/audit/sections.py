@@ -258,10 +258,11 @@ def _explained(header: AuditHead) -> str:
 
 
 def _model(header: AuditHead) -> str:
-    """The model's name and size; one without parameters is a function."""
+    """The model's name and size; of one without parameters only the outputs are known."""
     if not header.parameters:
-        return f"{header.model} (a function, of which only the outputs are known)"
-    return f"{header.model} ({header.parameters:,} parameters, {phrases.count(header.blocks, 'block')})"
+        return f"{header.model} (of which only the outputs are known)"
+    blocks = f", {phrases.count(header.blocks, 'block')}" if header.blocks else ""
+    return f"{header.model} ({header.parameters:,} parameters{blocks})"
 
 
 def _of(done: int, wanted: int) -> str:

@@ -199,8 +199,7 @@ def _train(shop: Workshop, task: Task, row: TrainingRow, seed: int) -> None:
     for test in task.tests:
         judging = _Judging(task, test, (method, *row.controls), seed)
         run = _judge(shop, judging, model, made)
-        accuracy = shop.records[task.name, test, PLAIN, seed].accuracy
-        record = replace(_record(shop, judging, model, made), row=row.name, plain_accuracy=accuracy)
+        record = replace(_record(shop, judging, model, made), row=row.name)
         records.append(_explained(record, run, judging, method))
         for other in row.controls:
             control = replace(record, row=row.named(other), kind="control", history={})
@@ -217,7 +216,6 @@ def _judge_plain(shop: Workshop, task: Task, made: _TrainedModel, missing: Colle
         asked = {*missing, *_begun(made.folder / JUDGED / test)}
         judging = _Judging(task, test, tuple(row.name for row in shop.spec.posthoc if row.name in asked), seed)
         record = _record(shop, judging, model, made)
-        record = replace(record, plain_accuracy=record.accuracy)
         records += [record] * (PLAIN in missing)
         posthoc = replace(record, kind="posthoc", history={})
         run = _judge(shop, judging, model, made) if judging.methods else None
@@ -264,7 +262,6 @@ def _record(shop: Workshop, judging: _Judging, model: LanguageModel, made: _Trai
         scores={},
         groups={},
         correct=_correct(model, shop.data[judging.test].test, shop.spec.settings.truncate),
-        plain_accuracy=0.0,
         history=made.history,
         training_seconds=made.seconds,
     )

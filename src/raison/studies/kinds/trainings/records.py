@@ -42,8 +42,8 @@ class TrainingRecord:
     """One row of one task under one seed, judged on the data of `test` (the task's own, or those of another task).
 
     `scores` has each text's value by metrics of single texts, `groups` each group's values by metrics of many.
-    `correct` says for each text whether the explained model predicts its label. `plain_accuracy` is that of the
-    fine-tuned model. `texts` is the number of training texts. `history` is the training's log.
+    `correct` says for each text whether the explained model predicts its label. `texts` is the number of training
+    texts. `history` is the training's log.
     """
 
     task: str
@@ -57,7 +57,6 @@ class TrainingRecord:
     scores: Mapping[str, tuple[Value, ...]]
     groups: Mapping[str, tuple[tuple[float, ...], ...]]
     correct: tuple[int, ...]
-    plain_accuracy: float
     history: Mapping[str, Any]
     training_seconds: float
     explaining: ExplanationCost = ExplanationCost()
@@ -88,7 +87,6 @@ class TrainingRecord:
                 for metric, groups in data["groups"].items()
             },
             correct=tuple(int(value) for value in data["correct"]),
-            plain_accuracy=scalar(data["plain_accuracy"]),
             training_seconds=scalar(data["training_seconds"]),
             explaining=ExplanationCost(
                 **{name: tuple(scalar(value) for value in values) for name, values in data["explaining"].items()}

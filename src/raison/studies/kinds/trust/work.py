@@ -108,7 +108,7 @@ def _load(grid: Grid, most: int) -> tuple[dict[str, Dataset], dict[str, Dataset]
 
 
 def _about(study: Study, key: str, model: LanguageModel) -> dict[str, Any]:
-    """The description of a model in figures and tables. Raises UnsupportedError if its blocks cannot be identified."""
+    """The description of a model in figures and tables."""
     blocks = None if study.spec.randomisation is None else study.tools.blocks(model)
     return {**described(study.spec.grid.models[key], model), "blocks": blocks}
 

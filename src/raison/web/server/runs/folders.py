@@ -87,12 +87,6 @@ class RunFolders:
             return self._lined(folder, _state(folder), place)
 
     @_found
-    def labelled(self, run: str) -> bool:
-        """Whether the own labels of a run's texts are known. Raises AbsentError, DataError."""
-        folder = self._folder(run)
-        return self._facts(run, folder, _state(folder)).labelled
-
-    @_found
     def overview(self, place: RowKey) -> Overview:
         """The words of a row. Raises AbsentError, DataError."""
         folder = self._folder(place.run)

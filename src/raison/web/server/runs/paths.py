@@ -87,14 +87,12 @@ def runs_paths(app: FastAPI, runs: RunFolders, trusts: Trusts) -> None:
 
     @app.get("/api/runs")
     def listed() -> RunList:
-        """The comparisons below the folder of --runs."""
+        """The comparisons and explained files below the folder of --runs."""
         return RunList(runs=runs.all())
 
     @app.get("/api/runs/texts")
     def texts(query: Annotated[SomeTexts, Query()]) -> Slice:
         """A slice of one row of a run's table."""
-        if (query.wrong or query.label is not None) and not runs.labelled(query.run):
-            raise InputError("wrong and label need the texts' own labels, and this run has none.")
         wanted = TextFilter(**{one.name: getattr(query, one.name) for one in fields(TextFilter)})
         return slice_of(runs.lines(query.place), wanted, Cut(query.start, query.count, query.sort, query.descending))
 

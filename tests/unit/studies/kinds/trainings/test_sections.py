@@ -92,7 +92,6 @@ def record(row: dict[str, Any], place: ColumnKey, seed: int) -> TrainingRecord:
         scores={COMP: tuple(values[0]), SUFF: tuple(0.5 - values[1])} if explained else {},
         groups={CONS: tuple((float(value),) for value in level + 0.1 * rng.normal(size=3))} if explained else {},
         correct=right,
-        plain_accuracy=11 / 12,
         history={"losses": losses} if row["kind"] == "training" else {},
         training_seconds=20.0 + seed + (row["settings"].get("texts") or 40),
         explaining=ExplanationCost((0.1,) * TEXTS, (5.0,) * TEXTS, (0.0,) * TEXTS) if explained else ExplanationCost(),
