@@ -5,6 +5,7 @@ The process that starts them reads this file, too, before they start: neither to
 
 import asyncio
 import gc
+import math
 import os
 import sys
 from collections import defaultdict
@@ -33,7 +34,7 @@ CHECKED = ("bert", "llama")
 
 
 MANY = 12
-"""Combinations of parameters from which on a third of them runs if a test has no mark."""
+"""Combinations of parameters from which on a part of them runs if a test has no mark: see _usual_part."""
 ALL = bool(os.environ.get("RAISON_ALL_FAMILIES"))
 """Whether tests that are much alike all run."""
 
@@ -42,7 +43,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Of a test that is marked in_turn(n), one in n of its combinations of parameters runs, as in a Latin square.
 
     With two parameters of which one has at least n values, every value of the other still occurs, and so on. A test
-    without a mark runs for a third of its combinations, if it has MANY of parameters that do not decide each other.
+    without a mark runs for a third of its combinations, if it has MANY of parameters that do not decide each other, and
+    a contract for a quarter, if every value of each parameter still occurs.
     """
     if ALL:
         return
@@ -62,10 +64,19 @@ def _left_out(combinations: list[pytest.Function]) -> Iterator[pytest.Function]:
     if mark is None and len(combinations) < MANY:
         return
     columns = _free_columns(combinations)
-    every = mark.args[0] if mark is not None else 3 if len(columns) > 1 else 1
+    every = mark.args[0] if mark is not None else _usual_part(combinations[0], columns)
     for item, place in zip(combinations, map(sum, zip(*columns, strict=True)), strict=True):
         if place % every:
             yield item
+
+
+def _usual_part(item: pytest.Function, columns: list[list[int]]) -> int:
+    """One in how many combinations runs of a test that has many and no mark."""
+    sizes = [len(set(column)) for column in columns]
+    if len(sizes) < 2:
+        return 1
+    whole = math.prod(sizes) == len(columns[0])
+    return 4 if "contracts" in item.path.parts and whole and min(sizes) >= 4 else 3
 
 
 def pytest_collection_finish() -> None:

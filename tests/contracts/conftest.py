@@ -1,10 +1,13 @@
 """Every method, metric and adapter meets its contract on every tiny model, found by discovery."""
 
+from collections.abc import Iterator
+
 import pytest
 
 import raison
 from raison.models.adapters.classifier import Classifier
 from tests.conftest import ALL
+from tests.reused import reused
 from tests.tiny import LANGUAGE_MODELS, TINY
 
 TEXTS = [
@@ -81,9 +84,7 @@ def _is_left(item: pytest.Item, turns: dict[str, int]) -> bool:
 
 
 @pytest.fixture(params=sorted(TINY))
-def tiny(request: pytest.FixtureRequest) -> Classifier:
-    """A fresh tiny model of one family behind its adapter."""
-    model, tokenizer = TINY[request.param]()
-    loaded = raison.load(model, tokenizer)
-    assert isinstance(loaded, Classifier)
-    return loaded
+def tiny(request: pytest.FixtureRequest) -> Iterator[Classifier]:
+    """A tiny model of one family behind its adapter: see tests/reused.py."""
+    family = request.param
+    yield from reused(request, family, lambda: raison.load(*TINY[family]()))

@@ -1,5 +1,6 @@
 """Models that answer questions: the contract of their adapter, and that of every method on one of them."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -24,23 +25,22 @@ from raison.models.loading.ready_made import zoo
 from raison.models.passes.outputs.heads import LONGEST_ANSWER, answer_logits
 from tests.contracts import test_adapter as adapter_contract
 from tests.contracts import test_methods as method_contract
+from tests.reused import reused
 from tests.tiny import ANSWERING, LANGUAGE_MODELS, QUESTIONS, build, build_answering, build_language_model
 
 CLOSE = {"atol": 2e-5, "rtol": 1e-4}
 
 
 @pytest.fixture(params=ANSWERING)
-def answering(request: pytest.FixtureRequest) -> Classifier:
-    """A fresh tiny model of one family behind its adapter."""
-    loaded = raison.load(*build_answering(request.param))
-    assert isinstance(loaded, Classifier)
-    return loaded
+def answering(request: pytest.FixtureRequest) -> Iterator[Classifier]:
+    """A tiny model of one family behind its adapter: see tests/reused.py."""
+    yield from reused(request, ("answering", request.param), lambda: raison.load(*build_answering(request.param)))
 
 
 @pytest.fixture
-def tiny() -> Classifier:
+def tiny(request: pytest.FixtureRequest) -> Iterator[Classifier]:
     """What the contract of methods runs on."""
-    return raison.load(*build_answering("bert"))
+    yield from reused(request, ("answering", "bert"), lambda: raison.load(*build_answering("bert")))
 
 
 @pytest.fixture(params=CATALOGUE.names)
@@ -49,6 +49,11 @@ def method(request: pytest.FixtureRequest) -> Method:
     return CATALOGUE.create(method_contract.SHORTER.get(request.param, request.param))
 
 
+PAIRS = [
+    ("who told a story ?", "the old sailor told a quiet story"),
+    ("what ?", "a dull plot"),
+    ("did they love it ?", "nobody believed him at all"),
+]
 SHORT_QUESTIONS = [("who ?", "a dull plot"), ("what ?", "dull"), ("who ?", "the end")]
 """For methods whose passes grow fast with a text's length."""
 
@@ -57,7 +62,12 @@ SHORT_QUESTIONS = [("who ?", "a dull plot"), ("what ?", "dull"), ("who ?", "the 
 def texts(method: Method) -> list[tuple[str, str]]:
     """Three pairs of different lengths."""
     many = method.cost(len(" ".join(QUESTIONS[0]).split())).forwards > method_contract.MANY
-    return SHORT_QUESTIONS if many else QUESTIONS
+    return SHORT_QUESTIONS if many else PAIRS
+
+
+@pytest.fixture
+def brief() -> list[tuple[str, str]]:
+    return SHORT_QUESTIONS[:2]
 
 
 @pytest.fixture(autouse=True)

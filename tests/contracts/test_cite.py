@@ -1,5 +1,7 @@
 """The contract of citations, for every family that writes: plain values, alone as together, nothing changed."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 import torch
@@ -17,6 +19,7 @@ from raison.progress import hearing
 from raison.report.explanations.citations_page import article
 from raison.report.style.colours import Scale
 from raison.runs.files.flat_records import records_of_citations
+from tests.reused import reused
 from tests.tiny import LANGUAGE_MODELS, WRITERS, build_language_model, build_writer
 
 SOURCES = {
@@ -30,9 +33,10 @@ BUILD = {f"writer_{name}": (build_writer, name) for name in WRITERS} | {
 
 
 @pytest.fixture(params=BUILD)
-def writer(request: pytest.FixtureRequest) -> Generator:
+def writer(request: pytest.FixtureRequest) -> Iterator[Generator]:
+    """A tiny model that writes: see tests/reused.py."""
     build, name = BUILD[request.param]
-    return Generator(*build(name), name)
+    yield from reused(request, ("writes", request.param), lambda: Generator(*build(name), name))
 
 
 def cite(writer: Generator, **changes: object) -> Citations:

@@ -1,6 +1,7 @@
 """The contract of classification by completion: cached and packed predictions are those of whole passes."""
 
 import copy
+from collections.abc import Iterator
 
 import pytest
 import torch
@@ -18,6 +19,7 @@ from raison.models.adapters.classifier import Classifier
 from raison.models.passes.outputs.readout import WordReadout
 from raison.text.prompts import Prompt
 from tests.contracts.conftest import TEXTS
+from tests.reused import reused
 from tests.tiny import LANGUAGE_MODELS, build_language_model
 
 ONE = {"good": " good", "bad": " bad"}
@@ -43,13 +45,18 @@ def family(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(params=["one token", "several tokens"])
-def tiny(request: pytest.FixtureRequest, family: str) -> Classifier:
-    labels, scoring = (ONE, "first") if request.param == "one token" else (SEVERAL, "word")
-    loaded = raison.load(*build_language_model(family), prompt=prompt(labels, scoring))
-    assert isinstance(loaded, Classifier)
-    assert isinstance(loaded.readout, WordReadout)
-    assert (max(map(len, loaded.readout.label_ids)) > 1) == (request.param == "several tokens")
-    return loaded
+def tiny(request: pytest.FixtureRequest, family: str) -> Iterator[Classifier]:
+    """A tiny model of one family behind a prompt: see tests/reused.py."""
+
+    def load() -> Classifier:
+        labels, scoring = (ONE, "first") if request.param == "one token" else (SEVERAL, "word")
+        loaded = raison.load(*build_language_model(family), prompt=prompt(labels, scoring))
+        assert isinstance(loaded, Classifier)
+        assert isinstance(loaded.readout, WordReadout)
+        assert (max(map(len, loaded.readout.label_ids)) > 1) == (request.param == "several tokens")
+        return loaded
+
+    yield from reused(request, ("prompted", family, request.param), load)
 
 
 def whole_pass(model: PreTrainedModel, ids: list[int], readout: WordReadout) -> torch.Tensor:
@@ -80,7 +87,7 @@ def masked_ids(model: Classifier, encoding: object, text: int, keep: torch.Tenso
 
 def random_keeps(counts: tuple[int, ...], seed: int = 0) -> list[torch.Tensor]:
     generator = torch.Generator().manual_seed(seed)
-    return [torch.rand(9, count, generator=generator) < 0.5 for count in counts]
+    return [torch.rand(5, count, generator=generator) < 0.5 for count in counts]
 
 
 @pytest.mark.in_turn(2)
@@ -123,7 +130,7 @@ def test_predictions_do_not_depend_on_the_padding_side_or_the_batch(tiny: Classi
 def test_steps_are_predictions_on_texts_that_end_there(tiny: Classifier, removal: str) -> None:
     """With the answer cue put after each unit."""
     encoding = tiny.encode(TEXTS, "word")
-    keeps = [rows[:3] for rows in random_keeps(encoding.unit_counts)]
+    keeps = [rows[:2] for rows in random_keeps(encoding.unit_counts)]
     for text, found in enumerate(tiny.ask(StepLogits).step_logits(encoding, keeps, removal)):
         unit_ids = encoding.unit_ids[text, : encoding.lengths[text]].tolist()
         after = max(position for position, unit in enumerate(unit_ids) if unit >= 0) + 1
@@ -193,6 +200,7 @@ def test_the_tap_sees_the_text_and_its_prompt(tiny: Classifier) -> None:
             torch.testing.assert_close(tap.probabilities[layer][text, :, :length, :length], found[0], **CLOSE)
 
 
+@pytest.mark.in_turn(2)
 def test_selfcheck_confirms_the_capabilities(tiny: Classifier) -> None:
     findings = selfcheck(tiny, TEXTS[0])
     assert all(finding.passed for finding in findings), findings

@@ -34,7 +34,7 @@ from tests.work import prepare
 
 MORE = Path(__file__).parents[1] / "kinds"
 NAMES = sorted(FILES)
-TRIED = 3
+TRIED = 2
 """Jobs at which a kind is cut, spread over all of them; at each with RAISON_ALL_FAMILIES."""
 
 

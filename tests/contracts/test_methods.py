@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 import raison
 from raison.core.capabilities.rules import BackwardRules
-from raison.core.errors import RaisonError, UnsupportedError
+from raison.core.errors import UnsupportedError
 from raison.core.method import Method, Property
 from raison.core.model import LanguageModel
 from raison.core.registry import name_of
@@ -22,7 +22,6 @@ from raison.core.results.explanation import Explanation
 from raison.core.targets.choices import Of
 from raison.explaining.attribution import unfit
 from raison.methods import CATALOGUE
-from raison.methods.occlusion import Occlusion
 from raison.models.adapters.classifier import Classifier
 from raison.models.derived.explainers import usual_folder
 from raison.models.stack.layers import layer_stack
@@ -30,20 +29,23 @@ from tests.contracts.conftest import TEXTS
 from tests.pass_formulas import passes_of, reached
 from tests.tiny import TINY
 from tests.toys import TEXTS as TOY_TEXTS
-from tests.toys import Attending, Ignored, Linear, ToyModel
+from tests.toys import Attending, Linear
 from tests.untrained import untrained_for
 
 CLOSE = {"rtol": 2e-3, "atol": 2e-4}
 SHORTER = {
     "discretized_integrated_gradients": "discretized_integrated_gradients(steps=4)",
     "gradient_shap": "gradient_shap(samples=6)",
+    "integrated_gradients": "integrated_gradients(steps=8)",
+    "kernel_shap": "kernel_shap(samples=48)",
+    "lime": "lime(samples=48)",
     "reagent": "reagent(runs=2, max_steps=6)",
     "smooth_grad": "smooth_grad(samples=6)",
     "resampled": "resampled(method='integrated_gradients(steps=4)', baselines=4)",
     "rpi": "rpi(baselines=4, steps=6)",
     "rpi_g": "rpi_g(baselines=4, steps=6)",
     "solvex": "solvex(beam=1)",
-    "sequential_integrated_gradients": "sequential_integrated_gradients(steps=8)",
+    "sequential_integrated_gradients": "sequential_integrated_gradients(steps=4)",
     "shapley_sampling": "shapley_sampling(samples=48)",
 }
 """Calls with fewer passes, for methods whose defaults take hundreds of them."""
@@ -70,6 +72,12 @@ def method(request: pytest.FixtureRequest) -> Method:
 def texts(method: Method) -> list[str]:
     """Three texts of different lengths, the middle one the shortest."""
     return SHORT_TEXTS if method.cost(len(TEXTS[0].split())).forwards > MANY else TEXTS
+
+
+@pytest.fixture
+def brief() -> list[str]:
+    """Two texts of different lengths for what no word more would show."""
+    return SHORT_TEXTS[:2]
 
 
 @pytest.fixture
@@ -159,8 +167,8 @@ def scores(explanations: list[Explanation]) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("unit", ["token", "sentence"])
-def test_scores_every_unit_with_a_finite_number(able: Classifier, method: Method, texts: list[str], unit: str) -> None:
-    check_scores(raison.explain(able, texts[:2], method, unit=unit, of="logit"), unit)
+def test_scores_every_unit_with_a_finite_number(able: Classifier, method: Method, brief: list[str], unit: str) -> None:
+    check_scores(raison.explain(able, brief, method, unit=unit, of="logit"), unit)
 
 
 def check_scores(explanations: list[Explanation], unit: str) -> None:
@@ -171,10 +179,11 @@ def check_scores(explanations: list[Explanation], unit: str) -> None:
         assert explanation.unit == unit
 
 
-def test_model_tokenizer_and_random_state_are_untouched(able: Classifier, method: Method, texts: list[str]) -> None:
+@pytest.mark.new_model
+def test_model_tokenizer_and_random_state_are_untouched(able: Classifier, method: Method, brief: list[str]) -> None:
     able.model.train()
     before = fingerprint(able)
-    raison.explain(able, texts[:2], method, of="logit")
+    raison.explain(able, brief, method, of="logit")
     assert fingerprint(able) == before
 
 
@@ -191,13 +200,14 @@ def test_batches_seeds_passes_and_claims(able: Classifier, method: Method, texts
     again = raison.explain(able, texts, method, of="logit", seed=3)
     assert all(np.array_equal(a, b) for a, b in zip(scores(together), scores(again), strict=True))
     # The longest text is no different in its batch: it has no padding.
-    for text, batched in zip(texts[:2], together[:2], strict=True):
-        alone = raison.explain(able, text, method, of="logit", seed=3)
-        np.testing.assert_allclose(batched.scores, alone.scores, **CLOSE)
+    alone = [raison.explain(able, text, method, of="logit", seed=3).scores for text in texts[:2]]
+    for batched, scored in zip(together, alone, strict=False):
+        np.testing.assert_allclose(batched.scores, scored, **CLOSE)
     # With fewer words many random methods are exact, and with more auto takes a method that draws nothing.
     drawn = Property.RANDOM in method.properties
     text = "the film is a dull and quiet pleasure but not good end" if drawn and isinstance(texts[1], str) else texts[0]
-    first, second = (raison.explain(able, text, method, of="logit", seed=seed).scores for seed in (3, 4))
+    first = alone[0] if text == texts[0] else raison.explain(able, text, method, of="logit", seed=3).scores
+    second = raison.explain(able, text, method, of="logit", seed=4).scores
     assert (first != second) == drawn, "Property.RANDOM says that the seed matters"
 
 
@@ -245,6 +255,7 @@ def test_counted_passes_are_those_of_the_formula_on_toys(method: Method, unit: s
     assert max(map(reached, [method] * len(explained), explained, tokens)) >= 0.2, "a bound is no guess"
 
 
+@pytest.mark.new_model
 def test_passes_are_really_those_that_the_model_made(able: Classifier, method: Method, texts: list[str]) -> None:
     """Count sequences at the embedding table, where no adapter can miscount."""
     # A causal model is tried once, whether it can run many sequences as one.
@@ -283,9 +294,9 @@ def check_completeness(method: Method, explanation: Explanation) -> None:
         assert abs(explanation.completeness_gap) < 1e-4 * max(1.0, span)
 
 
-def test_bfloat16_models_are_explained_too(able: Classifier, method: Method, texts: list[str]) -> None:
+def test_bfloat16_models_are_explained_too(able: Classifier, method: Method, brief: list[str]) -> None:
     half = raison.load(copy.deepcopy(able.model).to(torch.bfloat16), able.tokenizer)
-    for explanation in raison.explain(half, texts[:2], method, of="logit"):
+    for explanation in raison.explain(half, brief, method, of="logit"):
         assert np.isfinite(explanation.scores).all()
 
 
@@ -330,31 +341,6 @@ def test_reference_is_in_the_bibliography(method: Method) -> None:
     assert f"{{{method.reference}," in bibliography
 
 
-def toy_scores(model: ToyModel, text: str, method: Method) -> dict[str, float]:
-    if reasons := method.lacking(model):
-        pytest.skip(f"{model.name}: {reasons}")
-    explanation = raison.explain(model, text, method, target=1, of="logit")
-    return {unit.text: score for unit, score in zip(explanation.units, explanation.scores, strict=True)}
-
-
-def test_a_unit_that_the_model_ignores_scores_zero(method: Method) -> None:
-    if Property.DUMMY not in method.properties:
-        pytest.skip("claims no dummy property")
-    found = toy_scores(Ignored(), "good um film bad", method)
-    assert found["um"] == pytest.approx(0, abs=1e-9)
-    assert max(abs(score) for score in found.values()) > 0.1
-
-
-def test_signed_methods_tell_for_from_against(method: Method) -> None:
-    if Property.SIGNED not in method.properties:
-        pytest.skip("claims no sign")
-    if Property.TRAINED in method.properties:
-        pytest.skip("needs an explainer that has learned")
-    found = toy_scores(Linear(), "good um film bad not fine", method)
-    claim = f"{method} is SIGNED: what counts against the target has to score below zero, what counts for it above"
-    assert max(found["bad"], found["not"]) < 0 < min(found["good"], found["fine"]), claim
-
-
 def test_no_score_is_below_zero_unless_the_method_is_signed(able: Classifier, method: Method, texts: list[str]) -> None:
     assert_signs(able, method, texts)
 
@@ -371,24 +357,6 @@ def assert_signs(model: LanguageModel, method: Method, texts: list[str]) -> None
     assert {e.signed for e in found} == {method.signed}
     lowest = min(score for e in found for score in e.scores)
     assert lowest < 0 if method.signed else lowest >= 0
-
-
-def test_signed_methods_find_what_speaks_against_the_toy(method: Method) -> None:
-    model = Linear()
-    try:
-        method.check(model)
-    except RaisonError as refusal:
-        pytest.skip(str(refusal))
-    scores = toy_scores(model, "good um film bad not fine", method).values()
-    assert min(scores) < 0 if method.signed else min(scores) >= 0
-
-
-def test_linear_methods_recover_a_linear_value(method: Method) -> None:
-    """Up to a common factor, since a penalty shrinks all coefficients."""
-    if Property.LINEAR not in method.properties:
-        pytest.skip("claims no linear model")
-    found, effects = (toy_scores(Linear(), "good um film bad not fine", each) for each in (method, Occlusion()))
-    assert np.corrcoef([*found.values()], [*effects.values()])[0, 1] > 0.999
 
 
 def test_a_statement_has_the_value_that_the_method_explains(method: Method) -> None:

@@ -60,12 +60,15 @@ def marked(explanation: Explanation) -> tuple[Rationale, ...]:
     return (spans, spans[: max(1, len(spans) // 2)])
 
 
-def measure(metric: Metric, explanation: Explanation, scores: np.ndarray) -> float:
-    """What matters is the one unit that a good explanation puts first: random orders find it now and then."""
-    changed = replace(explanation, scores=tuple(scores.tolist()))
+def measure(metric: Metric, explanation: Explanation, scores: Sequence[np.ndarray]) -> np.ndarray:
+    """A value for each of some scores of a text.
+
+    What matters is the one unit that a good explanation puts first: random orders find it now and then.
+    """
+    changed = [replace(explanation, scores=tuple(each.tolist())) for each in scores]
     best = explanation.units[explanation.order()[0]]
-    rationales = [(((Span(best.start, best.end)),),)]
-    return raison.evaluate(Linear(), changed, [metric], rationales=rationales).metrics[0].values[0]
+    rationales = [(((Span(best.start, best.end)),),)] * len(changed)
+    return np.array(raison.evaluate(Linear(), changed, [metric], rationales=rationales).metrics[0].values)
 
 
 @pytest.fixture
@@ -77,8 +80,8 @@ def exact() -> Explanation:
 def test_a_known_good_order_beats_its_reverse_and_random_lies_between(ordered: Metric, exact: Explanation) -> None:
     scores = np.array(exact.scores)
     rng = np.random.default_rng(0)
-    good, bad = measure(ordered, exact, scores), measure(ordered, exact, -scores)
-    random = np.mean([measure(ordered, exact, rng.permutation(scores)) for _ in range(60)])
+    good, bad, *orders = measure(ordered, exact, [scores, -scores, *(rng.permutation(scores) for _ in range(60))])
+    random = np.mean(orders)
     sign = 1 if ordered.higher_is_better else -1
     assert np.isfinite(random), "its value does not exist for some orders: declare ordered = False"
     assert sign * good > sign * random > sign * bad
@@ -86,7 +89,8 @@ def test_a_known_good_order_beats_its_reverse_and_random_lies_between(ordered: M
 
 def test_rescaled_scores_give_the_same_value(ordered: Metric, exact: Explanation) -> None:
     scores = np.array(exact.scores)
-    assert measure(ordered, exact, scores) == pytest.approx(measure(ordered, exact, 7.5 * scores))
+    one, other = measure(ordered, exact, [scores, 7.5 * scores])
+    assert one == pytest.approx(other)
 
 
 def test_every_tiny_model_gives_finite_values(metric: Metric, tiny: Classifier) -> None:

@@ -93,6 +93,7 @@ def test_the_value_is_the_models_own_output(family: str, problem: str | None) ->
         assert Explanation.from_json(e.to_json()) == e
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_doctor_finds_nothing_wrong(family: str) -> None:
     assert [finding for finding in selfcheck(scorer(family)) if not finding.passed] == []

@@ -10,6 +10,7 @@ import raison
 from raison.core.inputs.parts import parted
 from raison.core.method import Method
 from raison.core.metric import GroupMetric, Metric
+from raison.core.results.explanation import Explanation
 from raison.methods import CATALOGUE
 from raison.metrics import CATALOGUE as METRICS
 from raison.models.adapters.classifier import Classifier
@@ -71,18 +72,26 @@ def test_context_is_never_removed(family: str) -> None:
         assert all(token in left for token in context)
 
 
-@pytest.mark.parametrize("name", [name for name in METRICS.names if name not in NEEDS_WEIGHTS])
-def test_a_metric_takes_parts_as_it_takes_words(name: str) -> None:
+@pytest.fixture(scope="module")
+def explained() -> tuple[Classifier, list[list[Explanation]]]:
+    """A model, and what occlusion says of each word, of parts that are the words, and of parts with others around."""
     model = raison.load(*TINY["bert"]())
     texts = ["it is not a dull plot , and it is good", "the film is not a quiet pleasure", "a quiet film , but good"]
+    partly = [{"one": (0, 2), "two": (3, 16)}] * 3
+    by_units = (None, [words_of(text) for text in texts], partly)
+    return model, [raison.explain(model, texts, "occlusion", units=units) for units in by_units]
+
+
+@pytest.mark.parametrize("name", [name for name in METRICS.names if name not in NEEDS_WEIGHTS])
+def test_a_metric_takes_parts_as_it_takes_words(
+    name: str, explained: tuple[Classifier, list[list[Explanation]]]
+) -> None:
     metric = METRICS.create(SETTINGS.get(name, name))
     assert isinstance(metric, Metric | GroupMetric)
-    words = raison.explain(model, texts, "occlusion")
-    parts = raison.explain(model, texts, "occlusion", units=[words_of(text) for text in texts])
+    model, (words, parts, partly) = explained
     rationales = [marked(e) for e in words]
     one, other = (raison.evaluate(model, found, metric, rationales=rationales) for found in (words, parts))
     # A neutral sentence that an edit adds is a word, and no part of the caller's.
     if name != "harmless_change":
         np.testing.assert_allclose(other.metrics[0].values, one.metrics[0].values, atol=1e-5)
-    partly = raison.explain(model, texts, "occlusion", units=[{"one": (0, 2), "two": (3, 16)}] * 3)
     raison.evaluate(model, partly, metric, rationales=[marked(e) for e in partly])

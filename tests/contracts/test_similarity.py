@@ -124,6 +124,7 @@ def test_everything_kept_is_plain_and_embeddings_change_nothing(family: str) -> 
     assert torch.isfinite(torch.cat(model.masked_logits(encoding, nothing, "delete"))).all()
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("family", EMBEDDING)
 def test_doctor_finds_nothing_wrong(family: str) -> None:
     assert [finding for finding in selfcheck(embedder(family)) if not finding.passed] == []

@@ -20,9 +20,9 @@ from tests.folder_content import content, tree
 from tests.interruptions import Cut, Interruption
 from tests.work import WORKS, prepare
 
-TRIED = 3
+TRIED = 2
 """Writes at which a kind is killed, spread over all of them; at each with RAISON_ALL_FAMILIES."""
-MORE = {COMPARISON: 9}
+MORE = {COMPARISON: 6}
 """Kinds that are quick."""
 
 
