@@ -19,7 +19,7 @@ from tests.toys import Attending, generators, make_problem
 TEXTS = ("a dull plot , but the end is good", "a quiet film")
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     ("settings", "numbers"),
     [({"layers": "last"}, (2,)), ({"layers": "bottom 2"}, (0, 1)), ({"variant": "code"}, (0,))],

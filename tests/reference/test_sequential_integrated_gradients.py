@@ -194,7 +194,7 @@ def test_without_steps_it_is_the_difference_that_the_integral_approaches(unit: s
     model = raison.load(*TINY["bert"]())
     texts = ["the film is not a quiet pleasure", "dull , but good"]
     exact = raison.explain(model, texts, "sequential_integrated_gradients(steps=None)", unit=unit)
-    fine = raison.explain(model, texts, "sequential_integrated_gradients(steps=200)", unit=unit)
+    fine = raison.explain(model, texts, "sequential_integrated_gradients(steps=60)", unit=unit)
     occluded = raison.explain(model, texts, "occlusion", unit=unit, removal="mask")
     for one, near, alone in zip(exact, fine, occluded, strict=True):
         assert one.scores == pytest.approx(alone.scores, abs=1e-6)

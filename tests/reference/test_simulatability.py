@@ -88,12 +88,11 @@ def marked_texts(seed: int, count: int = 240) -> tuple[list[Explanation], list[E
 
 
 def test_right_explanations_teach_better_than_random_ones(base: str) -> None:
-    for seed in range(2):
-        right, random = marked_texts(seed)
-        metric = Simulatability(student=base, seed=seed, **FAST)
-        taught, misled = (float(np.mean(metric.measure(group, Nothing()))) for group in (right, random))
-        assert taught > 0.9
-        assert misled < taught - 0.15
+    right, random = marked_texts(0)
+    metric = Simulatability(student=base, **FAST)
+    taught, misled = (float(np.mean(metric.measure(group, Nothing()))) for group in (right, random))
+    assert taught > 0.9
+    assert misled < taught - 0.15
 
 
 def test_values_are_the_same_again_and_the_random_state_is_untouched(base: str) -> None:

@@ -13,7 +13,7 @@ from tests.attention_reference import READS, Literal, build_any, double_througho
 from tests.tiny import build, build_language_model
 from tests.toys import Linear, generators, make_problem
 
-TEXTS = ("a dull plot , but the end is good", "a quiet film")
+TEXTS = ("a dull plot , but good", "a quiet film")
 STACKS = {
     "bert": "bert.encoder.layer",
     "roberta": "roberta.encoder.layer",
