@@ -53,7 +53,6 @@ MODELS = {
 SOURCES = {
     "sea": "the old sailor told a story. it was quiet.",
     "plot": "a dull plot. nobody believed him.",
-    "owl": "she sold a film.",
 }
 QUESTION, ANSWER = "who told it?", "the sailor told it. a dull one."
 
