@@ -212,7 +212,7 @@ def test_what_the_callers_progress_raises_ends_the_processes(tmp_path: Path, mon
     def fails(_count: int) -> None:
         raise LookupError("no longer wanted")
 
-    texts, asked = TEXTS[:20] * 10, ("kernel_shap(samples=60)", "sufficiency")
+    texts, asked = TEXTS[:20] * 4, ("kernel_shap(samples=60)", "sufficiency")
     with pytest.raises(LookupError, match="no longer wanted"):
         raison.compare(
             loading(),

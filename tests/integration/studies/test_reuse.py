@@ -24,7 +24,7 @@ from raison.studies.file import StudyError, read
 from raison.studies.kinds.comparison.results import read as read_study
 from raison.studies.kinds.comparison.work import estimate
 from raison.studies.runner import examine, run
-from tests.integration.studies.two_models import changed
+from tests.integration.studies.two_models import ALONE, changed
 
 MORE = ('methods = ["occlusion", ', 'methods = ["saliency", "occlusion", ')
 
@@ -59,14 +59,14 @@ def test_a_study_with_more_texts_computes_only_the_new_ones(place: Path, tmp_pat
 
     def limited(count: int, *changes: tuple[str, str]) -> str:
         data = 'source = "words.jsonl"\n'
-        return changed(place, (data, f"{data}limit = {count}\n{drawn}"), *changes)
+        return changed(place, ALONE, (data, f"{data}limit = {count}\n{drawn}"), *changes)
 
     small = run(limited(8), tmp_path / "small", progress=False)
     fresh = run(limited(14, MORE), tmp_path / "fresh", progress=False)
     told: list[str] = []
     grown = run(limited(14, MORE), tmp_path / "grown", progress=False, reuse=[small],
                 on_start=lambda examined: told.extend(estimate(examined).lines))  # fmt: skip
-    assert sum("rows are taken over, not all of them for all 14 texts" in line for line in told) == 2
+    assert sum("rows are taken over, not all of them for all 14 texts" in line for line in told) == 1
     for name, found in read_study(grown).runs.items():
         known, expected = read_study(small).runs[name], read_study(fresh).runs[name]
         (note,) = json.loads((found.folder / "reused.json").read_text())
@@ -93,7 +93,7 @@ def test_what_more_texts_need_of_the_fewer_is_there_or_they_are_computed_again(p
 
     def limited(count: int, *changes: tuple[str, str]) -> str:
         data = 'source = "words.jsonl"\n'
-        return changed(place, (data, f"{data}limit = {count}\n"), *changes)
+        return changed(place, ALONE, (data, f"{data}limit = {count}\n"), *changes)
 
     few = run(limited(8), tmp_path / "few", progress=False)
     published = shutil.copytree(few, tmp_path / "published", ignore=shutil.ignore_patterns("explanations.jsonl"))
@@ -101,7 +101,7 @@ def test_what_more_texts_need_of_the_fewer_is_there_or_they_are_computed_again(p
     assert not list(again.glob("*/reused.json"))
     single = [("agreement = true\n", ""), (', "consistency(batch=8)"', "")]
     grown = run(limited(14, *single), tmp_path / "grown", progress=False, reuse=[published])
-    assert len(list(grown.glob("*/reused.json"))) == 2
+    assert len(list(grown.glob("*/reused.json"))) == 1
 
 
 @pytest.mark.parametrize("drawn", ["", "sample = 3\n"])
@@ -111,13 +111,13 @@ def test_agreement_grows_without_the_explanations_of_the_fewer(place: Path, tmp_
     def limited(count: int, *changes: tuple[str, str]) -> str:
         data = 'source = "words.jsonl"\n'
         single = (', "consistency(batch=8)"', "")
-        return changed(place, (data, f"{data}limit = {count}\n{drawn}"), single, *changes)
+        return changed(place, ALONE, (data, f"{data}limit = {count}\n{drawn}"), single, *changes)
 
     few = run(limited(8), tmp_path / "few", progress=False)
     fresh = run(limited(14), tmp_path / "fresh", progress=False)
     published = shutil.copytree(few, tmp_path / "published", ignore=shutil.ignore_patterns("explanations.jsonl"))
     grown = run(limited(14, MORE), tmp_path / "grown", progress=False, reuse=[published])
-    assert len(list(grown.glob("*/reused.json"))) == 2
+    assert len(list(grown.glob("*/reused.json"))) == 1
     for name, found in read_study(grown).runs.items():
         assert [label for label, seed in found.header.keys if found.explains(label, seed)] == ["saliency"]
         pairs = {(pair.first, pair.second): pair for pair in read_agreement(grown / name)}
@@ -139,20 +139,20 @@ def test_other_texts_under_the_same_name_are_not_taken_over(place: Path, tmp_pat
     lines = (place / "words.jsonl").read_text().splitlines(keepends=True)
     edited = (data, 'source = "edited.jsonl"\n')
     file.write_text("".join(lines[:8]))
-    few = run(changed(place, edited), tmp_path / "few", progress=False)
+    few = run(changed(place, ALONE, edited), tmp_path / "few", progress=False)
     file.write_text("".join([lines[0].replace("film", "book"), *lines[1:]]))
-    out = run(changed(place, edited), tmp_path / "out", progress=False, reuse=[few])
+    out = run(changed(place, ALONE, edited), tmp_path / "out", progress=False, reuse=[few])
     assert not list(out.glob("*/reused.json"))
     file.write_text("".join(lines))
-    out = run(changed(place, edited), tmp_path / "grown", progress=False, reuse=[few])
-    assert len(list(out.glob("*/reused.json"))) == 2
+    out = run(changed(place, ALONE, edited), tmp_path / "grown", progress=False, reuse=[few])
+    assert len(list(out.glob("*/reused.json"))) == 1
 
 
 def test_a_copy_from_fewer_texts_that_was_cut_short_is_finished_without_them(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data, copied, add = 'source = "words.jsonl"\n', [], Run.add
-    small = run(changed(place, (data, f"{data}limit = 8\n")), tmp_path / "small", progress=False)
+    small = run(changed(place, ALONE, (data, f"{data}limit = 8\n")), tmp_path / "small", progress=False)
 
     def cut(taking: Run, rows: Sequence[tuple[Record, Explanation]]) -> None:
         if len(copied) == 2:
@@ -160,7 +160,7 @@ def test_a_copy_from_fewer_texts_that_was_cut_short_is_finished_without_them(
         copied.append(rows)
         add(taking, rows)
 
-    file = changed(place, MORE)
+    file = changed(place, ALONE, MORE)
     with monkeypatch.context() as patched:
         patched.setattr(Run, "add", cut)
         with pytest.raises(KeyboardInterrupt):
@@ -172,7 +172,7 @@ def test_a_copy_from_fewer_texts_that_was_cut_short_is_finished_without_them(
 def test_shares_of_which_one_reuses_leave_nothing_undone(place: Path, tmp_path: Path) -> None:
     """The first begins without the smaller run: what is copied later changes no share."""
     data = 'source = "words.jsonl"\n'
-    single = [("agreement = true\n", ""), (', "consistency(batch=8)"', "")]
+    single = [ALONE, ("agreement = true\n", ""), (', "consistency(batch=8)"', "")]
     small = run(changed(place, (data, f"{data}limit = 8\n"), *single), tmp_path / "small", progress=False)
     file, out = changed(place, *single), tmp_path / "out"
     run(file, out, progress=False, sharing=Sharing(Shard(2, 2)))
@@ -295,11 +295,9 @@ def test_a_model_that_is_described_by_fewer_facts_is_the_same(whole: Path, place
     assert sorted(path.parent.name for path in out.glob("*/reused.json")) == ["bert--words", "electra--words"]
 
 
-@pytest.mark.parametrize(
-    "written", ['{"rows": []}', "[3]", '[{"rows": 3}]', '[{"rows": [], "texts": ["1"]}]', "[", "[{}]"]
-)
-def test_notes_that_were_changed_are_one_clear_line(place: Path, tmp_path: Path, written: str) -> None:
-    out = run(changed(place), tmp_path / "out", limit=4, progress=False)
-    (out / "bert--words" / "reused.json").write_text(written)
-    with pytest.raises(DataError, match=r"reused\.json.*restore it, or delete it"):
-        run(changed(place), out, limit=4, progress=False, resume=True)
+def test_notes_that_were_changed_are_one_clear_line(place: Path, tmp_path: Path) -> None:
+    out = run(changed(place, ALONE), tmp_path / "out", limit=4, progress=False)
+    for written in ('{"rows": []}', "[3]", '[{"rows": 3}]', '[{"rows": [], "texts": ["1"]}]', "[", "[{}]"):
+        (out / "bert--words" / "reused.json").write_text(written)
+        with pytest.raises(DataError, match=r"reused\.json.*restore it, or delete it"):
+            run("changed.toml", out, limit=4, progress=False, resume=True)

@@ -105,8 +105,8 @@ def test_few_texts_show_nothing_of_any_method() -> None:
 def test_of_many_methods_one_is_not_better_by_chance() -> None:
     """Eleven methods, none of which is better than random scores: rarely is one shown to be."""
     rng = np.random.default_rng(0)
-    found = [faithful([scores(rng.normal(size=20)) for _ in range(11)], scores(rng.normal(size=20))) for _ in range(20)]
-    assert sum(any(one.shown for one in audit) for audit in found) <= 3
+    found = [faithful([scores(rng.normal(size=20)) for _ in range(11)], scores(rng.normal(size=20))) for _ in range(12)]
+    assert sum(any(one.shown for one in audit) for audit in found) <= 1
     better, *_ = faithful([scores(rng.normal(2, 1, 20)) for _ in range(11)], scores(rng.normal(size=20)))
     assert (better.light, better.shown) == ("green", True)
 

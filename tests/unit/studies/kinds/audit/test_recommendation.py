@@ -98,7 +98,7 @@ def test_auto_follows_enough_texts_and_a_comparison_with_kernel_shap() -> None:
 
 def test_a_method_that_keeps_exactly_the_least_rarely_passes_however_close_it_is_to_the_best() -> None:
     rng, passed = np.random.default_rng(3), 0
-    for _ in range(200):
+    for _ in range(60):
         lead = rng.normal(0.3, 0.2, TEXTS)
         noise = {name: rng.normal(0, 0.01, TEXTS) for name in ("own", "best")}
         values = {
@@ -120,7 +120,7 @@ def test_a_method_that_keeps_exactly_the_least_rarely_passes_however_close_it_is
         known = Comparison(tuple(rows), "model", "data", TEXTS, "word", "probability", 0)
         passed += recommended({"kernel_shap": 200.0, "occlusion": 20.0}, known)[0] == "occlusion"
     # Of intervals of 95 %, 2.5 % lie above; if the lead counted as known, a third would pass.
-    assert passed <= 14
+    assert passed <= 4
 
 
 @pytest.mark.parametrize(("amount", "said"), [(1.0, "1 pass"), (0.0, "0 passes"), (1234.4, "1,234 passes")])
