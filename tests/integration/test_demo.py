@@ -58,30 +58,39 @@ def test_adapters_are_small_and_say_where_they_come_from(name: str) -> None:
     assert not any(part.startswith("/") for part in demo.card["command"].split())
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "label"),
-    [
-        ("demo/sst2", REVIEWS[0], "positive"),
-        ("demo/sst2", REVIEWS[1], "negative"),
-        ("demo/emotion", "i am so happy and grateful to be with my friends today", "joy"),
-        ("demo/rotten_tomatoes", REVIEWS[0], "positive"),
-        ("demo/rotten_tomatoes", REVIEWS[1], "negative"),
-        ("demo/smollm2", REVIEWS[0], "positive"),
-        ("demo/smollm2", REVIEWS[1], "negative"),
-        ("demo/smollm2-sst2", REVIEWS[2], "positive"),
-        ("demo/smollm2-sst2", REVIEWS[3], "negative"),
-        ("demo/smollm2-imdb", REVIEWS[4] + " I loved it.", "positive"),
-        ("demo/smollm2-imdb", REVIEWS[5] + " Do not watch it.", "negative"),
-        ("demo/imdb", REVIEWS[4] + " I loved it.", "positive"),
-        ("demo/imdb", REVIEWS[5] + " Do not watch it.", "negative"),
-        ("demo/smollm2-emotion", "i am so happy and grateful to be with my friends today", "joy"),
-        ("demo/smollm2-ag_news", "The team won the championship after a late goal in the final match", "Sports"),
-        ("demo/ag_news", "The team won the championship after a late goal in the final match", "Sports"),
-    ],
-)
+PREDICTED = [
+    ("demo/sst2", REVIEWS[0], "positive"),
+    ("demo/sst2", REVIEWS[1], "negative"),
+    ("demo/emotion", "i am so happy and grateful to be with my friends today", "joy"),
+    ("demo/rotten_tomatoes", REVIEWS[0], "positive"),
+    ("demo/rotten_tomatoes", REVIEWS[1], "negative"),
+    ("demo/smollm2", REVIEWS[0], "positive"),
+    ("demo/smollm2", REVIEWS[1], "negative"),
+    ("demo/smollm2-sst2", REVIEWS[2], "positive"),
+    ("demo/smollm2-sst2", REVIEWS[3], "negative"),
+    ("demo/smollm2-imdb", REVIEWS[4] + " I loved it.", "positive"),
+    ("demo/smollm2-imdb", REVIEWS[5] + " Do not watch it.", "negative"),
+    ("demo/imdb", REVIEWS[4] + " I loved it.", "positive"),
+    ("demo/imdb", REVIEWS[5] + " Do not watch it.", "negative"),
+    ("demo/smollm2-emotion", "i am so happy and grateful to be with my friends today", "joy"),
+    ("demo/smollm2-ag_news", "The team won the championship after a late goal in the final match", "Sports"),
+    ("demo/ag_news", "The team won the championship after a late goal in the final match", "Sports"),
+    ("demo/sst2_known", REVIEWS[2], "positive"),
+]
+
+
+@pytest.mark.in_turn(1)
+@pytest.mark.parametrize(("name", "text", "label"), PREDICTED)
 def test_predictions(name: str, text: str, label: str) -> None:
     explanation = raison.explain(loaded(name), text, "random")
     assert explanation.prediction == label
+    assert np.isfinite(explanation.probabilities).all()
+    if name in CLASSIFIERS:
+        assert len(explanation.probabilities) == len(zoo.resolve(name).card["labels"])
+
+
+def test_every_classifier_is_asked() -> None:
+    assert {name for name, _, _ in PREDICTED} >= {*CLASSIFIERS}
 
 
 def test_the_answering_model_copies_from_the_source_that_is_found() -> None:
@@ -117,7 +126,7 @@ def test_shipped_explainers_fit_their_models_and_say_where_they_come_from(name: 
         "aopc_sufficiency",
     }
     assert card.provenance["command"].startswith("raison train aml")
-    model = raison.load(name)
+    model = loaded(name)
     for metric in card.goals:
         found = raison.explain(model, "i feel so happy and grateful today", f"aml(metric='{metric}')")
         top = {found.units[unit].text for unit in found.order()[:2]}
@@ -128,7 +137,7 @@ def test_shipped_explainers_fit_their_models_and_say_where_they_come_from(name: 
 
 def test_a_shipped_explainer_beats_random_in_one_pass() -> None:
     metrics = ["comprehensiveness", "log_odds"]
-    table = raison.compare(raison.load("demo/sst2"), REVIEWS, ["aml"], metrics, unit="token", progress=False)
+    table = raison.compare(loaded("demo/sst2"), REVIEWS, ["aml"], metrics, unit="token", progress=False)
     aml, random = ([table[row][metric].values for metric in metrics] for row in ("aml", "random"))
     assert all(one > other for one, other in zip(aml[0], random[0], strict=True))
     assert all(one < other for one, other in zip(aml[1], random[1], strict=True))
@@ -137,7 +146,7 @@ def test_a_shipped_explainer_beats_random_in_one_pass() -> None:
 def test_the_shipped_explainer_of_shapley_values_is_close_to_kernel_shap() -> None:
     card = amortized.read_card(zoo.folder_of("demo/sst2") / "amortized_shap", "demo/sst2")
     assert card.provenance["command"].startswith("raison train amortized-shap")
-    model = raison.load("demo/sst2")
+    model = loaded("demo/sst2")
     found, expected = (raison.explain(model, REVIEWS, method) for method in ("amortized_shap", "kernel_shap"))
     fits = [np.corrcoef(f.scores, e.scores)[0, 1] for f, e in zip(found, expected, strict=True)]
     assert np.mean(fits) > 0.8
@@ -147,7 +156,7 @@ def test_the_shipped_explainer_of_shapley_values_is_close_to_kernel_shap() -> No
 def test_methods_beat_random_on_real_weights() -> None:
     # With fewer samples than by default: chance is far away.
     methods = ["integrated_gradients(steps=12)", "kernel_shap(samples=64)", "lime(samples=100)", "occlusion"]
-    table = raison.compare(raison.load("demo/sst2"), REVIEWS, methods, ["comprehensiveness"], progress=False)
+    table = raison.compare(loaded("demo/sst2"), REVIEWS, methods, ["comprehensiveness"], progress=False)
     random = np.array(table["random"]["comprehensiveness"].values)
     for method in methods:
         ahead = np.array(table[method]["comprehensiveness"].values) - random
@@ -156,7 +165,7 @@ def test_methods_beat_random_on_real_weights() -> None:
 
 
 def test_integrated_gradients_converge_and_the_tap_reads_real_attention() -> None:
-    model = raison.load("demo/sst2")
+    model = loaded("demo/sst2")
     gaps = [
         abs(raison.explain(model, REVIEWS[0], f"integrated_gradients(steps={steps})").completeness_gap)
         for steps in (4, 64)

@@ -175,16 +175,6 @@ def test_names_of_ready_made_models(tmp_path: Path) -> None:
         zoo.load_adapter(tmp_path)
 
 
-@pytest.mark.demo
-@pytest.mark.parametrize("name", [name for name in zoo.names() if zoo.is_classifier(name)])
-def test_ready_made_models_load(name: str) -> None:
-    model, tokenizer = zoo.load_demo(name)
-    with torch.no_grad():
-        logits = model(**tokenizer("a wonderful film", return_tensors="pt")).logits
-    assert logits.shape == (1, len(zoo.resolve(name).card["labels"]))
-    assert logits.isfinite().all()
-
-
 def stars(labels: list[int], first: int) -> Dataset:
     words = {1: "dreadful", 2: "middling", 3: "splendid"}
     rows = (Row(f"a {words[label]} film", label - 1 + first, n) for n, label in enumerate(labels))

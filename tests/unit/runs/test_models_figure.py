@@ -9,8 +9,10 @@ import pytest
 from raison.core.results.scores import Summary
 from raison.report.figures.data import OverModels, Series
 from raison.report.figures.plots import drawn
+from raison.report.tables.records import Plots
 from raison.runs.models_figure import Axis, FiguredModel, axis_of, parameter_count
-from raison.studies.reports import write
+from raison.studies.kinds.comparison.results import read
+from raison.studies.reports import document_of
 from tests.study_folder import Made, make
 
 SIZES = (FiguredModel("big", 40_000_000), FiguredModel("small", 1_000_000), FiguredModel("middle", 6_500_000))
@@ -67,10 +69,16 @@ def test_only_known_axes_are_asked_for() -> None:
 
 @pytest.mark.parametrize(("axis", "caption"), [("parameters", "over parameters"), ("model", "of each model")])
 def test_an_ordinary_study_draws_what_it_asks_for(tmp_path: Path, axis: str, caption: str) -> None:
+    """The figures over models are drawn here; those of each model are the same in every report."""
     folder = make(tmp_path / "study", Made(models=("small", "wide"), explanations=False))
     path = folder / "study.toml"
     path.write_text(path.read_text(encoding="utf-8") + f'\n[figure]\nx = "{axis}"\n', encoding="utf-8")
     header = json.loads((folder / "study.json").read_text())
     header["models"] = {run.partition("--")[0]: {"parameters": 10**6 * (n + 1)} for n, run in enumerate(header["runs"])}
     (folder / "study.json").write_text(json.dumps(header))
-    assert caption in write(folder).read_text(encoding="utf-8")
+    parts = [part for section in document_of(read(folder)).sections for part in section.parts]
+    figures = [
+        plot for part in parts if isinstance(part, Plots) for plot in part.figures if isinstance(plot, OverModels)
+    ]
+    assert {plot.axis for plot in figures} == {axis}
+    assert caption in drawn(figures[0])
