@@ -349,6 +349,17 @@ def test_the_explained_answer(answering: Classifier) -> None:
     assert own.target == "answer"
 
 
+@pytest.mark.parametrize("named", ["answer", "other answers", "the sea"])
+def test_no_answer_but_the_models_own_is_evaluated(tiny: Classifier, named: str) -> None:
+    """Even if it reads like the name of a class."""
+    asked = ("what is it ?", "the answer is the sea and other answers are quiet")
+    e = raison.explain(tiny, asked, "occlusion", target=named)
+    with pytest.raises(InputError, match=f"the target '{named}' is not the answer of .* Leave target out"):
+        raison.evaluate(tiny, e, "log_odds", progress=False)
+    with pytest.raises(InputError, match="only some texts have answers as targets"):
+        raison.explain(tiny, [asked, asked], "occlusion", target=[named, None])
+
+
 def test_a_part_of_the_context_is_explained(answering: Classifier) -> None:
     asked = ["modest story", "plot", "nobody"]
     encoding = answering.encode(QUESTIONS)

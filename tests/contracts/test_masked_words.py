@@ -100,3 +100,5 @@ def test_a_word_with_and_without_a_space_before_it_are_two() -> None:
     likeliest = both[0].prediction
     with pytest.raises(InputError, match=r"both targets are the word '.+'; the model predicts it"):
         raison.explain(model, text, "occlusion", target=(0, (None, likeliest)))
+    both_ways = [raison.explain(model, text, "occlusion", target=pair) for pair in ((glued, None), (None, glued))]
+    assert both_ways[0].value_full == pytest.approx(-both_ways[1].value_full, abs=1e-6)

@@ -260,6 +260,11 @@ def test_targets_of_tags() -> None:
     pair = raison.explain(model, TEXTS[0], "occlusion", target=(4, 14, ("PER", "LOC")))
     assert (pair.target, pair.against) == ("PER", "LOC")
     assert pair.scores == pytest.approx([a - b for a, b in zip(one.scores, other.scores, strict=True)], abs=1e-6)
+    tag = next(tag for tag in ("PER", "LOC") if tag != span.target)
+    of_tag = raison.explain(model, TEXTS[0], "occlusion", target=(4, 14, tag))
+    for pair_of, sign in (((None, tag), 1), ((tag, None), -1)):
+        e = raison.explain(model, TEXTS[0], "occlusion", target=(4, 14, pair_of))
+        assert e.value_full == pytest.approx(sign * (span.value_full - of_tag.value_full), abs=1e-6)
     assert one.probabilities == other.probabilities
     assert sum(one.probabilities) == pytest.approx(1)
     judged = raison.evaluate(model, [one, other], "sufficiency(removal='mask')", progress=False)

@@ -10,13 +10,14 @@ import torch
 
 import raison
 from raison.core.model import LanguageModel
-from raison.report.pages.writing import write
 from raison.studies.kinds.audit.spec import AuditPlan
+from raison.studies.reports import write
 from raison.text.prompts import Prompt
 from tests.fake_server import Fake, running
 from tests.tiny import build
 
-TEXTS = ["the old sailor told a story", "a dull plot", "a good story in the sea", "so boring"] * 3
+ENDS = ("the old sailor told a story", "a dull plot", "a good story in the sea")
+TEXTS = [f"{start} {end}" for start in ("so", "but", "and", "as if") for end in ENDS]
 PLAN = AuditPlan(randomised=2, changed=4, attacked=2)
 
 
@@ -52,7 +53,7 @@ def quantised() -> Iterator[LanguageModel]:
             },
         ),
         (of_shared_layers, {"randomised": "its layers share parameters"}),
-        (quantised, {"shifted embeddings": "quantised"}),
+        (quantised, {"shifted embeddings": "no gradient"}),
     ],
 )
 def test_what_cannot_be_asked_is_left_out_with_its_reason(
@@ -67,8 +68,8 @@ def test_what_cannot_be_asked_is_left_out_with_its_reason(
     told = dict(found.left_out)
     for part, reason in reasons.items():
         assert any(part in what and reason in why for what, why in told.items()), told
-    if "randomised" in reasons:
-        assert lights["parameters"] == "grey"
     page = write(tmp_path / "audit", draw=False).read_text(encoding="utf-8")
     assert ("of which only the outputs are known" in page) == (model is served)
-    assert ("Randomised blocks" in page) == (model is quantised)
+    if "randomised" in reasons:
+        assert lights["parameters"] == "grey"
+        assert "Randomised blocks" not in page

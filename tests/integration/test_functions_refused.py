@@ -1,5 +1,7 @@
 """Functions whose answers are not what was agreed, and settings that do not fit."""
 
+import asyncio
+
 import numpy as np
 import pytest
 
@@ -101,3 +103,15 @@ def test_names_of_an_object_in_another_order_than_its_columns_are_refused() -> N
         raison.load(Fitted(), classes=["good", "bad"])
     assert raison.load(Fitted(), classes=["bad", "good"]).classes == ("bad", "good")
     assert raison.load(Fitted(), classes=["dull", "fine"]).classes == ("dull", "fine")
+
+
+def test_a_timeout_of_an_asynchronous_function_names_its_texts() -> None:
+    async def slow(texts: list[str]) -> list[list[float]]:
+        if any("zap" in text for text in texts):
+            await asyncio.wait_for(asyncio.sleep(5), 0.01)
+        return [[0.5, 0.5]] * len(texts)
+
+    with pytest.raises(TimeoutError) as caught:
+        raison.explain(raison.load(slow, classes=["a", "b"]), "zap old", "occlusion")
+    (note,) = caught.value.__notes__
+    assert note.endswith("with the text 'zap old'.")

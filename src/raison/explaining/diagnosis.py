@@ -99,11 +99,25 @@ def doctor(model: LanguageModel | Writer, text: str | None = None, tokens: int |
     return _diagnosis(model, facts | _warnings(model, encoded(read, truncate=True)), findings)
 
 
-def _of_served(model: Writer, text: str) -> Diagnosis:
-    """Facts about the reader of one token after a prompt that a server reads."""
+def methods_on(model: LanguageModel | Writer) -> dict[str, list[str]]:
+    """For each method the reasons why it does not work on a model, none if it does, without testing what this claims.
+
+    Of a generative model the token that it writes first is meant: it takes a pass.
+    """
+    reader = _first_token(model, TEXT) if isinstance(model, Writer) else model
+    return {name: unfit_of(reader, name) for name in CATALOGUE.names}
+
+
+def _first_token(model: Writer, text: str) -> LanguageModel:
+    """The reader of the token that a model writes after a text, which is what methods see of such a model."""
     prompt = model.prompt(text)
     written = model.continuation(prompt, 1)
-    reader = model.reader(ContinuationEncoder(prompt, written, earlier=False), written.ids)
+    return model.reader(ContinuationEncoder(prompt, written, earlier=False), written.ids)
+
+
+def _of_served(model: Writer, text: str) -> Diagnosis:
+    """Facts about the reader of one token after a prompt that a server reads."""
+    reader = _first_token(model, text)
     facts = _facts(reader) | {
         "outputs": "text",
         "classes": ["every token of the vocabulary"],
@@ -113,10 +127,9 @@ def _of_served(model: Writer, text: str) -> Diagnosis:
 
 
 def _of_writer(model: Generator, text: str, tokens: int | None) -> Diagnosis:
-    """Facts about the reader of one written token, which is what methods see of such a model."""
-    prompt = model.prompt(text)
-    written = model.continuation(prompt, 1)
-    reader = model.reader(ContinuationEncoder(prompt, written, earlier=False), written.ids)
+    """Facts about the reader of one written token."""
+    reader = _first_token(model, text)
+    assert isinstance(reader, Classifier)
     facts = _facts_of_classifier(reader) | {
         "outputs": "text",
         "classes": ["every token of the vocabulary"],

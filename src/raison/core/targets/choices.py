@@ -6,14 +6,24 @@ from typing import Any, Literal, Protocol, TypeGuard, runtime_checkable
 from raison.core.errors import InputError
 
 Of = Literal["probability", "logit", "log_odds", "margin", "log_probability"]
-NamedTarget = str | int | tuple[str | int, str | int]
+NamedTarget = str | int | tuple[str | int | None, str | int | None]
 """What is explained at a position: a tag, a word, a word's number in the vocabulary, or a pair (this, not that)."""
 PlacedTarget = tuple[int, NamedTarget] | tuple[int, int, NamedTarget]
 """The number of a mask and what is explained there, or a span of characters and its tag."""
-SingleTarget = str | int | tuple[str | int | None, str | int] | PlacedTarget
-TargetSpec = None | SingleTarget | list[int] | list[str] | list[str | int] | list[SingleTarget]
+SingleTarget = NamedTarget | PlacedTarget
+TargetSpec = (
+    None
+    | SingleTarget
+    | list[int]
+    | list[str]
+    | list[str | int]
+    | list[SingleTarget]
+    | list[int | None]
+    | list[str | None]
+    | list[SingleTarget | None]
+)
 """None for the predicted class (or a model's one number), a label's name or index, a pair (this, not that), or a list
-of each text's class or pair. In a pair, None is the predicted class.
+of each text's class or pair. In a pair and in a list, None is the predicted class.
 
 For a question answering model, a string is a part of the context, and a list of strings has one for each text. For a
 model that tags tokens or fills in masked words, a target also says where, see raison.core.targets.choosing.

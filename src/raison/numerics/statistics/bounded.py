@@ -1,6 +1,7 @@
 """Tests of the mean of values whose range is known; no other assumption about their distribution."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Float
@@ -35,8 +36,15 @@ def betting_p(values: Values, mean: float, bounds: Bounds) -> float:
     return float(min(1.0, 2 / max(above, below, 1.0)))
 
 
+@lru_cache(maxsize=32)
+def _nodes(count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The nodes and weights of Gauss and Legendre, which an eigenvalue problem gives."""
+    nodes, weights = np.polynomial.legendre.leggauss(count)
+    return nodes, weights
+
+
 def _fortune(gains: Values, most: float) -> float:
     """The average over the stakes; this many nodes of Gauss and Legendre integrate the polynomial exactly."""
-    nodes, weights = np.polynomial.legendre.leggauss(len(gains) // 2 + 1)
+    nodes, weights = _nodes(len(gains) // 2 + 1)
     stakes = most * (nodes + 1) / 2
     return float((weights / 2) @ np.prod(1 + stakes[:, None] * gains, axis=1))

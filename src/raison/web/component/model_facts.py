@@ -5,8 +5,7 @@ from dataclasses import asdict, dataclass
 from raison.combining.advice import advised
 from raison.core.inputs.unit import PART, SPLITS
 from raison.core.model import LanguageModel
-from raison.explaining.attribution import unfit_of
-from raison.explaining.diagnosis import doctor
+from raison.explaining.diagnosis import methods_on
 from raison.methods import CATALOGUE
 from raison.models.adapters.writing.writer import Writer
 
@@ -70,7 +69,4 @@ def facts_of(name: str, model: LanguageModel | Writer) -> ModelFacts:
 
 def _unable(model: LanguageModel | Writer) -> dict[str, str]:
     """Why methods do not work on the model with their default settings."""
-    if isinstance(model, Writer):
-        return {name: "; ".join(reasons) for name, reasons in doctor(model).methods.items() if reasons}
-    reasons_of = {name: unfit_of(model, name) for name in CATALOGUE.names}
-    return {name: "; ".join(reasons) for name, reasons in reasons_of.items() if reasons}
+    return {name: "; ".join(reasons) for name, reasons in methods_on(model).items() if reasons}

@@ -5,6 +5,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from raison.core.errors import InputError
 from raison.core.targets.target import Target, resolve_target
 
 
@@ -98,3 +99,15 @@ def test_a_margin_is_over_the_likeliest_other_class():
     logits = torch.tensor([[1.0, 3.0, 2.0], [3.0, 1.0, 2.0], [1.0, 2.0, 3.0]])
     assert resolve_target(None, "margin", logits, ("a", "b", "c"), False).against.tolist() == [2, 2, 1]
     assert resolve_target(0, "margin", logits, ("a", "b", "c"), False).against.tolist() == [1, 2, 2]
+
+
+def test_none_is_the_predicted_class_in_a_list_and_on_either_side_of_a_pair() -> None:
+    logits, classes = torch.tensor([[0.1, 2.0, 0.3], [3.0, 0.2, 0.1]]), ("a", "b", "c")
+    listed = resolve_target([None, "c"], None, logits, classes, False)
+    assert listed.index.tolist() == [1, 2]
+    pairs = resolve_target([("c", None), (None, "c")], None, logits, classes, False)
+    assert pairs.against is not None
+    assert (pairs.index.tolist(), pairs.against.tolist()) == ([2, 0], [1, 2])
+    for pair in (("b", None), (None, "b"), (None, None)):
+        with pytest.raises(InputError, match="both targets are the class 'b'; the model predicts it"):
+            resolve_target([pair, pair], None, logits, classes, False)

@@ -240,7 +240,7 @@ def _parted(spec: Any) -> tuple[tuple[int, ...], Any]:
         return (int(spec),), None
     if isinstance(spec, tuple) and len(spec) in (2, 3):
         *where, what = spec
-        if len(spec) == 2 and any(isinstance(one, str) for one in spec) and not any(map(is_whole_number, spec)):
+        if len(spec) == 2 and any(spec) and all(one is None or isinstance(one, str) for one in spec):
             return (), spec
         if all(map(is_whole_number, where)) and not (isinstance(what, tuple) and len(what) != 2):
             return tuple(map(int, where)), what
