@@ -5,15 +5,19 @@ import shutil
 import tomllib
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sybil import Document, Example, Sybil
 from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
 from typer.testing import CliRunner
 
+import raison
 from raison.cli import app
 from raison.core.errors import LoadError
+from raison.models.loading.load import load
 from raison.models.loading.ready_made import base_weights
+from raison.studies import plans
 from tests.fake_server import Fake, running
 
 ROOT = Path(__file__).parents[2]
@@ -27,6 +31,20 @@ PAGES = [
 ]
 INSTALL = ("python3", "pip", "pytest")
 """What a line of shell may do besides: whoever runs this test has done it."""
+
+
+_LOADED: dict[str, Any] = {}
+"""The demo models that pages have loaded: none of them leaves its model changed."""
+
+
+def load_once(*args: Any, **settings: Any) -> Any:
+    """raison.load, but one demo model for all examples that ask for the same."""
+    if not str(args[0]).startswith("demo/"):
+        return load(*args, **settings)
+    key = repr((args, sorted(settings.items())))
+    if key not in _LOADED:
+        _LOADED[key] = load(*args, **settings)
+    return _LOADED[key]
 
 
 def commands(example: Example) -> None:
@@ -65,6 +83,8 @@ def test_the_examples_of_a_page_run(page: str, tmp_path: Path, monkeypatch: pyte
     # A clone has no data sets beside it, and no Hub has to be asked.
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.delenv("RAISON_DATA", raising=False)
+    monkeypatch.setattr(raison, "load", load_once)
+    monkeypatch.setattr(plans, "load_model", load_once)
     with running(Fake(), PORT) if page == "docs/served.md" else nullcontext():
         for example in parsed(page):
             example.evaluate()
