@@ -10,11 +10,11 @@ from starlette.testclient import TestClient
 
 import raison
 from raison.core.errors import InputError
-from raison.core.settings.fields import mistakes_in
+from raison.core.settings.fields import fields_of, mistakes_in
 from raison.methods import CATALOGUE as METHODS
 from raison.metrics import CATALOGUE as METRICS
 from raison.web.server import guard, running
-from raison.web.server.calls import OUTSIDE, check_call
+from raison.web.server.calls import check_call
 from raison.web.server.served import ServedModels
 from raison.web.server.settings import Limits, VisibleFolders
 from tests.hostile import about, asked, post, requests, wrong
@@ -132,11 +132,12 @@ def test_a_mistake_is_told_in_the_words_of_its_own_path() -> None:
 
 @pytest.mark.parametrize("catalogue", [METHODS, METRICS])
 def test_every_setting_that_is_a_free_string_was_looked_at(catalogue: object) -> None:
-    """A new one may name a file: then it belongs to OUTSIDE."""
+    """A new one may name a file or a model: then its Setting says that it is outside."""
     for name in catalogue.names:
         hints = get_type_hints(catalogue.get(name))
         free = {one.name for one in fields(catalogue.get(name)) if _holds_string(hints[one.name])}
-        if catalogue is METHODS or free & {*OUTSIDE}:
+        outside = {field.name for field in fields_of(catalogue.get(name)).values() if field.setting.outside}
+        if catalogue is METHODS or outside:
             assert free == NAMES.get(name, set()), name
 
 

@@ -50,6 +50,8 @@ class Property(StrEnum):
     """Needs an explainer that was trained for the model (`raison train`)."""
     PARTIAL = "partial"
     """Re-runs only some layers: its passes are cheaper than full passes but count as such."""
+    ADAPTIVE = "adaptive"
+    """Its next keeps depend on earlier values, or it may run such a method: texts with the same units share none."""
     DIFFERENTIABLE = "differentiable"
     """Scores are a differentiable function of the word embeddings, which can be given."""
 

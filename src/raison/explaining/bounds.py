@@ -8,18 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from raison.core.inputs.unit import Unit
-from raison.core.method import Cost, Method
+from raison.core.method import Cost, Method, Property
 from raison.core.metric import Metric
 from raison.core.registry import name_of
 from raison.core.results.explanation import Explanation
 from raison.explaining.sources.citation_settings import CitationSettings
 from raison.models.tokens.sourced import Sourced
 from raison.models.tokens.written_answer import WrittenAnswer
-
-ADAPTIVE = frozenset(
-    {"auto", "coarse_to_fine", "ensemble", "hierarchical_occlusion", "partition_shap", "reagent", "solvex"}
-)
-"""Methods whose next keeps depend on earlier values, or that may run such a method: each statement may need its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +104,7 @@ def of_citations(size: CitationSize, how: CitationSettings) -> Cost:
 def _of_statements(method: Method, units: int, size: CitationSize) -> Cost:
     """All statements by one level of units. They share the forward passes of keeps that do not depend on values."""
     cost = of_tokens(method, TextSize(units, size.tokens), size.answer_tokens)
-    if name_of(method) not in ADAPTIVE:
+    if Property.ADAPTIVE not in method.properties:
         return cost
     return Cost(min(cost.forwards * size.statements, 2**units), cost.backwards)
 

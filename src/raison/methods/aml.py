@@ -58,7 +58,7 @@ class Aml(Method):
     Reference: barkan2024aml; hu2022lora.
     """
 
-    checkpoint: str | None = None
+    checkpoint: Annotated[str | None, Setting(outside=True)] = None
     metric: str | None = None
     steps: Annotated[int, Setting(least=0, words="a whole number of at least 0 (0: one pass)")] = 0
     learning_rate: Annotated[float | None, Setting(above=0)] = None

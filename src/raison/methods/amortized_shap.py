@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from jaxtyping import Float, Int
@@ -14,6 +14,7 @@ from raison.core.errors import InputError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import LanguageModel
 from raison.core.problem import Problem
+from raison.core.settings.fields import Setting
 from raison.core.targets.outputs import PROBABILITIES, Outputs
 from raison.core.targets.target import probabilities
 from raison.models.derived.amortized import KIND, Amortized, ValueReading, find
@@ -45,7 +46,7 @@ class AmortizedShap(Method):
     Reference: yang2023efficient; jethani2022fastshap.
     """
 
-    checkpoint: str | None = None
+    checkpoint: Annotated[str | None, Setting(outside=True)] = None
 
     reference: ClassVar[str] = "yang2023efficient"
     needs: ClassVar[frozenset[type[Capability]]] = frozenset({Passes})

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from jaxtyping import Float
@@ -15,6 +15,7 @@ from raison.core.errors import LoadError
 from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import LanguageModel
 from raison.core.problem import Problem
+from raison.core.settings.fields import Setting
 from raison.models.derived.explainers import files_of
 from raison.models.derived.trained_heads import KIND, find
 
@@ -50,7 +51,7 @@ class At2(Method):
     Reference: cohenwang2025learning.
     """
 
-    checkpoint: str | None = None
+    checkpoint: Annotated[str | None, Setting(outside=True)] = None
 
     reference: ClassVar[str] = "cohenwang2025learning"
     needs: ClassVar[frozenset[type[Capability]]] = frozenset({AnswerAttention})

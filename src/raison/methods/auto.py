@@ -63,7 +63,7 @@ class Auto(Method):
     ] = 100
 
     reference: ClassVar[str] = "lundberg2017unified"
-    properties: ClassVar[frozenset[Property]] = frozenset({Property.RANDOM})
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.RANDOM, Property.ADAPTIVE})
     passes: ClassVar[str] = "at most budget forward, a backward pass counting as two"
 
     def files(self, model: LanguageModel) -> tuple[Path, ...]:

@@ -51,7 +51,7 @@ class CoarseToFine(Method):
     ] = 100
 
     reference: ClassVar[str] = "li2016understanding"
-    properties: ClassVar[frozenset[Property]] = frozenset({Property.SIGNED})
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.SIGNED, Property.ADAPTIVE})
     passes: ClassVar[str] = "at most samples forward"
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:

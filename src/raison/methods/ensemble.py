@@ -76,7 +76,7 @@ class Ensemble(Method):
     normalise: Normalisation = "absolute"
 
     reference: ClassVar[str] = "oxford2022assessing"
-    properties: ClassVar[frozenset[Property]] = frozenset({Property.RANDOM})
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.RANDOM, Property.ADAPTIVE})
     passes: ClassVar[str] = "at most the sum of its members'"
 
     def consistent(self) -> None:

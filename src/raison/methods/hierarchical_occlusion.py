@@ -47,7 +47,7 @@ class HierarchicalOcclusion(Method):
     share: Annotated[float, Setting(least=0, most=1, words="a share of the largest drop, from 0 to 1")] = 0.1
 
     reference: ClassVar[str] = "liu2025attribot"
-    properties: ClassVar[frozenset[Property]] = frozenset({Property.SIGNED, Property.DUMMY})
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.SIGNED, Property.DUMMY, Property.ADAPTIVE})
     passes: ClassVar[str] = "at most 2 n + 1 forward"
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from jaxtyping import Float
 from torch import Tensor
@@ -13,6 +13,7 @@ from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.model import LanguageModel
 from raison.core.note_names import TRAINED_FOR
 from raison.core.problem import Problem
+from raison.core.settings.fields import Setting
 from raison.models.derived.explainers import files_of
 from raison.models.derived.trained_attention import find
 
@@ -44,7 +45,7 @@ class Ivra(Method):
     Reference: xie2024ivra.
     """
 
-    checkpoint: str | None = None
+    checkpoint: Annotated[str | None, Setting(outside=True)] = None
 
     reference: ClassVar[str] = "xie2024ivra"
     needs: ClassVar[frozenset[type[Capability]]] = frozenset({ReadableAttention})

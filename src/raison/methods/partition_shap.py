@@ -49,7 +49,7 @@ class PartitionShap(Method):
     samples: Samples = None
 
     reference: ClassVar[str] = "owen1977values"
-    properties: ClassVar[frozenset[Property]] = frozenset({Property.SIGNED, Property.COMPLETE})
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.SIGNED, Property.COMPLETE, Property.ADAPTIVE})
     passes: ClassVar[str] = f"min(samples, E(n)) forward, E(n) about 2/3 n^2; samples = {FORMULA} unless given"
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:

@@ -62,11 +62,11 @@ class Reagent(Method):
     min_steps: Annotated[int, Setting(least=1)] = 10
     max_steps: Annotated[int, Setting(least=1)] = 100
     tolerance: Annotated[int, Setting(least=1)] = 1
-    filler: str | None = None
+    filler: Annotated[str | None, Setting(outside=True)] = None
 
     reference: ClassVar[str] = "zhao2024reagent"
     outputs: ClassVar[frozenset[Outputs]] = PROBABILITIES
-    properties: ClassVar[frozenset[Property]] = frozenset({Property.UNSIGNED, Property.RANDOM})
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.UNSIGNED, Property.RANDOM, Property.ADAPTIVE})
     passes: ClassVar[str] = "at most runs (2 max_steps - min(min_steps, max_steps) + 1) + 1 forward"
 
     def check(self, model: LanguageModel) -> None:

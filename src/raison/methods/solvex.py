@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from raison.core.method import Cost, Method, Rngs
+from raison.core.method import Cost, Method, Property, Rngs
 from raison.core.problem import Problem
 from raison.core.settings.fields import Setting
 from raison.numerics.perturbation.beam import Beam, sets_at_most, shifted_ranks
@@ -48,6 +48,7 @@ class Solvex(Method):
     objective: MaskObjective = "difference"
 
     reference: ClassVar[str] = "zhou2023solvability"
+    properties: ClassVar[frozenset[Property]] = frozenset({Property.ADAPTIVE})
     passes: ClassVar[str] = (
         "at most 2 sum_k min(beam (n - k + 1), C(n, k)) forward; half of that plus n for a single objective"
     )

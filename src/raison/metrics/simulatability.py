@@ -47,7 +47,7 @@ class Simulatability(GroupMetric):
     of 5 is that of SMaT's code for attention.
     """
 
-    student: str = "minilm"
+    student: Annotated[str, Setting(outside=True)] = "minilm"
     train_share: Annotated[float, Setting(above=0, below=1, words="a share above 0 and below 1, such as 0.8")] = 0.8
     weight: Annotated[float, Setting(least=0, words="0 (no explanations) or more")] = 5.0
     epochs: Annotated[int, Setting(least=1)] = 5

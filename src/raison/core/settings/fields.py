@@ -27,6 +27,8 @@ class Setting:
     `distinct`. `words` say what a value may be where type and range do not; they follow "give". A value is checked
     `elsewhere` if what it may be depends on a model.
 
+    A field that is `outside` names a file or a model, which a request to a server cannot choose.
+
     For the command line: `options` are the option's names, if they differ from the field's. `flag` is the value that an
     option without an argument sets. `none` is the number that means None. `read` converts the typed string, if the
     field's type does not say how.
@@ -41,6 +43,7 @@ class Setting:
     words: str = ""
     distinct: bool = False
     elsewhere: bool = False
+    outside: bool = False
     options: tuple[str, ...] = ()
     flag: str | bool | None = None
     none: int | None = None

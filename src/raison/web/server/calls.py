@@ -3,7 +3,7 @@
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, cast
 
 from raison.core.errors import InputError
@@ -11,6 +11,7 @@ from raison.core.method import Method
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
 from raison.core.results.explanation import Explanation
+from raison.core.settings.fields import fields_of
 from raison.core.settings.reading import dump
 from raison.explaining.explain import explain, within_budget
 from raison.explaining.given_texts import InputOptions
@@ -23,8 +24,6 @@ from raison.web.server.bodies import CiteBody, ExplainBody, PredictBody, charact
 from raison.web.server.pass_bounds import of_output, of_prediction, of_ranking
 from raison.web.server.settings import ANSWER, Limits
 
-OUTSIDE = ("checkpoint", "filler", "student")
-"""Settings of methods and metrics that name a folder or a model: requests cannot."""
 TOGETHER = 32
 """Maximum number of requests that one call answers."""
 WORK = 640
@@ -182,9 +181,10 @@ def check_call(instance: object, limits: Limits) -> None:
 
     A setting may itself be a call, which is checked in the same way.
     """
-    for one in fields(instance):  # type: ignore[arg-type]
+    kind: type = type(instance)
+    for one in fields_of(kind).values():
         value = getattr(instance, one.name)
-        if one.name in OUTSIDE and value != one.default:
+        if one.setting.outside and value != one.default:
             raise InputError(f"{one.name} names a file or a model, which requests cannot do: leave it out.")
         for part in _parts(value):
             if isinstance(part, int | float) and abs(part) > limits.passes:
