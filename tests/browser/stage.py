@@ -1,15 +1,15 @@
 """The component on a page of its own, with a model as anywidget gives it, and models of this process that answer."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from raison.core.errors import RaisonError
 from raison.core.results.explanation import Explanation
+from raison.judging.map_checks import checked
 from raison.models.adapters.writing.writer import Writer
 from raison.web.component.explain_request import ExplainRequest, explained, read_explanations
-from raison.web.component.explanation_checks import checked
 from raison.web.component.messages import truncatable
 from raison.web.component.model_facts import facts_of
 from raison.web.component.sources import module, style
@@ -65,7 +65,7 @@ class Stage:
                 return {"id": message["id"], "answer": trusted(e, (), None)}
             if message["ask"] == "check":
                 request = ExplainRequest.read(message["body"])
-                found = checked(self.models[request.model], explained(self.models, request))
+                found = asdict(checked(self.models[request.model], explained(self.models, request)))
                 return {"id": message["id"], "answer": found}
             return {"id": message["id"], "answer": seen(read_explanations(message["body"]))}
         except RaisonError as error:

@@ -1,6 +1,7 @@
 """The component in a notebook: Jupyter, VS Code, marimo, Colab, through anywidget (the extra `notebook`)."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
@@ -11,12 +12,12 @@ from raison.core.model import LanguageModel
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
 from raison.explaining.generation import NEW_TOKENS
+from raison.judging.map_checks import checked
 from raison.methods import CATALOGUE
 from raison.models.adapters.writing.writer import Writer
 from raison.report.explanations.html import fragment
 from raison.web.component.audits import Trusts
 from raison.web.component.explain_request import ExplainRequest, explained, model_of, read_explanations
-from raison.web.component.explanation_checks import checked
 from raison.web.component.exports import taken
 from raison.web.component.messages import Desk
 from raison.web.component.model_facts import facts_of
@@ -154,7 +155,7 @@ class Widget(anywidget.AnyWidget):
         if ask == "check":
             request = ExplainRequest.read(body)
             e = cast("Explanation", self._of(request))
-            return checked(self._named[request.model], e)
+            return asdict(checked(self._named[request.model], e))
         if ask == "view":
             return seen(read_explanations(body))
         if ask == "view/file":

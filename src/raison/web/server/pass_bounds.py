@@ -25,11 +25,11 @@ from raison.explaining.sources.answer_statements import AnswerRequest, stated_an
 from raison.explaining.sources.citation_settings import CitationSettings
 from raison.explaining.sources.rewordings import worded
 from raison.explaining.sources.sourced_prompt import SourcedPrompt
+from raison.judging.map_checks import REMOVALS
 from raison.metrics import CATALOGUE as METRICS
 from raison.metrics.harmless_change import HarmlessChange
 from raison.models.adapters.writing.writer import Writer
 from raison.report.style import phrases
-from raison.web.component.explanation_checks import REMOVALS
 from raison.web.component.writing_request import one_prompt
 from raison.web.server.bodies import ExplainBody, given, tupled_spans
 from raison.web.server.settings import Limits

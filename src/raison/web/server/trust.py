@@ -1,15 +1,15 @@
 """The tests of one text on demand."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from raison.core.errors import InputError
 from raison.core.model import LanguageModel
 from raison.core.results.explanation import Explanation
 from raison.core.settings.reading import parse
+from raison.judging.map_checks import checked
 from raison.models.adapters.writing.writer import Writer
-from raison.web.component.explanation_checks import checked
 from raison.web.server.bodies import ExplainBody
 from raison.web.server.calls import ExplanationRequest, ModelRequest, json_of
 from raison.web.server.pass_bounds import of_check
@@ -49,4 +49,4 @@ class CheckRequest(ModelRequest):
     def run(self, model: Any, requests: Sequence[ModelRequest]) -> list[bytes]:
         [answer] = [self.known] if self.known is not None else self.own.run(model, [self.own])
         e = Explanation.from_dict(parse(answer.decode(), "an explanation"))
-        return [json_of(checked(model, e))]
+        return [json_of(asdict(checked(model, e)))]

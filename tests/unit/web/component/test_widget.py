@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from base64 import b64decode
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,8 @@ import pytest
 import raison
 from raison.core.errors import InputError, RaisonError, UnknownNameError
 from raison.core.results.generation import GenerationExplanation
+from raison.judging.map_checks import checked
 from raison.report.explanations.output_layout import visible
-from raison.web.component.explanation_checks import checked
 from raison.web.component.sources import module, style
 from raison.web.component.trust_facts import trusted
 from tests.tiny import build_language_model
@@ -146,7 +147,7 @@ def test_messages_are_answered() -> None:
     check = {"model": name, "text": "one two three", "method": "occlusion"}
     found = asked(widget, heard, "check", check)["answer"]
     assert found["remaining"][0] == pytest.approx(widget.explanation.value_full)
-    assert found == checked(MODEL, widget.explanation)
+    assert found == asdict(checked(MODEL, widget.explanation))
 
 
 def test_a_model_that_writes_is_shown_by_its_answer() -> None:

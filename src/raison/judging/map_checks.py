@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -74,15 +74,15 @@ class Checks:
     why: str
 
 
-def checked(model: LanguageModel, e: Explanation) -> dict[str, object]:
-    """The tests of one map, as plain values. Raises RaisonErrors."""
+def checked(model: LanguageModel, e: Explanation) -> Checks:
+    """The tests of one map. Raises RaisonErrors."""
     if e.outputs == "statement" or not e.units:
         raise InputError("a check is only for the explanation of a prediction.")
     top = e.order()[:STRONGEST]
     remaining = tuple(_values(model, e, [Remaining(count) for count in range(len(top) + 1)]))
     harmless, why = _harmless(model, e)
     removed = tuple(e.units[place].text for place in top)
-    return asdict(Checks(remaining, removed, _shuffled(model, e), harmless, why))
+    return Checks(remaining, removed, _shuffled(model, e), harmless, why)
 
 
 def _shuffled(model: LanguageModel, e: Explanation) -> Shuffled | None:

@@ -1,7 +1,7 @@
 """The tests of one map."""
 
 import raison
-from raison.web.component.explanation_checks import REMOVALS, checked
+from raison.judging.map_checks import REMOVALS, checked
 
 
 def test_no_more_texts_are_evaluated_than_is_said() -> None:
@@ -18,7 +18,7 @@ def test_no_more_texts_are_evaluated_than_is_said() -> None:
     raison.evaluate(model, e, "harmless_change", progress=False)
     of_changes = len(read)
     read.clear()
-    assert checked(model, e)["shuffled"] is not None
+    assert checked(model, e).shuffled is not None
     # The whole text is read in the test with changed texts, too.
     assert len(read) - of_changes <= REMOVALS - 1
     assert read.count(text) <= 3
