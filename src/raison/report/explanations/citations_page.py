@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 from raison.core.note_names import NOISE
 from raison.core.results.citations import Citations
-from raison.report.explanations.citations_terminal import ORIGINS, goal, light, score, support
+from raison.report.explanations.citation_words import ORIGINS, goal, light, score, support
 from raison.report.style import phrases
 from raison.report.style.colours import Scale, level
 from raison.report.style.markup import assets, document, minus, rendered

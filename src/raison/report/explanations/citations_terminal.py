@@ -7,20 +7,13 @@ from rich.text import Text
 
 from raison.core.note_names import NOISE
 from raison.core.results.citations import Citations
+from raison.report.explanations.citation_words import ORIGINS, goal, light, score, support
 from raison.report.style import phrases
 from raison.report.style.colours import Scale, level
 from raison.report.style.terminal_text import facts_grid, plain, safe
 
 TOP = 3
 """Number of sources shown per statement, besides those in use."""
-SUPPORTED = 0.5
-"""Minimum entailment at which a source supports a statement."""
-ORIGINS = {
-    "sources": "",
-    "together": "rests on several sources together; no single one is needed",
-    "memory": "does not depend on any source: it comes from the model's memory or from the question",
-    "undecided": "whether it depends on a source is undecided",
-}
 
 
 def citations_text(c: Citations) -> RenderableType:
@@ -42,29 +35,6 @@ def citations_text(c: Citations) -> RenderableType:
 def citations_plain(c: Citations) -> str:
     """The terminal output without escape codes."""
     return plain(citations_text(c))
-
-
-def goal(c: Citations) -> str:
-    """The explained quantity of each statement."""
-    return f"{c.of.replace('log_odds', 'log-odds').replace('_', '-')} of each statement"
-
-
-def score(c: Citations, value: float) -> str:
-    """A score, with its sign if scores can have two, as precise as the largest requires."""
-    places = phrases.decimals(max(abs(one) for row in c.scores for one in row))
-    return f"{value:{'+' if c.signed else ''}.{places}f}".replace("-", "\N{MINUS SIGN}")
-
-
-def light(c: Citations, statement: int, source: int) -> str:
-    """Whether the statement needs the source, and which near-duplicates were removed with it."""
-    check = c.checks[statement][source]
-    alike = phrases.shorten(", ".join(check.alike), 40)
-    return f"{check.light}, together with {alike}" if check.alike else check.light
-
-
-def support(c: Citations, statement: int, source: int) -> str:
-    """The verdict of the caller's entailment judge."""
-    return "supported" if c.supported[statement][source] >= SUPPORTED else "not supported"
 
 
 def _heading(c: Citations, number: int) -> Text:

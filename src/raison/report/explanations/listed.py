@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from raison.core.results.citations import Citations
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
-from raison.report.explanations.citations_terminal import goal, score
+from raison.report.explanations.citation_words import goal, score
 from raison.report.explanations.layout import largest, strongest
 from raison.report.style import phrases
 from raison.report.style.markup import minus

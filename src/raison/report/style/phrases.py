@@ -107,8 +107,8 @@ def values_needed(count: float) -> str:
     return f"{count:,.0f}" if math.isfinite(count) else "over 1,000,000"
 
 
-def score(e: AnyExplanation, value: float, places: int) -> str:
-    """A score of an explanation, with its sign if scores can have two."""
+def score(e: AnyExplanation | Citations, value: float, places: int) -> str:
+    """A score of an explanation or of citations, with its sign if scores can have two."""
     return signed(value, places) if e.signed else number(value, places)
 
 

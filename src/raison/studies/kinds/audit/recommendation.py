@@ -76,8 +76,7 @@ def faithfulness(row: Scores) -> list[float]:
 def _keeps(row: Scores, best: Scores, random: Scores) -> bool:
     """Whether a method is surely above the required minimum, text by text, on each count and on both."""
     counts = zip(_higher_is_better(row), _higher_is_better(best), _higher_is_better(random), strict=True)
-    # The lead is itself an estimate. If it were taken as constant, a method that varies with the best one would pass by
-    # chance.
+    # The lead is itself an estimate: taken as constant, its own error would be left out of the interval.
     gaps = (difference(own[:, None], (KEPT * most + (1 - KEPT) * least)[:, None]) for own, most, least in counts)
     return all(finding_of(gap, "above") == "holds" for gap in gaps)
 

@@ -119,7 +119,7 @@ def test_a_method_that_keeps_exactly_the_least_rarely_passes_however_close_it_is
         ]
         known = Comparison(tuple(rows), "model", "data", TEXTS, "word", "probability", 0)
         passed += recommended({"kernel_shap": 200.0, "occlusion": 20.0}, known)[0] == "occlusion"
-    # Of intervals of 95 %, 2.5 % lie above; if the lead counted as known, a third would pass.
+    # Of intervals of 95 %, 2.5 % lie above.
     assert passed <= 4
 
 
