@@ -181,9 +181,9 @@ def test_a_relative_bound_counts_in_deviations_of_the_table():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"epsilon": 0.0}, "nothing could be changed"),
-        ({"epsilon": -1.0}, "nothing could be changed"),
-        ({"share": 0.0}, "share is a fraction"),
+        ({"epsilon": 0.0}, "epsilon of an attack cannot be 0.0: give a number above 0"),
+        ({"epsilon": -1.0}, "epsilon of an attack cannot be -1.0"),
+        ({"share": 0.0}, "share of an attack cannot be 0.0"),
         ({"k": 0}, "k of an attack cannot be 0"),
         ({"steps": 0}, "steps of an attack"),
         ({"alpha": 0.0}, "alpha of an attack"),
@@ -206,7 +206,7 @@ def test_unknown_names_k_above_the_units_and_equal_objectives_are_refused():
     with pytest.raises(InputError, match="same objective"):
         attacks(Wave(), ["film"], [Saliency()], POSITIVE, [EmbeddingAttack(), EmbeddingAttack(steps=3)])
     for tolerance in (0.0, -1.0):
-        with pytest.raises(InputError, match="tolerance is"):
+        with pytest.raises(InputError, match="tolerance of an attack cannot be"):
             Substitution(tolerance=tolerance)
 
 

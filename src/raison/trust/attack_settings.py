@@ -1,15 +1,16 @@
 """The settings of an attack in embedding space, checked once."""
 
-import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
-from raison.core.errors import InputError
-from raison.core.settings.fields import check as check_fields
-from raison.numerics.measures.ranking import check_share
+from raison.core.settings.fields import Setting, check
 from raison.trust.records import AttackObjective
 
 Optimiser = Literal["descent", "adam", "sign"]
+CountSetting = Annotated[int, Setting(least=1)]
+ShareSetting = Annotated[float, Setting(above=0, most=1)]
+OWNER = "an attack"
+"""Whose settings these are, in error messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,47 +35,24 @@ class EmbeddingAttack:
     """
 
     objective: AttackObjective = "constrained"
-    epsilon: float = 2.0
+    epsilon: Annotated[float, Setting(above=0)] = 2.0
     relative: bool = False
-    share: float = 0.15
-    k: int | None = None
-    alpha: float = 1.0
-    beta: float = 1.0
-    steps: int = 500
-    learning_rate: float = 0.1
-    halve_every: int = 200
-    tolerance: float = 1e-5
-    patience: int = 20
+    share: ShareSetting = 0.15
+    k: Annotated[int | None, Setting(least=1)] = None
+    alpha: Annotated[float, Setting(above=0)] = 1.0
+    beta: Annotated[float, Setting(least=0)] = 1.0
+    steps: CountSetting = 500
+    learning_rate: Annotated[float, Setting(above=0)] = 0.1
+    halve_every: CountSetting = 200
+    tolerance: Annotated[float, Setting(least=0)] = 1e-5
+    patience: CountSetting = 20
     optimiser: Optimiser = "descent"
-    draws: int = 16
+    draws: CountSetting = 16
 
     def __post_init__(self) -> None:
-        check_fields(self)
-        if not (self.epsilon > 0 and math.isfinite(self.epsilon)):
-            raise InputError(
-                f"epsilon is {self.epsilon}: nothing could be changed, so there is no attack. Give the maximum change "
-                "of an entry of a word embedding, such as 2.0, or 1.0 with relative=True."
-            )
-        check_share(self.share)
-        for name in ("steps", "halve_every", "patience", "draws"):
-            check_count(name, getattr(self, name))
-        if self.k is not None:
-            check_count("k", self.k)
-        for name, least in (("alpha", True), ("learning_rate", True), ("beta", False), ("tolerance", False)):
-            _check_amount(name, getattr(self, name), above=least)
+        check(self, OWNER)
 
     @property
     def penalty(self) -> float:
         """The weight of the squared change of probability: none for the unconstrained objective."""
         return self.beta if self.objective == "constrained" else 0.0
-
-
-def check_count(name: str, value: object) -> None:
-    """InputError unless it is a whole number of at least 1."""
-    if type(value) is not int or value < 1:
-        raise InputError(f"{name} of an attack cannot be {value!r}: give a whole number of at least 1.")
-
-
-def _check_amount(name: str, value: float, above: bool) -> None:
-    if not math.isfinite(value) or value < 0 or (above and value == 0):
-        raise InputError(f"{name} of an attack cannot be {value!r}: give a number {'above' if above else 'from'} 0.")

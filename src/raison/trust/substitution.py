@@ -5,17 +5,18 @@ Not in the thesis, whose attack needs gradients of the explanation and yields em
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 
 from raison.core.draws import generator_for
-from raison.core.errors import InputError, UnsupportedError
+from raison.core.errors import UnsupportedError
 from raison.core.inputs.parts import Given, again
 from raison.core.method import Method
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of
 from raison.core.results.explanation import Explanation
-from raison.core.settings.fields import check as check_fields
+from raison.core.settings.fields import Setting, check
 from raison.core.targets.target import TargetSpec
 from raison.explaining.attribution import run
 from raison.explaining.batch import Batch, prepare
@@ -27,8 +28,7 @@ from raison.numerics.measures.attacks import (
     top_sum_change,
     top_units,
 )
-from raison.numerics.measures.ranking import check_share
-from raison.trust.attack_settings import check_count
+from raison.trust.attack_settings import OWNER, CountSetting, ShareSetting
 from raison.trust.attack_start import checked_count
 from raison.trust.neighbours import Neighbours, replaced, unchanged_shape
 from raison.trust.records import Attacked, AttackKey, Substituted
@@ -46,26 +46,16 @@ class Substitution:
     most is kept, if they fall at all. k = floor(`share` * units), at least 1, or `k` itself.
     """
 
-    neighbours: int = 8
-    swaps: int = 3
-    tries: int = 24
-    tolerance: float = 0.05
-    share: float = 0.15
-    k: int | None = None
+    neighbours: CountSetting = 8
+    swaps: CountSetting = 3
+    tries: CountSetting = 24
+    tolerance: Annotated[float, Setting(above=0)] = 0.05
+    share: ShareSetting = 0.15
+    k: Annotated[int | None, Setting(least=1)] = None
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_fields(self)
-        for name in ("neighbours", "swaps", "tries"):
-            check_count(name, getattr(self, name))
-        if self.k is not None:
-            check_count("k", self.k)
-        check_share(self.share)
-        if not self.tolerance > 0:
-            raise InputError(
-                f"tolerance is {self.tolerance}: no text could be changed. Give the maximum change of the probability "
-                "that counts as unchanged, such as 0.05."
-            )
+        check(self, OWNER)
 
 
 @dataclass(frozen=True, slots=True)
