@@ -215,7 +215,7 @@ def test_a_repeated_text_is_no_new_evidence(tmp_path: Path) -> None:
 def test_what_cannot_be_audited_is_one_clear_line(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="at least 2 different texts"):
         raison.audit(model(), TEXTS[:1], out=tmp_path / "a")
-    with pytest.raises(InputError, match="an interval needs at least 2 texts"):
+    with pytest.raises(InputError, match="cannot be 1: give a whole number of at least 2"):
         replace(PLAN, attacked=1)
     with pytest.raises(UnsupportedError, match="step_logits"):
         raison.audit(model(), TEXTS, ["sp_pi"], out=tmp_path / "b")

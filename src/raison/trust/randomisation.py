@@ -6,15 +6,16 @@ and MLP with their norms) is randomised as a whole; embeddings, final norm and h
 
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import get_args
+from typing import Annotated, get_args
 
 import numpy as np
 
-from raison.core.errors import InputError, UnknownNameError, UnsupportedError
+from raison.core.errors import InputError, UnsupportedError
 from raison.core.inputs.parts import Given, plain
 from raison.core.method import Method
 from raison.core.model import LanguageModel
 from raison.core.registry import label_of, refuse_repeated
+from raison.core.settings.fields import Setting
 from raison.core.settings.fields import check as check_fields
 from raison.core.targets.choices import for_each_text
 from raison.explaining.attribution import check, run, scores_of
@@ -44,26 +45,19 @@ class Randomisation:
     repeats everything with other values. `top` is the share of units, or their number, whose overlap is measured.
     """
 
-    orders: tuple[Order, ...] = ORDERS
+    orders: Annotated[
+        tuple[Order, ...], Setting(fewest=1, distinct=True, words='"cascading", "independent", or both, each once')
+    ] = ORDERS
     how: NewValues = "initial"
-    draws: int = 1
-    top: float | int = 0.2
+    draws: Annotated[int, Setting(least=1)] = 1
+    top: Annotated[float | int, Setting(above=0, words="a number of units, or a share of them such as 0.2")] = 0.2
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for order in self.orders:
-            if order not in ORDERS:
-                raise UnknownNameError("order of randomisation", order, ORDERS)
-        if not self.orders or len(set(self.orders)) < len(self.orders):
-            raise InputError(f"orders must name at least one order, and each at most once; got {self.orders!r}.")
         check_how(self.how)
         check_fields(self)
-        if self.draws < 1:
-            raise InputError(f"draws is the number of random draws of a block, at least 1; got {self.draws}.")
         if isinstance(self.top, float):
             check_share(self.top)
-        elif self.top < 1:
-            raise InputError(f"top is a number of units, at least 1, or a share of them such as 0.2; got {self.top}.")
 
 
 def similarities(

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeGuard, runtime_checkable
+from typing import Annotated, Any, Protocol, TypeGuard, runtime_checkable
 
 from raison.core.errors import InputError
+from raison.core.settings.fields import Setting, mistakes_in, refuse
 from raison.models.adapters.blackbox.asking import Asking, Function
 from raison.models.adapters.blackbox.function import BlackBox
 
@@ -28,15 +29,12 @@ class Agreement:
     classes: Sequence[str] | None = None
     multi_label: bool = False
     pairs: bool = False
-    batch: int = 64
-    concurrency: int = 8
+    batch: Annotated[int, Setting(least=1)] = 64
+    concurrency: Annotated[int, Setting(least=1)] = 8
     name: str | None = None
 
     def __post_init__(self) -> None:
-        for name in ("batch", "concurrency"):
-            value = getattr(self, name)
-            if type(value) is not int or value < 1:
-                raise InputError(f"{name} cannot be {value!r:.40}: give a whole number of at least 1.")
+        refuse(mistakes_in(Agreement, {name: getattr(self, name) for name in ("batch", "concurrency")}))
         if isinstance(self.classes, str):
             raise InputError(f"classes is the string '{self.classes:.40}': give a list, such as ['no', 'yes'].")
         if not isinstance(self.classes, Iterable | None):

@@ -28,7 +28,7 @@ from raison.core.inputs.parts import Given
 from raison.core.inputs.repeats import distinct
 from raison.core.model import LanguageModel, asked_of
 from raison.core.registry import label_of
-from raison.core.settings.fields import check
+from raison.core.settings.fields import Setting, check
 from raison.core.settings.tables import FLAT, TableReading
 from raison.core.targets.choices import for_each_text
 from raison.explaining.answers import Answers
@@ -78,6 +78,8 @@ WRITTEN = ("occlusion", "context_cite", "kernel_shap", "input_x_gradient", "atte
 _RANDOMISATION = Randomisation(orders=("cascading",))
 _ATTACK = EmbeddingAttack(epsilon=0.25, relative=True, steps=20, learning_rate=0.05, optimiser="sign", beta=10.0)
 _SUBSTITUTION = Substitution(swaps=2, tries=6)
+_Texts = Annotated[int, Setting(least=2)]
+"""A number of texts, over which there is an interval."""
 _VERDICTS = {"claims": "an audit has its own verdicts; leave claims out."}
 _AS_CALLED = {
     name: f"{name} can only be set in a call: leave it out." for name in ("randomisation", "attack", "substitution")
@@ -88,18 +90,15 @@ _AS_CALLED = {
 class AuditPlan:
     """The extent of the tests: faithfulness on all texts, the others on the first ones."""
 
-    randomised: int = 16
-    changed: int = 24
-    attacked: int = 24
+    randomised: _Texts = 16
+    changed: _Texts = 24
+    attacked: _Texts = 24
     randomisation: Randomisation = _RANDOMISATION
     attack: EmbeddingAttack = _ATTACK
     substitution: Substitution = _SUBSTITUTION
 
     def __post_init__(self) -> None:
         check(self)
-        for name in ("randomised", "changed", "attacked"):
-            if getattr(self, name) < 2:
-                raise InputError(f"{name} is {getattr(self, name)}: an interval needs at least 2 texts.")
 
 
 @dataclass(frozen=True, slots=True)
