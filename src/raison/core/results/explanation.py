@@ -93,6 +93,11 @@ class Explanation(ViewedResult):
         return self.probabilities[0] if self.is_outweighed else max(self.probabilities)
 
     @property
+    def number(self) -> float | None:
+        """The model's number for the whole text; None for a model of classes."""
+        return self.value_full if self.outputs == "number" else None
+
+    @property
     def is_outweighed(self) -> bool:
         """Whether a language model wrote the target with less probability than all other tokens have together, which
         predict nothing."""

@@ -6,15 +6,14 @@ from typing import Any
 import anywidget
 import traitlets
 
-from raison.core.errors import InputError, UnknownNameError
-from raison.core.results.explanation import Explanation
+from raison.core.errors import UnknownNameError
 from raison.report.explanations.listed import Listable
 from raison.report.pages.listing import listing
 from raison.web.component.citations_view import citations_seen
 from raison.web.component.explain_request import read_explanations
 from raison.web.component.messages import reply
 from raison.web.component.sources import module, style
-from raison.web.component.trust_facts import trusted
+from raison.web.component.trust_facts import prediction_of, trusted
 from raison.web.component.views import seen
 from raison.web.component.writing_request import VIEWS as WRITTEN
 from raison.web.rows.in_memory_run import InMemoryRun
@@ -46,11 +45,8 @@ class Listing(anywidget.AnyWidget):
 
     def _answer(self, ask: str, body: Mapping[str, Any]) -> dict[str, object]:
         if ask == "runs/trust":
-            e = self.listed.at(body)
-            if not isinstance(e, Explanation):
-                raise InputError("the trust panel is for predictions, and this explains generated text.")
             # The list knows no model.
-            return {**trusted(e, (), None), "model": None}
+            return {**trusted(prediction_of(self.listed.at(body)), (), None), "model": None}
         if ask.startswith("runs"):
             return self.listed.answer(ask, body)
         if ask == "view":

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import TypeGuard
 
-from raison.core.errors import RaisonError
+from raison.core.errors import InputError, RaisonError
 from raison.core.method import Method, Property
 from raison.core.registry import label_of, summary_of
 from raison.core.results.explanation import Explanation
@@ -44,6 +44,13 @@ class ModelAudit:
 
     name: str
     audit: Audit
+
+
+def prediction_of(result: object) -> Explanation:
+    """The explanation of a prediction, for the trust panel. Raises InputError for another result."""
+    if not isinstance(result, Explanation):
+        raise InputError("the trust panel is for predictions, and this explains generated text.")
+    return result
 
 
 def trusted(e: Explanation, audits: Iterable[ModelAudit], advised: str | None) -> dict[str, object]:

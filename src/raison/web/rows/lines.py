@@ -121,7 +121,7 @@ def line_of(number: int, e: Listable, name: str = "", label: str | None = None) 
         evaluations=e.evaluations,
         gradients=e.gradients,
         seconds=e.seconds,
-        value=e.value_full if e.outputs == "number" else None,
+        value=e.number,
         strongest=strongest_of(e),
     )
 

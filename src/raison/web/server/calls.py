@@ -243,5 +243,4 @@ def _predicted(e: Explanation) -> dict[str, object]:
     known = e.to_dict()
     names = ("model", "text", "outputs", "classes", "probabilities", "truncated", "answer", "place")
     prediction: dict[str, object] = {name: known[name] for name in names if name in known}
-    value = e.value_full if e.outputs == "number" else None
-    return {**prediction, "prediction": e.prediction, "decided": list(e.decided), "value": value}
+    return {**prediction, "prediction": e.prediction, "decided": list(e.decided), "value": e.number}

@@ -7,13 +7,13 @@ from fastapi import FastAPI, Query
 from fastapi.responses import Response
 from pydantic import BaseModel
 
-from raison.core.errors import InputError
 from raison.core.results.citations import Citations
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation
 from raison.core.settings.reading import plain_values
 from raison.runs.overview import Overview
 from raison.web.component.audits import Trusts
+from raison.web.component.trust_facts import prediction_of
 from raison.web.rows.lines import RowKey, RunFacts
 from raison.web.rows.slices import LONGEST, Cut, Slice, TextFilter, slice_of
 from raison.web.rows.strata import Stratum, strata
@@ -115,7 +115,5 @@ def runs_paths(app: FastAPI, runs: RunFolders, trusts: Trusts) -> None:
     @app.get("/api/runs/trust")
     def trust(query: Annotated[OneText, Query()]) -> Response:
         """How far one map of a run can be trusted, and the name of its model if this very one is served."""
-        e = runs.explanation(query.place, query.number)
-        if not isinstance(e, Explanation):
-            raise InputError("the trust panel is for predictions, and this explains generated text.")
+        e = prediction_of(runs.explanation(query.place, query.number))
         return json_response(trusts.of_run(runs.identity(query.run), e))

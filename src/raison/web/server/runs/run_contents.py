@@ -151,7 +151,7 @@ class ComparisonContents(RunContents):
             prediction=record.prediction,
             target=record.target,
             confidence=None if e is None else e.confidence,
-            value=e.value_full if e is not None and e.outputs == "number" else None,
+            value=None if e is None else e.number,
             units=record.units,
             top=None if e is None else top_of(e),
             evaluations=record.costs.evaluations,
