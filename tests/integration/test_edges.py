@@ -65,7 +65,7 @@ def test_classes_of_the_same_name_are_refused() -> None:
         (TEXTS, {"target": [*LABELS, "good"]}, "unknown label 'good'"),
         (TEXTS, {"target": [*LABELS, 9]}, "class 9 does not exist"),
         (TEXTS, {"target": [*LABELS, True]}, "target True is not a class"),
-        (TEXTS, {"target": [*LABELS, None]}, "target None is not a class"),
+        (TEXTS, {"target": [*LABELS, float("nan")]}, "target nan is not a class"),
         (TEXTS, {"target": list(LABELS[:2])}, "2 targets for 4 texts"),
         (TEXTS, {"method": None}, "no method is given"),
     ],
