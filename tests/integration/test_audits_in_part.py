@@ -13,6 +13,7 @@ from raison.core.model import LanguageModel
 from raison.studies.kinds.audit.spec import AuditPlan
 from raison.studies.reports import write
 from raison.text.prompts import Prompt
+from tests.contracts.test_quantised import Stored, stored
 from tests.fake_server import Fake, running
 from tests.tiny import build
 
@@ -31,6 +32,17 @@ def served() -> Iterator[LanguageModel]:
 @contextmanager
 def of_shared_layers() -> Iterator[LanguageModel]:
     yield raison.load(*build("albert"))
+
+
+@contextmanager
+def stored_as_integers() -> Iterator[LanguageModel]:
+    model, tokenizer = build("bert")
+    for module in stored(model, rounds_inputs=False).modules():
+        if isinstance(module, Stored):
+            weight = module._buffers.pop("weight")
+            assert weight is not None
+            module.weight = torch.nn.Parameter(weight, requires_grad=False)
+    yield raison.load(model, tokenizer)
 
 
 @contextmanager
@@ -53,7 +65,8 @@ def quantised() -> Iterator[LanguageModel]:
             },
         ),
         (of_shared_layers, {"randomised": "its layers share parameters"}),
-        (quantised, {"shifted embeddings": "no gradient"}),
+        (quantised, {"randomised": "they are quantised", "shifted embeddings": "no gradient"}),
+        (stored_as_integers, {"randomised": "is quantised, offloaded or of another type"}),
     ],
 )
 def test_what_cannot_be_asked_is_left_out_with_its_reason(

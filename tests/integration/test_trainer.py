@@ -273,7 +273,7 @@ class Breaking(CrossEntropy):
 
 def test_a_model_that_breaks_while_it_learns_is_the_training_s_fault() -> None:
     """In a step and in an evaluation; what breaks before the first step is the given model's."""
-    said = r"^the training diverged: lower the learning rate \(at most [\d.]+\)\. net returned NaN"
+    said = r"^the training diverged: lower the learning rate \(now at most [\d.]+\)\. net returned NaN"
     with pytest.raises(NonFiniteError, match=said):
         fit(PLAN, net(), Points(), Breaking(5))
     with pytest.raises(NonFiniteError, match="^net returned NaN"):

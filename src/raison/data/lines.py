@@ -35,8 +35,9 @@ _MARKS = {
 """Byte order marks; that of UTF-32 begins with one of UTF-16."""
 
 _UNDECODED = "raison.undecoded"
-_ESCAPED = re.compile("[\udc80-\udcff]")
-"""What stands for bytes that are not text."""
+_LOW = "\udc7f"
+_ESCAPED = re.compile("[\udc7f-\udcff]")
+"""What stands for bytes that are not text: each by itself, those of which none is above 127 by _LOW."""
 
 SINGLE = "\x1f"
 """The delimiter of a one-column csv file: a character that occurs in no text, so that commas are kept."""
@@ -135,7 +136,7 @@ def _fault(text: str, encoding: str) -> str:
     found = _ESCAPED.search(text)
     if found is None:
         return ""
-    if _is_wide(encoding):
+    if _is_wide(encoding) or found[0] == _LOW:
         return f"it is not {encoding}: it has half a character, or bytes are missing"
     return (
         f"the byte 0x{ord(found[0]) - 0xDC00:02x} is not {encoding} (if the file is Latin-1, give encoding='latin-1' "
@@ -148,7 +149,7 @@ def _escaped(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeDecodeError):
         raise error
     high = [byte for byte in error.object[error.start : error.end] if byte >= 0x80]
-    return "".join(chr(0xDC00 + byte) for byte in high) or "\udc80", error.end
+    return "".join(chr(0xDC00 + byte) for byte in high) or _LOW, error.end
 
 
 codecs.register_error(_UNDECODED, _escaped)

@@ -7,11 +7,11 @@
     undecided   otherwise
 
 From 8 to 29 values a second test has to agree (p < 0.05), or the claim is undecided; benchmarks/claim_rules has the
-simulation behind these numbers. It is the studentised bootstrap. Two kinds of values have a second test however many
-there are: hits and misses McNemar's exact test, and against a number the binomial test (numerics.statistics.paired);
-and differences that are all equal the chance of not having seen others (numerics.statistics.studentised). Where
-their range is known, as for an audit's lights, a bet on it may decide as well (numerics.statistics.bounded). Holm's
-correction over all judged claims of a study is reported, too.
+simulation behind these numbers. It is the studentised bootstrap. Hits and misses have an exact test with any number of
+values: McNemar's for pairs, the binomial one against a number, and a bet where a pair's claim allows a margin
+(numerics.statistics.paired). Equal differences have, with any number, the chance of not having seen others
+(numerics.statistics.studentised). Where the range of the values is known, as for an audit's lights, a bet on it may
+decide as well (numerics.statistics.bounded). Holm's correction over all judged claims of a study is reported, too.
 
 The interval is over texts. Where models were trained several times, Student's 95 % interval over trainings and texts
 (`over_trainings`) has to lie on the same side, and its p-value counts as a further test: other trainings are what the
@@ -47,9 +47,10 @@ RULE = (
     "A claim holds if the 95 % interval of the difference lies wholly on its side of zero, fails if it lies wholly on "
     "the other side, and is undecided otherwise. Where models were trained with several seeds, Student's interval over "
     f"trainings and texts has to lie on that side, too. Fewer than {FEWEST} values are too few; with fewer than 30 the "
-    "studentised bootstrap must agree, and with any number McNemar's exact test of hits and misses, and the chance of "
-    "having missed others if all differences are equal. It is not judged if the model's accuracy exceeds the share of "
-    "the largest class by at most 10 points, and missing if the records lack its subject."
+    "studentised bootstrap must agree, and with any number a test of hits and misses (McNemar's, the binomial one "
+    "against a number, or a bet where a margin is allowed), and the chance of having missed others if all differences "
+    "are equal. It is not judged if the model's accuracy exceeds the share of the largest class by at most 10 points, "
+    "and missing if the records lack its subject."
 )
 """The rule in the words of reports."""
 

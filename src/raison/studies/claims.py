@@ -37,6 +37,8 @@ class PairedSample:
     """The difference in each training, if models were trained several times."""
     of_trainings: bool = False
     """Whether each value is that of one training, and not of texts."""
+    shift: float = 0.0
+    """What is added to the second."""
 
     @property
     def gap(self) -> Difference:
@@ -44,18 +46,18 @@ class PairedSample:
         if isinstance(self.second, np.ndarray):
             # A group metric leaves out groups on which it is undefined: the others cannot be paired.
             same = self.first.shape == self.second.shape
-            return difference(self.first, self.second, self.pool) if same else UNKNOWN
-        gap = against(self.first, self.second, self.pool)
+            return difference(self.first, self.second, self.pool, shift=self.shift) if same else UNKNOWN
+        gap = against(self.first, self.second + self.shift, self.pool)
         return gap if self.interval is None else replace(gap, low=self.interval[0], high=self.interval[1])
 
     def moved(self, shift: float) -> "PairedSample":
-        """The same rows, with `shift` added to every value of the second. Values are means, not parts of a pool."""
+        """The same rows, to be compared with `shift` added to the second. Values are means, not parts of a pool."""
         if not shift:
             return self
         return replace(
             self,
             than=f"{self.than} {shift:+g}",
-            second=self.second + shift,
+            shift=shift,
             than_mean=self.than_mean + shift,
             trainings=tuple(gap - shift for gap in self.trainings),
         )

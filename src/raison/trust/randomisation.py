@@ -25,7 +25,7 @@ from raison.methods import CATALOGUE
 from raison.models.adapters.blackbox.function import BlackBox
 from raison.models.derived.backbone import backbone_of
 from raison.models.derived.randomised import RandomisedModels
-from raison.models.stack.blocks import NewValues, check_how, find_blocks
+from raison.models.stack.blocks import NewValues, check_how, find_blocks, why_fixed
 from raison.numerics.measures.agreement import kendall, spearman, top_k_overlap
 from raison.numerics.measures.ranking import check_share
 from raison.trust.records import CHUNK, BlockSimilarity, Order, SimilarityKey
@@ -118,13 +118,14 @@ def outside(model: LanguageModel) -> str:
 
 def why_no_blocks(model: LanguageModel) -> str:
     """Why no block of a model can be randomised; "" if they can."""
-    if backbone_of(model) is None:
+    backbone = backbone_of(model)
+    if backbone is None:
         return f"the model is {outside(model)}, whose parameters are unknown"
     try:
-        count_blocks(model)
+        blocks = find_blocks(backbone.core)
     except UnsupportedError as error:
         return "; ".join(error.reasons)
-    return ""
+    return next(filter(None, map(why_fixed, blocks)), "")
 
 
 # The reasons are part of headers, which a resumed study compares: changed wording would refuse to resume it.

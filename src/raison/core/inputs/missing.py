@@ -1,14 +1,17 @@
 """What tables write where there is no value."""
 
 import sys
-from numbers import Real
 from typing import Any, cast
+
+import numpy as np
 
 
 def is_missing(value: object) -> bool:
-    """Whether a value stands for none: None, NaN, or NA or NaT of pandas, which compare as neither true nor false."""
+    """Whether a value stands for none: None, NA of pandas, or what does not equal itself, as NaN and NaT."""
     # Whoever has a value of pandas has imported it.
     pandas = cast("Any", sys.modules.get("pandas"))
-    if value is None or (pandas is not None and (value is pandas.NA or value is pandas.NaT)):
+    if value is None or (pandas is not None and value is pandas.NA):
         return True
-    return isinstance(value, Real) and value != value
+    differs: Any = value != value
+    # The values of an array differ one by one.
+    return isinstance(differs, bool | np.bool_) and bool(differs)

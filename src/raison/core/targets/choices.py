@@ -4,6 +4,7 @@ from numbers import Integral
 from typing import Any, Literal, Protocol, TypeGuard, runtime_checkable
 
 from raison.core.errors import InputError
+from raison.core.inputs.missing import is_missing
 
 Of = Literal["probability", "logit", "log_odds", "margin", "log_probability"]
 NamedTarget = str | int | tuple[str | int | None, str | int | None]
@@ -69,5 +70,13 @@ def for_each_text(spec: TargetSpec, count: int) -> list[Any]:
 
 
 def listed(target: Any) -> TargetSpec:
-    """A caller's target: an array, a tensor or a column of a table as a list; others as they are."""
-    return target.tolist() if isinstance(target, _Array) else target
+    """A caller's target: an array, a tensor or a column of a table as a list; others as they are.
+
+    What a column lacks is None, and the whole numbers beside it, which it holds as floats, are whole again.
+    """
+    entries: Any = target.tolist() if isinstance(target, _Array) else target
+    if entries is target or not isinstance(entries, list) or not any(map(is_missing, entries)):
+        return entries
+    return [
+        None if is_missing(one) else int(one) if isinstance(one, float) and one.is_integer() else one for one in entries
+    ]

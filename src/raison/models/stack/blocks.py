@@ -80,18 +80,14 @@ def drawn_values(core: PreTrainedModel, block: nn.Module, how: str, seed: tuple[
     "initial" is the model's own initialisation before training (`_init_weights`), drawn in single precision on the CPU
     whatever the model's dtype and device, so that the draw is the same everywhere. "permuted" shuffles the values of
     each parameter, which keeps their distribution; a parameter of equal values stays as it is. Memory: one copy of the
-    block. Raises UnsupportedError for parameters that are not plain floating point tensors, and for those that the
+    block. Raises UnsupportedError for weights that are not plain floating point parameters, and for those that the
     initialisation does not set.
     """
     check_how(how)
     named = dict(block.named_parameters())
-    odd = [name for name, parameter in named.items() if not _is_plain(parameter)]
-    if odd:
-        raise UnsupportedError(
-            f"cannot randomise a block of {type(core).__name__}",
-            [f"its parameter {odd[0]} is quantised, offloaded or of another type"],
-            "Load the model unquantised, on one device.",
-        )
+    if why := why_fixed(block):
+        what = f"cannot randomise a block of {type(core).__name__}"
+        raise UnsupportedError(what, [why], "Load the model unquantised, on one device.")
     number = int.from_bytes(hashlib.blake2b(repr(seed).encode(), digest_size=8).digest(), "little")
     with torch.inference_mode(False), torch.no_grad():
         drawn = _permuted(named, number) if how == "permuted" else _initialised(core, block, number)
@@ -101,6 +97,19 @@ def drawn_values(core: PreTrainedModel, block: nn.Module, how: str, seed: tuple[
             )
             for parameter in named.values()
         }
+
+
+def why_fixed(block: nn.Module) -> str:
+    """Why a block cannot be filled with other values; "" if it can."""
+    for name, parameter in block.named_parameters():
+        if not _is_plain(parameter):
+            return f"its parameter {name} is quantised, offloaded or of another type"
+    for name, module in block.named_modules():
+        # Every library's linear layers have their input width as an attribute.
+        is_linear = isinstance(getattr(module, "in_features", None), int)
+        if is_linear and not any(parameter.dim() > 1 for parameter in module.parameters()):
+            return f"the weights of its layer {name} are no parameters: they are quantised, or of another type"
+    return ""
 
 
 def check_how(how: str) -> None:

@@ -73,8 +73,9 @@ def difference(
     second: Float[np.ndarray, "texts parts"],
     pool: str = "mean",
     seed: int = 0,
+    shift: float = 0.0,
 ) -> Difference:
-    """Compare two methods text by text; row i of both is text i, in a metric's own unit.
+    """Compare two methods text by text; row i of both is text i, in a metric's own unit. `shift` moves the second.
 
     The interval is a percentile bootstrap (Efron 1979): texts are resampled with both of their rows; of fewer than
     `FEWEST` texts it is Student's. The p-value is a paired permutation test (Fisher 1935): under the null each text's
@@ -85,8 +86,9 @@ def difference(
 
     Where each value is 1 or 0, a hit or a miss, the swaps are counted exactly with any number of texts: the p-value is
     McNemar's (1947), and it counts as a second test, too, because a few texts that differ have a percentile interval
-    that is too narrow however many are alike. Otherwise, fewer than 30 texts have the studentised bootstrap as a second
-    test. If the texts differ all alike, that of `alike_p` is the second test with any number of them.
+    that is too narrow however many are alike. With a `shift`, their second test is `betting_p` on the differences.
+    Otherwise, fewer than 30 texts have the studentised bootstrap as a second test. Texts that differ all alike have
+    `alike_p`, with any number of them; of hits and misses the lower one counts.
 
     A text with a NaN in either row is left out. One text has no spread: its interval is NaN and its p is 1. No text,
     or a pooled value that is undefined on the texts themselves, gives NaN throughout. Raises UnknownNameError on an
@@ -94,6 +96,9 @@ def difference(
     """
     make = pool_of(pool)
     pairs = _known_pairs(first, second)
+    gaps = (pairs[0] - pairs[1])[:, 0]
+    hits = make is POOLS["mean"] and is_hit_or_miss(pairs.ravel())
+    pairs[1] += shift
     count = pairs.shape[1]
     observed = float(_gaps(pairs.mean(axis=1, keepdims=True), make)[0]) if count else math.nan
     if math.isnan(observed):
@@ -109,15 +114,15 @@ def difference(
     ends = student_interval(observed, error, count - 1.0) if count < FEWEST else _interval(sums, make, drawn)
     low, high = (_settled(end, scale) for end in ends)
     observed = _settled(observed, scale)
-    if make is POOLS["mean"] and is_hit_or_miss(pairs.ravel()):
-        p = _discordant_p(pairs)
-        return Difference(observed, low, high, p, count, p, error)
-    p, parts = _p_value(pairs, sums, make, observed, drawn), pairs.shape[2]
-
-    def gap(means: Float[np.ndarray, "samples columns"]) -> Gaps:
-        return make(means[:, :parts]) - make(means[:, parts:])
-
-    return Difference(observed, low, high, p, count, _second_test(np.hstack([*pairs]), gap, observed, alike), error)
+    if hits and not shift:
+        p = second_test = _discordant_p(gaps)
+    else:
+        p = _p_value(pairs, sums, make, observed, drawn)
+        second_test = _second_test(np.hstack([*pairs]), _of_columns(make, pairs.shape[2]), observed, alike)
+        if hits and abs(shift) < 1:
+            bet = betting_p(gaps, shift, Bounds(-1.0, 1.0))
+            second_test = min(second_test, bet) if alike else bet
+    return Difference(observed, low, high, p, count, second_test, error)
 
 
 def against(
@@ -192,9 +197,8 @@ def _evenness_p(shares: Float[np.ndarray, "texts 1"], seed: int = 0) -> float:
     return _p_value(pairs, sums, make, observed, draws(len(sums), seed))
 
 
-def _discordant_p(pairs: Pairs) -> float:
+def _discordant_p(gaps: Gaps) -> float:
     """The p-value of all swaps of hits and misses: that of the texts that differ, each of which may be either way."""
-    gaps = (pairs[0] - pairs[1])[:, 0]
     return share_p((gaps[gaps != 0] > 0).astype(np.float64), 0.5) if gaps.any() else 1.0
 
 
@@ -222,6 +226,11 @@ def contributions(values: Float[np.ndarray, "texts parts"], make: Pool) -> Float
         slopes.append(float((make(centre + step) - make(centre - step))[0]) / (2 * step[0, part]))
     shares: Float[np.ndarray, " texts"] = (values - centre) @ np.array(slopes)
     return shares
+
+
+def _of_columns(make: Pool, parts: int) -> Pool:
+    """The gap from the means of both methods' parts side by side."""
+    return lambda means: make(means[:, :parts]) - make(means[:, parts:])
 
 
 def _gaps(means: SampleMeans, make: Pool) -> Gaps:

@@ -231,7 +231,9 @@ class _TrainingRun:
             if not self.optimizer.state:
                 raise
             rate = f"{self.settings.learning_rate:g}"
-            raise NonFiniteError(f"the training diverged: lower the learning rate (at most {rate}). {error}") from error
+            raise NonFiniteError(
+                f"the training diverged: lower the learning rate (now at most {rate}). {error}"
+            ) from error
 
     def _look(self, done: checkpoint.Progress, steps: int) -> None:
         """Evaluate and save what is due after a step; in this order, so that no resume evaluates again."""

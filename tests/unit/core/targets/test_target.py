@@ -1,11 +1,14 @@
 """The scalar of a target: log-odds as their definition says, at a cost that grows with the classes alone."""
 
+import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from raison.core.errors import InputError
+from raison.core.targets.choices import listed
 from raison.core.targets.target import Target, resolve_target
 
 
@@ -111,3 +114,10 @@ def test_none_is_the_predicted_class_in_a_list_and_on_either_side_of_a_pair() ->
     for pair in (("b", None), (None, "b"), (None, None)):
         with pytest.raises(InputError, match="both targets are the class 'b'; the model predicts it"):
             resolve_target([pair, pair], None, logits, classes, False)
+
+
+def test_what_a_column_of_targets_lacks_is_none() -> None:
+    assert listed(pd.Series([None, "bad"])) == [None, "bad"]
+    assert listed(pd.Series([None, 0])) == [None, 0]
+    assert listed(np.array([0.5, 1.0])) == [0.5, 1.0]
+    assert listed(pd.Series([1, 0])) == [1, 0]

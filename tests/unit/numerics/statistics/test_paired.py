@@ -255,25 +255,6 @@ def test_a_ratio_against_a_number_counts_each_text_with_its_share() -> None:
     assert found.p == pytest.approx(against(shares[:, None], 0.0).p)
 
 
-@pytest.mark.parametrize(
-    ("hits", "misses", "ties"), [(8, 0, 0), (17, 0, 3), (9, 2, 3), (3, 3, 6), (4, 0, 60), (20, 4, 400)]
-)
-def test_hits_and_misses_have_mcnemars_exact_test(hits: int, misses: int, ties: int) -> None:
-    first = np.array([1.0] * hits + [0.0] * misses + [1.0] * ties)[:, None]
-    second = np.array([0.0] * hits + [1.0] * misses + [1.0] * ties)[:, None]
-    found = difference(first, second)
-    discordant, fewer = hits + misses, min(hits, misses)
-    exact = min(1.0, 2 * sum(math.comb(discordant, k) for k in range(fewer + 1)) / 2**discordant)
-    assert found.second == found.p == pytest.approx(exact, abs=1e-12)
-
-
-def test_other_values_are_no_hits_and_misses() -> None:
-    """Even where the sample happens to have one difference only: another one could have had others."""
-    first, second = np.array([[1.0]] * 17 + [[0.0]] * 3), np.zeros((20, 1))
-    assert difference(first, second).second < 1e-3 < difference(0.5 * first, second).second
-    assert difference(0.5 * first, second).second == pytest.approx(against(first, 0.0).second, abs=1e-12)
-
-
 def literal_studentised(columns: np.ndarray) -> float:
     """The definition for a mean, a row for each resample."""
     reached = columns.mean() / columns.std()

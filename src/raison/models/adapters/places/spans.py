@@ -122,14 +122,16 @@ def settled(encoding: Encoding, spec: TargetSpec) -> tuple[Encoding, TargetSpec]
     """The encoding with the answers that a target names, and the class to explain: 0, "answer", by default.
 
     None is the predicted answer of each text, even if it is less probable than all others together. A string selects
-    its first occurrence in each context; a list gives one string per text, or None. Raises InputError.
+    its first occurrence in each context; a list gives a string for each text, or None for each. Raises InputError.
     """
     stated = [spec] * len(encoding) if isinstance(spec, str) else spec
     if isinstance(stated, list) and any(one is None for one in stated):
-        raise InputError(
-            "only some texts have answers as targets: give a part of the context for each text, or none at all "
-            "(target=None) for the predicted answers."
-        )
+        if any(one is not None for one in for_each_text(stated, len(encoding))):
+            raise InputError(
+                "only some texts have answers as targets: give a part of the context for each text, or None for all, "
+                "the predicted answers."
+            )
+        stated = None
     if isinstance(stated, list) and all(isinstance(one, str) for one in stated):
         spans = answer_tokens(encoding, _stated_answers(encoding, [str(one) for one in stated]))
         return replace(encoding, spans=spans), 0

@@ -1,0 +1,43 @@
+"""Pairs of hits and misses: McNemar's test, and a bet where the second is moved."""
+
+import math
+
+import numpy as np
+import pytest
+
+from raison.numerics.statistics.paired import against, difference
+
+
+@pytest.mark.parametrize(
+    ("hits", "misses", "ties"), [(8, 0, 0), (17, 0, 3), (9, 2, 3), (3, 3, 6), (4, 0, 60), (20, 4, 400)]
+)
+def test_hits_and_misses_have_mcnemars_exact_test(hits: int, misses: int, ties: int) -> None:
+    first = np.array([1.0] * hits + [0.0] * misses + [1.0] * ties)[:, None]
+    second = np.array([0.0] * hits + [1.0] * misses + [1.0] * ties)[:, None]
+    found = difference(first, second)
+    discordant, fewer = hits + misses, min(hits, misses)
+    exact = min(1.0, 2 * sum(math.comb(discordant, k) for k in range(fewer + 1)) / 2**discordant)
+    assert found.second == found.p == pytest.approx(exact, abs=1e-12)
+
+
+def test_other_values_are_no_hits_and_misses() -> None:
+    """Even where the sample happens to have one difference only: another one could have had others."""
+    first, second = np.array([[1.0]] * 17 + [[0.0]] * 3), np.zeros((20, 1))
+    assert difference(first, second).second < 1e-3 < difference(0.5 * first, second).second
+    assert difference(0.5 * first, second).second == pytest.approx(against(first, 0.0).second, abs=1e-12)
+
+
+@pytest.mark.parametrize("count", [20, 64, 200])
+def test_hits_and_misses_are_seldom_told_from_a_margin_that_they_keep_exactly(count: int) -> None:
+    rng, decided = np.random.default_rng(2), 0
+    for _ in range(300):
+        lost = rng.random((count, 1)) < 0.05
+        decided += difference(1.0 - lost, np.ones((count, 1)), shift=-0.05).confirmed < 0.05
+    assert decided <= 15
+    clear = difference(np.ones((400, 1)), np.ones((400, 1)), shift=-0.05)
+    assert clear.confirmed < 1e-3
+    # One miss makes no claim easier.
+    some = np.ones((count, 1))
+    some[0] = 0
+    whole = difference(np.ones((count, 1)), np.ones((count, 1)), shift=-0.05)
+    assert difference(some, np.ones((count, 1)), shift=-0.05).second >= whole.second
