@@ -34,11 +34,11 @@ INSTALL = ("python3", "pip", "pytest")
 
 
 _LOADED: dict[str, Any] = {}
-"""The demo models that pages have loaded: none of them leaves its model changed."""
+"""The demo models that the examples of a page have loaded: none of them leaves its model changed."""
 
 
 def load_once(*args: Any, **settings: Any) -> Any:
-    """raison.load, but one demo model for all examples that ask for the same."""
+    """raison.load, but one demo model for all examples of a page that ask for the same."""
     if not str(args[0]).startswith("demo/"):
         return load(*args, **settings)
     key = repr((args, sorted(settings.items())))
@@ -85,6 +85,7 @@ def test_the_examples_of_a_page_run(page: str, tmp_path: Path, monkeypatch: pyte
     monkeypatch.delenv("RAISON_DATA", raising=False)
     monkeypatch.setattr(raison, "load", load_once)
     monkeypatch.setattr(plans, "load_model", load_once)
+    _LOADED.clear()
     with running(Fake(), PORT) if page == "docs/served.md" else nullcontext():
         for example in parsed(page):
             example.evaluate()
