@@ -24,10 +24,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from findings import run_of
 
 from raison.numerics.statistics.paired import Difference, difference
 from raison.runs.judging import FEWEST, finding_of
-from raison.runs.run import Run, read_run
+from raison.runs.run import Run
 from raison.runs.statistics import BACKWARD
 from raison.runs.table import finished_texts
 
@@ -77,7 +78,7 @@ def folders() -> Iterator[Path]:
 
 def beside(folder: Path) -> Iterator[tuple[str, Beside]]:
     """Every method of one pass of a run, beside kernel_shap with its own estimator."""
-    run = read_run(folder)
+    run = run_of(folder.parents[1].name, folder.name)
     texts = finished_texts(run)
     rows = {row.label: row.seeds[0] for row in run.header.rows if row.selected_by is None}
     base = next(label for label in rows if label.startswith(BASE) and "estimator" not in label)

@@ -181,7 +181,7 @@ def passes(asked: list[str]) -> str:
     study, label, pattern = [*asked, "*"][:3]
     found: list[float] = []
     for folder in sorted((ROOT / "studies" / study / "results").glob("*/run.json")):
-        run = _run(study, folder.parent.name) if fnmatchcase(folder.parent.name, pattern) else None
+        run = run_of(study, folder.parent.name) if fnmatchcase(folder.parent.name, pattern) else None
         for row in () if run is None else run.header.rows:
             if row.label == label:
                 costs = run.records.costs(label, row.seeds[0], finished_texts(run))
@@ -237,7 +237,7 @@ def _values(asked: tuple[str, ...]) -> Sequence[float]:
     from raison.runs.table import finished_texts, scores_of
 
     study, label, name, metric = asked
-    run = _run(study, name)
+    run = run_of(study, name)
     scores = scores_of(run, label, metric, finished_texts(run)) if label in {r.label for r in run.header.rows} else None
     if scores is None or not scores.values:
         raise StaleError(f"no values: '{'; '.join(asked)}'")
@@ -252,7 +252,8 @@ def _agreement(study: str, name: str) -> "Sequence[PairAgreement]":
 
 
 @cache
-def _run(study: str, name: str) -> "Run":
+def run_of(study: str, name: str) -> "Run":
+    """A run of a study, which is read once. Raises StaleError."""
     from raison.runs.run import read_run
 
     folder = ROOT / "studies" / study / "results" / name
