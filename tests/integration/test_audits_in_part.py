@@ -1,6 +1,5 @@
 """Models of which not every question of an audit can be asked are audited on the others."""
 
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -13,7 +12,7 @@ from raison.core.model import LanguageModel
 from raison.studies.kinds.audit.spec import AuditPlan
 from raison.studies.reports import write
 from raison.text.prompts import Prompt
-from tests.contracts.test_quantised import Stored, stored
+from tests.contracts.test_quantised import Stored, dynamic, stored
 from tests.fake_server import Fake, running
 from tests.tiny import build
 
@@ -48,10 +47,7 @@ def stored_as_integers() -> Iterator[LanguageModel]:
 @contextmanager
 def quantised() -> Iterator[LanguageModel]:
     model, tokenizer = build("bert")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        whole = torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.qint8)
-    yield raison.load(whole, tokenizer)
+    yield raison.load(dynamic(model), tokenizer)
 
 
 @pytest.mark.parametrize(
