@@ -51,7 +51,7 @@ class Property(StrEnum):
     PARTIAL = "partial"
     """Re-runs only some layers: its passes are cheaper than full passes but count as such."""
     ADAPTIVE = "adaptive"
-    """Its next keeps depend on earlier values, or it may run such a method: texts with the same units share none."""
+    """Its next keeps depend on earlier values, or it may run such a method: each text may need keeps of its own."""
     DIFFERENTIABLE = "differentiable"
     """Scores are a differentiable function of the word embeddings, which can be given."""
 

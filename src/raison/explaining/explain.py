@@ -156,8 +156,9 @@ def explain(
     earlier: bool = False,
     threshold: float | None = None,
 ) -> _Result:
-    """Explain the model's prediction on one text, or on each text of any sequence; of a generative model its output,
-    each token and all of them together.
+    """Explain the model's prediction on one text, or on each text of any sequence.
+
+    For a generative model, explain its output: each output token, and all of them together.
 
     Args:
         model: from `raison.load`.
@@ -184,8 +185,7 @@ def explain(
         contrast: why not this: a word (its first token) or a token's id for every output token, or a list of these.
         earlier: also score the output tokens before each output token.
 
-    Raises InputError, TextTooLongError, UnknownNameError, UnsupportedError, NonFiniteError; OutOfMemoryError if one
-    text does not fit; AnswerError for a function, a method or a server that returns what it should not; ServerError.
+    Raises InputError, UnsupportedError, NonFiniteError, OutOfMemoryError, AnswerError, ServerError, or kinds of these.
     """
     chosen = within_budget(method, budget)
     settings = Settings("word", target, of, removal, seed, truncate, precision)

@@ -118,7 +118,7 @@ def difference(
         p = second_test = _discordant_p(gaps)
     else:
         p = _p_value(pairs, sums, make, observed, drawn)
-        second_test = _second_test(np.hstack([*pairs]), _of_columns(make, pairs.shape[2]), observed, alike)
+        second_test = _second_test(np.hstack([*pairs]), _of_columns(make, pairs.shape[2]), observed, alike, seed)
         if hits and abs(shift) < 1:
             bet = betting_p(gaps, shift, Bounds(-1.0, 1.0))
             second_test = min(second_test, bet) if alike else bet
@@ -202,11 +202,13 @@ def _discordant_p(gaps: Gaps) -> float:
     return share_p((gaps[gaps != 0] > 0).astype(np.float64), 0.5) if gaps.any() else 1.0
 
 
-def _second_test(columns: Float[np.ndarray, "texts columns"], statistic: Pool, observed: float, alike: bool) -> float:
+def _second_test(
+    columns: Float[np.ndarray, "texts columns"], statistic: Pool, observed: float, alike: bool, seed: int = 0
+) -> float:
     """The studentised bootstrap if there are few texts, that of `alike_p` if they are all alike, otherwise NaN."""
     if alike:
         return alike_p(observed, columns, statistic)
-    return studentised_p(columns, statistic, draws(len(columns), 0).resamples()) if len(columns) < FEW else math.nan
+    return studentised_p(columns, statistic, draws(len(columns), seed).resamples()) if len(columns) < FEW else math.nan
 
 
 def _error(shares: Gaps) -> float:

@@ -41,3 +41,14 @@ def test_hits_and_misses_are_seldom_told_from_a_margin_that_they_keep_exactly(co
     some[0] = 0
     whole = difference(np.ones((count, 1)), np.ones((count, 1)), shift=-0.05)
     assert difference(some, np.ones((count, 1)), shift=-0.05).second >= whole.second
+
+
+def test_many_texts_take_no_more_than_few() -> None:
+    """A tenth of a million hits and misses: a bet on each by itself would take a thousand times the memory there is."""
+    rng = np.random.default_rng(0)
+    lost = (rng.random((100_000, 1)) < 0.03).astype(np.float64)
+    kept = difference(1.0 - lost, np.ones_like(lost), shift=-0.05)
+    assert (kept.low > 0, kept.confirmed < 1e-3) == (True, True)
+    more = (rng.random((100_000, 1)) < 0.07).astype(np.float64)
+    gone = difference(1.0 - more, np.ones_like(more), shift=-0.05)
+    assert (gone.high < 0, gone.confirmed < 1e-3) == (True, True)

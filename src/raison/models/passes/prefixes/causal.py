@@ -143,7 +143,8 @@ def _with_the_same_units(encoding: Encoding, keeps: Sequence[Bool[Tensor, "_mask
     """The texts whose tokens are the same up to the last unit, as are a prompt's with more and more of its output."""
     groups: dict[tuple[int, ...], list[int]] = {}
     for text, wanted in enumerate(keeps):
-        after = _border(encoding, text)[1]
+        scored = encoding.scored[text].nonzero()[:, 0].tolist()
+        after = scored[-1] + 1 if scored else encoding.lengths[text]
         tokens = torch.cat([encoding.input_ids[text, :after], encoding.unit_ids[text, :after]]).tolist()
         groups.setdefault((len(wanted), *tokens), []).append(text)
     return list(groups.values())

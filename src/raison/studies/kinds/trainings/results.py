@@ -108,8 +108,19 @@ def sample(results: TrainingRuns, claim: MeasureClaim, place: str) -> PairedSamp
         parts, alone = (averaged(tables[0]), averaged(tables[1])), has_more_trainings(tables[0])
     each = [of_seeds(study, label, where, metric) for label in (row, str(than))]
     trainings = tuple(each[0][seed] - each[1][seed] for seed in sorted(each[0].keys() & each[1].keys()))
-    facts = (*means, learned, first.pool, None, accuracy, trainings, alone)
-    return PairedSample(metric, row, than, parts[0], parts[1], *facts)
+    return PairedSample(
+        metric,
+        row,
+        than,
+        parts[0],
+        parts[1],
+        *means,
+        learned,
+        first.pool,
+        accuracy=accuracy,
+        trainings=trainings,
+        of_trainings=alone,
+    )
 
 
 def _tables(
