@@ -299,6 +299,13 @@ def game_problem(values: np.ndarray) -> Problem:
     return make_problem(model, [" ".join(["film"] * model.units)])
 
 
+def named(problem: Problem, names: Sequence[str]) -> Problem:
+    """The problem of one text with these names for its units."""
+    units = tuple(replace(unit, name=name) for unit, name in zip(problem.encoding.units[0], names, strict=True))
+    object.__setattr__(problem.encoding, "units", (units,))
+    return problem
+
+
 def generators(count: int, seed: int = 0) -> list[np.random.Generator]:
     """One generator per text."""
     return [np.random.default_rng([seed, text]) for text in range(count)]

@@ -1,14 +1,17 @@
 """What a method claims of its scores, on models whose effects are known."""
 
+from itertools import groupby
+
 import numpy as np
 import pytest
 
 import raison
 from raison.core.errors import RaisonError
 from raison.core.method import Method, Property
+from raison.core.note_names import GROUPS
 from raison.methods.occlusion import Occlusion
 from tests.contracts.test_methods import method
-from tests.toys import Ignored, Linear, ToyModel
+from tests.toys import Ignored, Linear, ToyModel, game_problem, generators, named
 
 __all__ = ["method"]
 
@@ -17,6 +20,7 @@ def toy_scores(model: ToyModel, text: str, method: Method) -> dict[str, float]:
     if reasons := method.lacking(model):
         pytest.skip(f"{model.name}: {reasons}")
     explanation = raison.explain(model, text, method, target=1, of="logit")
+    assert (GROUPS in explanation.notes) == (Property.GROUPED in method.properties)
     return {unit.text: score for unit, score in zip(explanation.units, explanation.scores, strict=True)}
 
 
@@ -54,3 +58,17 @@ def test_linear_methods_recover_a_linear_value(method: Method) -> None:
         pytest.skip("claims no linear model")
     found, effects = (toy_scores(Linear(), "good um film bad not fine", each) for each in (method, Occlusion()))
     assert np.corrcoef([*found.values()], [*effects.values()])[0, 1] > 0.999
+
+
+@pytest.mark.parametrize("names", ["aabccc", "abcdef", "aaaaaa"])
+def test_grouped_methods_score_runs_of_units_within_the_keeps_that_they_state(method: Method, names: str) -> None:
+    if Property.GROUPED not in method.properties:
+        pytest.skip("claims no scores of groups")
+    asked, groups = set(), [*groupby(range(len(names)), names.__getitem__)]
+    for seed in range(20):
+        problem = named(game_problem(np.random.default_rng(seed).normal(size=2 ** len(names))), names)
+        method.attribute(problem, generators(1))
+        [notes] = problem.ledger.notes
+        assert len(notes[GROUPS]) == len(groups)
+        asked |= problem.evaluations.logits.keys()
+    assert len(asked) <= method.most_keeps(len(names), len(groups))

@@ -3,19 +3,11 @@ import pytest
 import torch
 
 from raison.core.errors import InputError
-from raison.core.inputs.unit import Unit, runs_of
+from raison.core.inputs.unit import runs_of
 from raison.core.method import Cost
 from raison.methods.hierarchical_occlusion import HierarchicalOcclusion
 from raison.methods.occlusion import Occlusion
-from tests.toys import TEXTS, TOYS, game_problem, generators, make_problem
-
-
-def named(problem, names):
-    """The problem of one text with these names for its units."""
-    units = tuple(Unit(u.start, u.end, u.text, u.segment, name) for u, name in
-                  zip(problem.encoding.units[0], names, strict=True))  # fmt: skip
-    object.__setattr__(problem.encoding, "units", (units,))
-    return problem
+from tests.toys import TEXTS, TOYS, game_problem, generators, make_problem, named
 
 
 def literal(values, groups, opened, share):

@@ -52,6 +52,8 @@ class Property(StrEnum):
     """Re-runs only some layers: its passes are cheaper than full passes but count as such."""
     ADAPTIVE = "adaptive"
     """Its next keeps depend on earlier values, or it may run such a method: each text may need keeps of its own."""
+    GROUPED = "grouped"
+    """Also scores each run of units with the same name, such as the sentences of a source: the note `groups`."""
     DIFFERENTIABLE = "differentiable"
     """Scores are a differentiable function of the word embeddings, which can be given."""
 
@@ -173,6 +175,14 @@ class Method(Settled, ABC):
         A method whose passes depend on the number of tokens, special ones included, overrides this.
         """
         return sum((part.cost(units) for part in self.parts), Cost())
+
+    def most_keeps(self, units: int, groups: int) -> int:
+        """How many different keeps of a text in so many runs of units with the same name it can request at most, for
+        whatever target.
+
+        A method with the property ADAPTIVE, whose targets need keeps of their own, overrides this if it knows better.
+        """
+        return 2**units
 
     def candidates(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "maps batch scored"]:
         """All maps that a metric may choose from; `attribute` gives the result without selection.

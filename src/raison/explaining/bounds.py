@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from raison.core.inputs.unit import Unit
 from raison.core.method import Cost, Method, Property
 from raison.core.metric import Metric
-from raison.core.registry import name_of
 from raison.core.results.explanation import Explanation
 from raison.explaining.sources.citation_settings import CitationSettings
 from raison.models.tokens.sourced import Sourced
@@ -92,10 +91,7 @@ def of_citations(size: CitationSize, how: CitationSettings) -> Cost:
     method = how.method
     units = size.sentences if how.within == "sentence" else size.sources
     cost = _of_statements(method, units, size)
-    if name_of(method) == "hierarchical_occlusion":
-        # Whatever is opened, each source and each unit is left out at most once.
-        cost = Cost(min(cost.forwards, 1 + size.sources + units))
-    elif how.within == "sentence" and not how.adds_up:
+    if how.scores_apart:
         cost += _of_statements(method, size.sources, size)
     # A baseline of embeddings cannot delete: the prompt without its sources is then read with these replaced as well.
     return cost + Cost(size.lights + bool(method.needs))
@@ -106,7 +102,7 @@ def _of_statements(method: Method, units: int, size: CitationSize) -> Cost:
     cost = of_tokens(method, TextSize(units, size.tokens), size.answer_tokens)
     if Property.ADAPTIVE not in method.properties:
         return cost
-    return Cost(min(cost.forwards * size.statements, 2**units), cost.backwards)
+    return Cost(min(cost.forwards * size.statements, method.most_keeps(units, size.sources)), cost.backwards)
 
 
 def count_keeps(metrics: Sequence[Metric], units: Sequence[Unit]) -> int:

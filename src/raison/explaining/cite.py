@@ -11,7 +11,7 @@ import numpy as np
 from raison._version import __version__
 from raison.core.errors import InputError
 from raison.core.inputs.unit import PART, Granularity
-from raison.core.method import Method
+from raison.core.method import Method, Property
 from raison.core.note_names import BASELINE, GROUPS
 from raison.core.results.citations import Citations, Statement
 from raison.core.results.explanation import Explanation
@@ -115,8 +115,7 @@ def _cited(writer: Writer, prompt: SourcedPrompt, answer: StatedAnswer, how: Cit
     model, spans = Statements(writer, [answered]), answered.statements
     explained = _explained(model, how, "sentence" if how.within == "sentence" else PART)
     # The effect of removing a source need not be the sum of the effects of removing its sentences one by one.
-    split = how.within == "sentence" and not how.adds_up and not all(GROUPS in e.notes for e in explained)
-    whole = _explained(model, how, PART) if split else []
+    whole = _explained(model, how, PART) if how.scores_apart else []
     scores, within = _scores(answered, how, explained, whole)
     baseline, made_by = _baseline(explained), method_of(explained, how.method)
     if baseline.get(BASELINE) in model.removals:
@@ -197,7 +196,7 @@ def _scores(
     for e in explained:
         known = set(e.notes.get("exact", range(sentences)))
         within.append(tuple(score if k in known else None for k, score in enumerate(e.scores)))
-    if all(GROUPS in e.notes for e in explained):
+    if Property.GROUPED in how.method.properties:
         return tuple(tuple(e.notes[GROUPS]) for e in explained), tuple(within)
     if whole:
         return tuple(e.scores for e in whole), tuple(within)

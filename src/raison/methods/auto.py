@@ -28,6 +28,10 @@ ROUNDING = 0.01
 """A gap above this share of the scores' magnitudes is not rounding: the method does not cover every part of the model.
 """
 
+UNREADABLE = (
+    "; an audit's recommendation for this model was left out: its file is damaged or of another version (audit again)"
+)
+
 
 @dataclass(frozen=True)
 class Auto(Method):
@@ -110,7 +114,7 @@ class Auto(Method):
 
         If an audit's advice is not taken, the reasons of the options after it say why.
         """
-        refused = ""
+        refused = UNREADABLE if advice is None and kept(model) is not None else ""
         for option in options(model, encoding, text, self.budget, advice):
             reason = self._refusal(option, model, encoding.unit_counts[text], encoding.lengths[text])
             if reason is None:

@@ -47,7 +47,9 @@ class HierarchicalOcclusion(Method):
     share: Annotated[float, Setting(least=0, most=1, words="a share of the largest drop, from 0 to 1")] = 0.1
 
     reference: ClassVar[str] = "liu2025attribot"
-    properties: ClassVar[frozenset[Property]] = frozenset({Property.SIGNED, Property.DUMMY, Property.ADAPTIVE})
+    properties: ClassVar[frozenset[Property]] = frozenset(
+        {Property.SIGNED, Property.DUMMY, Property.ADAPTIVE, Property.GROUPED}
+    )
     passes: ClassVar[str] = "at most 2 n + 1 forward"
 
     def attribute(self, problem: Problem, rngs: Rngs) -> Float[Tensor, "batch scored"]:
@@ -69,6 +71,9 @@ class HierarchicalOcclusion(Method):
     def cost(self, units: int) -> Cost:
         # Groups of one unit need no second look, so there are at most half as many others.
         return Cost(forwards=1 + units + units // 2)
+
+    def most_keeps(self, units: int, groups: int) -> int:
+        return 1 + groups + units
 
     def _known(self, groups: Groups, drops: Float[Tensor, " groups"]) -> list[int]:
         """The units that are looked at: those of the opened groups, and single ones, which were already."""

@@ -120,7 +120,11 @@ def test_a_file_that_is_no_recommendation_counts_as_none(
     assert place is not None
     place.write_text(spoil(json.loads(place.read_text(encoding="utf-8"))), encoding="utf-8")
     assert advised(model) is None
-    assert raison.explain(model, TEXT).method == "kernel_shap"
+    e = raison.explain(model, TEXT)
+    assert e.method == "kernel_shap"
+    assert e.notes["auto"].endswith("its file is damaged or of another version (audit again)")
+    place.unlink()
+    assert "audit" not in raison.explain(model, TEXT).notes["auto"]
 
 
 def test_bytes_that_are_no_text_count_as_none(model: LanguageModel) -> None:

@@ -16,6 +16,8 @@ AUTO: dict[Within, str] = {"sentence": "hierarchical_occlusion", "source": "occl
 """Exact, and the fewest passes."""
 ADDITIVE = frozenset({Property.COMPLETE, Property.TOKENWISE, Property.LINEAR})
 """A method with one of these gives a source the sum of its sentences' scores."""
+WITH_SOURCES = ADDITIVE | {Property.GROUPED}
+"""A method with one of these gives sources scores along with their sentences."""
 
 
 class CitationOptions(TypedDict, total=False):
@@ -76,6 +78,6 @@ class CitationSettings:
         return self.method.statement_value
 
     @property
-    def adds_up(self) -> bool:
-        """Whether the scores of a source's sentences sum to that of the source."""
-        return bool(ADDITIVE & self.method.properties)
+    def scores_apart(self) -> bool:
+        """Whether sources are scored by themselves because the scores of their sentences give none."""
+        return self.within == "sentence" and WITH_SOURCES.isdisjoint(self.method.properties)

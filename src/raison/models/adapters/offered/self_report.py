@@ -39,7 +39,7 @@ def ask(writer: Generator, question: str, new_tokens: int) -> Reply:
     chat = writer.tokenizer.chat_template is not None
     # Without a template the answer begins on a new line.
     prompt = writer.prompt(Chat(({"role": "user", "content": question},)) if chat else f"{question}\n\nAnswer:\n")
-    room = new_tokens if writer.max_tokens is None else min(new_tokens, max(1, writer.max_tokens - len(prompt.ids)))
+    room = new_tokens if writer.max_tokens is None else min(new_tokens, max(1, writer.max_tokens - len(prompt.ids) + 1))
     try:
         output = writer.continuation(prompt, room)
     except TextTooLongError:

@@ -244,9 +244,10 @@ class Generator(Writer):
 
     def _check_room(self, prompt: TokenizedPrompt, new_tokens: int) -> None:
         border = prompt.border
-        stacks = [(len(prompt.ids) + new_tokens, self.max_tokens)]
+        # Nothing follows the last token, so that it is not read.
+        stacks = [(len(prompt.ids) + new_tokens - 1, self.max_tokens)]
         if border is not None:
-            stacks = [(border, self.max_tokens), (len(prompt.ids) - border + new_tokens, self._most_written)]
+            stacks = [(border, self.max_tokens), (len(prompt.ids) - border + new_tokens - 1, self._most_written)]
         if all(most is None or length <= most for length, most in stacks):
             return
         reads = f"at most {self.max_tokens}" + ("" if border is None else " of each")
