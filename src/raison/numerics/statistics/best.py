@@ -40,21 +40,36 @@ def of_any_pair(tables: Sequence[Float[np.ndarray, "texts parts"]], pool: str, r
 
 
 def _largest(deviations: Columns, seed: int) -> Float[np.ndarray, " samples"]:
-    """The largest deviation of any two columns' difference in each resample, in its standard errors there."""
+    """The largest deviation of any two columns' difference in each resample, in its standard errors there.
+
+    One column with all later ones at a time, in place: tables of all pairs would be gigabytes for 150 columns.
+    """
     texts = len(deviations)
-    one, other = np.triu_indices(deviations.shape[1], k=1)
-    squares = (deviations[:, one] - deviations[:, other]) ** 2
-    spread = np.sqrt(squares.mean(axis=0))
+    weights = _resamples(texts, seed) / texts
+    shifts = weights @ deviations
+    largest = np.zeros(len(weights))
+    for column in range(deviations.shape[1] - 1):
+        squares = (deviations[:, column + 1 :] - deviations[:, column, None]) ** 2
+        rounding = _STILL**2 * squares.mean(axis=0)
+        gaps = shifts[:, column + 1 :] - shifts[:, column, None]
+        gaps *= gaps
+        errors = weights @ squares
+        errors -= gaps
+        errors /= texts - 1
+        still = errors <= rounding
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = np.divide(gaps, errors, out=errors)
+        ratios[still] = np.inf
+        ratios[gaps <= rounding] = 0.0
+        np.maximum(largest, ratios.max(axis=1), out=largest)
+    return np.sqrt(largest)
+
+
+def _resamples(texts: int, seed: int) -> Float[np.ndarray, "samples texts"]:
+    """The first `RESAMPLES` resamples."""
     found: list[np.ndarray] = []
     for counts in draws(texts, seed).resamples():
-        weights = counts[: RESAMPLES - sum(map(len, found))] / texts
-        shifts = weights @ deviations
-        gaps = np.abs(shifts[:, one] - shifts[:, other])
-        errors = np.sqrt(np.maximum(weights @ squares - gaps**2, 0.0) / (texts - 1))
-        still, small = errors <= _STILL * spread, gaps <= _STILL * spread
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratios = np.where(small, 0.0, np.where(still, np.inf, gaps / errors))
-        found.append(ratios.max(axis=1))
+        found.append(counts)
         if sum(map(len, found)) >= RESAMPLES:
             break
-    return np.concatenate(found)
+    return np.concatenate(found)[:RESAMPLES]
