@@ -13,6 +13,7 @@ from typer.models import ArgumentInfo, OptionInfo
 
 from raison.core.errors import InputError
 from raison.core.inputs.unit import Side
+from raison.core.results.printable import printable
 from raison.core.settings.fields import REQUIRED, Field, Setting, fields_of, mistakes_in, refuse
 from raison.studies.entries import StudyModel
 
@@ -270,7 +271,7 @@ def methods_of(
     given = judged(model, texts, InputOptions(settings.unit, reading.units, None, reading.language))
     able, reasons = allowed(given.model, methods, given.texts, replace(settings, unit=given.unit))
     for label, reason in reasons.items():
-        typer.echo(f"left out: {label}: {reason}", err=True)
+        typer.echo(printable(f"left out: {label}: {reason}"), err=True)
     return [label_of(method) for method in able]
 
 

@@ -127,7 +127,7 @@ def _readable_rows(model: "LanguageModel", source: TextSource, settings: "Settin
             message = f"row {row.number} of {source.data}: {error}"
             if not source.skip_bad:
                 raise DataError(f"{message} --skip-bad skips such rows.") from None
-            typer.echo(f"raison: left out {message}", err=True)
+            typer.echo(printable(f"raison: left out {message}"), err=True)
             continue
         rows.append(row)
     if not rows:
@@ -141,7 +141,7 @@ def _readable_rows(model: "LanguageModel", source: TextSource, settings: "Settin
 
 def _tell_left_out(dataset: Dataset, source: TextSource) -> None:
     for line in dataset.broken:
-        typer.echo(f"raison: left out line {line.number} of {source.data}: {line.reason}", err=True)
+        typer.echo(printable(f"raison: left out line {line.number} of {source.data}: {line.reason}"), err=True)
 
 
 def read(

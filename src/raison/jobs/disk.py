@@ -6,6 +6,7 @@ leaves the old file or the new one, and perhaps a part, which `sweep` removes. T
 
 import errno
 import os
+import re
 import shutil
 import stat
 import sys
@@ -20,6 +21,10 @@ PART = ".part"
 RECORDS = "Records written so far are intact."
 """What an error of work that can be resumed ends with."""
 _NUMBERS = count()
+_OWN_PART = re.compile(rf"\..+\.\d+\.\d+{re.escape(PART)}", re.DOTALL)
+"""The names that `_part_of` makes."""
+_UNLINKED = getattr(os, "O_NOFOLLOW", 0)
+"""The flag for opening no link; Windows has none."""
 
 
 def write_whole(path: Path, content: str | bytes, kept: str = RECORDS) -> None:
@@ -59,6 +64,9 @@ def whole_file(path: Path, kept: str = RECORDS) -> Iterator[Path]:
     part = path.with_name(_part_of(path.name))
     with explained(path, kept):
         path.parent.mkdir(parents=True, exist_ok=True)
+        # Other libraries would follow a link that has the name of the part.
+        if os.path.lexists(part):
+            os.unlink(part)
         try:
             yield part
             _place(part, path)
@@ -92,32 +100,33 @@ def whole_files(folder: Path) -> Iterator[Path]:
 
 
 def append(path: Path, content: bytes) -> None:
-    """Append whole lines to a file. On DataError, the file is unchanged."""
+    """Append whole lines to a file, which must not be a link. On DataError, the file is unchanged."""
     with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         new = not path.exists()
-        with path.open("ab", buffering=0) as file:
+        with open(path, "ab", buffering=0, opener=_open_unlinked) as file:
             _append(path, file.fileno(), content)
         if new:
             _sync(path.parent)
 
 
 def remove(path: Path) -> None:
-    """Remove a file, or a folder with its contents, if it exists. Raises DataError."""
+    """Remove a file, or a folder with its contents, if it exists; of a link, only the link. Raises DataError."""
     with explained(path):
-        if path.is_dir():
+        if path.is_dir() and not path.is_symlink():
             for inside in sorted(path.iterdir()):
                 remove(inside)
             os.rmdir(path)
-        elif path.exists():
+        elif os.path.lexists(path):
             os.unlink(path)
             _sync(path.parent)
 
 
 def sweep(folder: Path) -> None:
     """Remove partly written files of a killed process. The caller must hold the folder's lock."""
-    for part in sorted(folder.rglob(f"*{PART}")):
-        remove(part)
+    for part in sorted(folder.rglob(f".*{PART}")):
+        if _OWN_PART.fullmatch(part.name):
+            remove(part)
 
 
 @contextmanager
@@ -129,6 +138,8 @@ def explained(path: Path, kept: str = RECORDS) -> Iterator[None]:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             again = "start again to resume" if kept else "start again"
             failed = [f"no space left on the disk of {path}.", kept, f"Free some space and {again}."]
+        elif error.errno == errno.ELOOP:
+            failed = [f"cannot write to {path}: it is a link. Put a copy of the file that it leads to there.", kept]
         else:
             failed = [f"cannot write to {path}: {error.strerror or error}.", kept]
         raise DataError(" ".join(filter(None, failed))) from error
@@ -138,6 +149,10 @@ def _part_of(name: str) -> str:
     """A name that no other process or thread uses meanwhile; readers of whole folders skip names that begin
     with a full stop."""
     return f".{name}.{os.getpid()}.{next(_NUMBERS)}{PART}"
+
+
+def _open_unlinked(path: str, flags: int) -> int:
+    return os.open(path, flags | _UNLINKED, 0o666)
 
 
 def _append(path: Path, file: int, content: bytes) -> None:

@@ -4,6 +4,7 @@ Every kind has a marker file, the first that it writes. A folder with another ki
 of these, is refused before anything in it is touched.
 """
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -110,6 +111,18 @@ def refuse_others(folder: Path, kind: WorkKind) -> None:
         )
 
 
+def refuse_links(folder: Path, part: str = "") -> None:
+    """DataError for a link in the folder, or in a `part` of it, that leads out: writing would follow it.
+
+    The folder itself may be a link: a person has chosen it.
+    """
+    start, whole = folder / part, Path(os.path.realpath(folder))
+    inside = (Path(above, name) for above, folders, files in os.walk(start) for name in (*folders, *files))
+    for path in (start, *inside):
+        if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(whole):
+            raise DataError(f"{path} is a link that leads out of {folder}: put a copy of what it leads to there.")
+
+
 @contextmanager
 def working_in(folder: Path, kind: WorkKind, shard: int | None = None) -> Iterator[None]:
     """Inside, the folder belongs to this process; partly written files of a killed process are removed first.
@@ -119,6 +132,7 @@ def working_in(folder: Path, kind: WorkKind, shard: int | None = None) -> Iterat
     folder.
     """
     refuse_others(folder, kind)
+    refuse_links(folder)
     new = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -128,11 +128,13 @@ def _started(count: int) -> "subprocess.Popen[bytes]":
     # Each gets its part of the cores, or the caller's own limit if lower.
     cores = max(1, (os.cpu_count() or 1) // count)
     threads = {name: str(min(cores, _number(os.environ.get(name), cores))) for name in _THREADS}
+    # Modules are looked for where this process does, and with -P not first in the current folder.
+    places = {"PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))}
     return subprocess.Popen(
-        [sys.executable, "-c", _CODE],
+        [sys.executable, "-P", "-c", _CODE],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**os.environ, **threads, **shared_folder.for_started(), "TOKENIZERS_PARALLELISM": "false"},
+        env={**os.environ, **threads, **places, **shared_folder.for_started(), "TOKENIZERS_PARALLELISM": "false"},
     )
 
 

@@ -5,11 +5,14 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from raison.jobs.folder import refuse_links
 from raison.report.pages import explained_files, writing
 from raison.report.tables.records import Document
 from raison.runs.files.folder import is_folder, read
 from raison.studies.folder import WrittenStudy
 from raison.studies.kind import kind_of
+
+REPORT = "report"
 
 
 def write(folder: Path, out: Path | None = None, draw: bool = True) -> Path:
@@ -18,11 +21,13 @@ def write(folder: Path, out: Path | None = None, draw: bool = True) -> Path:
     Reads only records; if explanations are stored with them, single texts get their pages. `draw` plots, which needs
     matplotlib. Raises DataError if the folder holds nothing of any kind, or matplotlib is missing.
     """
+    if out is None:
+        refuse_links(folder, REPORT)
     if is_folder(folder):
         document = partial(explained_files.sections, read(folder))
     else:
         document = partial(document_of, kind_of(folder).results.read(folder))
-    return writing.write(document, folder / "report" if out is None else out, draw)
+    return writing.write(document, folder / REPORT if out is None else out, draw)
 
 
 def document_of(results: WrittenStudy, target: Path | None = None) -> Document:

