@@ -48,8 +48,8 @@ def pieces(text: str) -> list[str]:
 class Fake:
     """What the server can do, and what it does wrong.
 
-    `faults` are used up, one for each completion: "429", "500", "401", "cut", "late", "junk", "list", "nan", "huge",
-    "elsewhere", "drip".
+    `faults` are used up, one for each completion: "429", "500", "401", "cut", "late", "junk", "error", "list", "nan",
+    "huge", "elsewhere", "drip".
     """
 
     top: int = 50
@@ -219,7 +219,13 @@ class _Handler(BaseHTTPRequestHandler):
             return int(fault), {"error": {"message": f"wrong, {self.headers.get('Authorization', '')}"}}
         if fault == "late":
             time.sleep(1.0)
-        found = {"junk": "no json {", "list": [1], "nan": right[1], "huge": "x" * (1 << 21)}.get(fault, right[1])
+        wrong = {
+            "junk": "no json {",
+            "error": {"error": {"message": "overloaded"}},
+            "list": [1],
+            "huge": "x" * (1 << 21),
+        }
+        found = wrong.get(fault, right[1])
         if fault == "nan":
             found = json.loads(json.dumps(found).replace('"logprob": -', '"logprob": 3'))
         return {"elsewhere": 302, "cut": -1, "drip": -2}.get(fault, right[0]), found

@@ -20,6 +20,8 @@ _SHIFT = 44
 _OFFSET = (1 << _SHIFT) - 1
 """A place combines the file's number (upper bits) with the offset in the file (lower bits)."""
 _SUMMED = re.compile(rb',?\s*"crc32": "([0-9a-f]{8})"\s*\}$')
+LONGEST = 1 << 28
+"""Most bytes of a line, and of what a compressed file of one object unpacks to: it could claim any memory."""
 _ENDING = 64
 """Bytes at the end of a line that contain its checksum."""
 
@@ -91,7 +93,7 @@ class RecordStore:
             path, offset = self._of(shard), 0
             try:
                 with _opened(path) as file:
-                    for number, line in enumerate(file, start=1):
+                    for number, line in enumerate(_lines(path, file), start=1):
                         if line.strip():
                             content = _checked(path, line.rstrip(b"\r\n"), f"line {number}")
                             yield StoredLine(path, number, shard << _SHIFT | offset, content)
@@ -120,7 +122,7 @@ class RecordStore:
                     if shard not in files:
                         files[shard] = held.enter_context(_opened(path))
                     files[shard].seek(offset)
-                    line = files[shard].readline()
+                    line = _line(path, files[shard])
                 except (OSError, EOFError, zlib.error) as error:
                     raise DataError(f"cannot read {path}: {error}.") from error
                 where = f"byte {offset:,}"
@@ -137,6 +139,19 @@ class RecordStore:
         name = re.compile(rf"{re.escape(self.path.stem)}(?:-(\d+))?{re.escape(self.path.suffix)}(?:\.gz)?")
         there = [name.fullmatch(path.name) for path in self.path.parent.glob(f"{glob.escape(self.path.stem)}*")]
         return sorted({int(match[1] or 0) for match in there if match is not None})
+
+
+def _lines(path: Path, file: BinaryIO) -> Iterator[bytes]:
+    while line := _line(path, file):
+        yield line
+
+
+def _line(path: Path, file: BinaryIO) -> bytes:
+    """The next line; b"" at the end. Raises DataError for one that is too long."""
+    line = file.readline(LONGEST + 1)
+    if len(line) > LONGEST:
+        raise DataError(f"{path} has a line of more than {LONGEST >> 20} MiB, which no record needs: restore the file.")
+    return line
 
 
 def _opened(path: Path) -> BinaryIO:
@@ -197,12 +212,16 @@ def read_head(path: Path) -> dict[str, Any] | None:
 def _object_in(path: Path) -> dict[str, Any] | None:
     """The file's single object; None without the file. Raises OSError, and ValueError with the reason."""
     try:
+        most = max(LONGEST, _stored(path).stat().st_size)
         with _opened(path) as file:
-            content = _unsummed(file.read().strip())
+            whole = file.read(most + 1)
     except FileNotFoundError:
         return None
     except (EOFError, zlib.error) as error:
         raise ValueError(str(error)) from error
+    if len(whole) > most:
+        raise ValueError(f"it unpacks to more than {most >> 20} MiB")
+    content = _unsummed(whole.strip())
     parsed_content = None if content is None else json_value(content)
     if content is None or (isinstance(parsed_content, dict) and _SUM in parsed_content):
         raise ValueError("it was changed after it was written: its checksum does not match")

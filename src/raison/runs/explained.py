@@ -1,6 +1,6 @@
 """A run's explanations on disk: read on access, with an index of 8 bytes per text."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import overload
 
 import numpy as np
@@ -17,19 +17,23 @@ _KEYS = b', "explanation": {'
 
 
 class ExplanationOffsets:
-    """The offset of each explanation by row and seed; the last one if a text was written twice."""
+    """The offset of each explanation by row and seed; the last one if a text was written twice.
 
-    def __init__(self, store: RecordStore, texts: int) -> None:
+    Only rows and seeds of `keys` and texts below `texts` count, which are the run's.
+    """
+
+    def __init__(self, store: RecordStore, texts: int, keys: Container[tuple[str, int]]) -> None:
         self._store = store
         self._texts = texts
         self._places: dict[tuple[str, int], np.ndarray] = {}
         for line in store.lines():
             with store.telling(line):
                 key = _keys(line)
-            if key is not None and key[2] < texts:
-                row, seed, text = key
-                places = self._places.setdefault((row, seed), np.full(texts, -1, dtype=np.int64))
-                places[text] = line.place
+            if key is None or key[:2] not in keys or key[2] >= texts:
+                continue
+            if key[:2] not in self._places:
+                self._places[key[:2]] = np.full(texts, -1, dtype=np.int64)
+            self._places[key[:2]][key[2]] = line.place
 
     def there(self, row: str, seed: int) -> np.ndarray:
         """Which texts have an explanation, in order."""

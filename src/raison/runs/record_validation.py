@@ -1,6 +1,6 @@
 """Validation of the lines of records when they are read; errors take one line."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,12 @@ def check_key(line: Fields, texts: int) -> None:
     line.string("row")
     line.whole("seed", least=None)
     line.whole("text", most=texts - 1)
+
+
+def check_row(data: Mapping[str, Any], keys: Container[tuple[str, int]]) -> None:
+    """DataError for a checked record of a row and seed that its run does not have."""
+    if (data["row"], data["seed"]) not in keys:
+        raise DataError(f"not a record: the run has no row {data['row']!r:.60} with seed {data['seed']}.")
 
 
 def check_group(data: Mapping[str, Any]) -> None:

@@ -149,7 +149,7 @@ class Run:
     @property
     def _explained(self) -> ExplanationOffsets:
         if self._stored is None:
-            self._stored = ExplanationOffsets(self._store("explanations"), self.header.texts)
+            self._stored = ExplanationOffsets(self._store("explanations"), self.header.texts, {*self.header.keys})
         return self._stored
 
     def _store(self, name: str) -> RecordStore:
@@ -188,8 +188,13 @@ def check_same(folder: Path, header: RunHead) -> None:
 def read_run(folder: Path, shard: int | None = None) -> Run:
     """The run in a folder. Raises DataError if there is none or it was written by a newer version."""
     run = Run(read_header(folder / HEADER), folder, shard)
-    store, parts = RecordStore(folder / "records.jsonl"), [metric.parts for metric in run.header.single]
-    for record in _records(store, run, lambda record: record_validation.check_record(record, run.header.texts, parts)):
+    keys, parts = {*run.header.keys}, [metric.parts for metric in run.header.single]
+
+    def check(record: Mapping[str, Any]) -> None:
+        record_validation.check_record(record, run.header.texts, parts)
+        record_validation.check_row(record, keys)
+
+    for record in _records(RecordStore(folder / "records.jsonl"), run, check):
         run.records.add(Record.from_dict(record))
     for record in _records(RecordStore(folder / "groups.jsonl"), run, record_validation.check_group):
         values = [tuple(scalar(value) for value in group) for group in record["values"]]

@@ -67,6 +67,16 @@ class RandomisedHead:
     blocks: Count
     left_out: Mapping[str, str]
 
+    @property
+    def count(self) -> int:
+        """The number of similarities, in total."""
+        return len(self.methods) * len(self.orders) * self.blocks * self.draws * self.texts
+
+    def has(self, key: SimilarityKey) -> bool:
+        """Whether it is one of them."""
+        named = key.method in self.methods and key.order in self.orders
+        return named and 1 <= key.blocks <= self.blocks and key.draw < self.draws and key.text < self.texts
+
 
 @dataclass(frozen=True, slots=True)
 class AttackedHead:
@@ -76,6 +86,19 @@ class AttackedHead:
     boundary: tuple[int, ...]
     variants: tuple[VariantHead, ...]
     left_out: Mapping[str, Mapping[str, str]]
+
+    @property
+    def count(self) -> int:
+        """The number of attacks, in total."""
+        attacked = self.texts - sum(0 <= text < self.texts for text in {*self.boundary})
+        return attacked * sum(len(one.methods) for one in self.variants)
+
+    def has(self, key: AttackKey) -> bool:
+        """Whether it is one of them."""
+        if key.text >= self.texts or key.text in self.boundary:
+            return False
+        made = (one.methods for one in self.variants if (one.attack, one.objective) == (key.attack, key.objective))
+        return any(key.method in methods for methods in made)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,13 +192,14 @@ class TrustRun:
     @property
     def missing(self) -> int:
         """The number of records that the run still lacks."""
-        lacking = sum(key not in self.similarities for key in self.wanted_similarities())
-        return lacking + sum(key not in self.attacks for key in self.wanted_attacks())
+        randomised, attacked = self.header.randomisation, self.header.attacks
+        similarities = 0 if randomised is None else sum(map(randomised.has, self.similarities))
+        return self.wanted - similarities - (0 if attacked is None else sum(map(attacked.has, self.attacks)))
 
     @property
     def wanted(self) -> int:
         """The number of records of the finished run."""
-        return sum(1 for _ in self.wanted_similarities()) + sum(1 for _ in self.wanted_attacks())
+        return sum(part.count for part in (self.header.randomisation, self.header.attacks) if part is not None)
 
 
 def head_of(entry: Mapping[str, Any]) -> TrustHead:

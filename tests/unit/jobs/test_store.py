@@ -9,8 +9,9 @@ import pytest
 
 from raison.core.errors import DataError
 from raison.data import RecordStore
+from raison.jobs import store as stores
 from raison.jobs.disk import write_whole
-from raison.jobs.store import read_record, write_record
+from raison.jobs.store import read_head, read_record, write_record
 
 
 def test_what_is_appended_is_read(tmp_path: Path) -> None:
@@ -197,3 +198,31 @@ def test_a_place_where_no_record_begins_is_said(tmp_path: Path) -> None:
     store.path.write_bytes(store.path.read_bytes().replace(b'"a": 1', b'"a": 2'))
     with pytest.raises(DataError, match="byte 0: the record was changed"):
         list(store.at([0]))
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_line_may_not_take_any_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packed: bool) -> None:
+    monkeypatch.setattr(stores, "LONGEST", 1000)
+    store = RecordStore(tmp_path / "records.jsonl")
+    store.append([{"a": 1}, {"a": "b" * 900}])
+    assert len(store.read().records) == 2
+    [first, last] = [line.place for line in store.lines()]
+    store.append([{"a": "b" * 2000}])
+    if packed:
+        store.path.with_name("records.jsonl.gz").write_bytes(gzip.compress(store.path.read_bytes()))
+        store.path.unlink()
+    with pytest.raises(DataError, match="a line of more than 0 MiB"):
+        store.read()
+    assert len(list(store.at([first, last]))) == 2
+
+
+def test_a_compressed_object_may_not_take_any_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "head.json"
+    write_record(path, {"a": "b" * 2000})
+    monkeypatch.setattr(stores, "LONGEST", 1000)
+    assert read_record(path) == {"a": "b" * 2000}
+    path.with_name("head.json.gz").write_bytes(gzip.compress(path.read_bytes()))
+    path.unlink()
+    for read in (read_record, read_head):
+        with pytest.raises(DataError, match="it unpacks to more than"):
+            read(path)

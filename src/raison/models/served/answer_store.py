@@ -39,6 +39,11 @@ class Store:
         with self._lock, self._errors():
             self._file.execute("INSERT OR IGNORE INTO answers VALUES (?, ?)", (key, json.dumps(answer)))
 
+    def remove(self, key: str) -> None:
+        """Remove an answer."""
+        with self._lock, self._errors():
+            self._file.execute("DELETE FROM answers WHERE asked = ?", (key,))
+
     @contextmanager
     def _errors(self) -> Iterator[None]:
         """Inside, errors of the file become DataErrors."""

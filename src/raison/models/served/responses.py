@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from raison.core.errors import AnswerError
-from raison.models.served.server import ServerResponse
+from raison.models.served.server import ServerResponse, has_choices
 
 _ROUNDING = 1e-3
 """A log-probability may exceed zero by this much."""
@@ -36,9 +36,9 @@ class TokenStep:
 
 def choices_of(answer: ServerResponse) -> list[ServerResponse]:
     """The answer's choices. Raises AnswerError if there are none."""
-    choices = answer.get("choices")
-    if not isinstance(choices, list) or not choices or not all(isinstance(one, dict) for one in choices):
+    if not has_choices(answer):
         raise AnswerError(f"the server's answer has no choices ({str(answer)!r:.120}).")
+    choices: list[ServerResponse] = answer["choices"]
     return choices
 
 

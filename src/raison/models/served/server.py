@@ -105,14 +105,17 @@ class Server:
         new = int(body.get("max_tokens", 1)) * int(body.get("n", 1))
         reserved: list[TokenUsage] = []
         answer = await self._transport.send(
-            path, {"model": self.model, **body}, lambda: reserved.append(self.meter.reserve(len(prompt), new))
+            path,
+            {"model": self.model, **body},
+            lambda: reserved.append(self.meter.reserve(len(prompt), new)),
+            _is_error,
         )
         if not isinstance(answer, dict):
             raise AnswerError(f"{path} returned a {type(answer).__name__} instead of an object.")
         used = _usage(answer)
         if used is not None:
             self.meter.settle(reserved[-1], used, len(prompt))
-        if self._store is not None:
+        if self._store is not None and has_choices(answer):
             self._store.keep(key, answer)
         return answer
 
@@ -121,8 +124,12 @@ class Server:
         return key_of(self.address.base, self.model, self._facts, body, repeat)
 
     def known(self, key: str) -> ServerResponse | None:
-        """The answer on disk; None if there is none."""
-        return None if self._store is None else self._store.find(key)
+        """The answer on disk; None if there is none. One without choices, of an older version, is removed."""
+        found = None if self._store is None else self._store.find(key)
+        if self._store is not None and found is not None and not has_choices(found):
+            self._store.remove(key)
+            return None
+        return found
 
     async def other(self, path: str, body: ServerResponse) -> ServerResponse | None:
         """The answer of a path that is not OpenAI's, such as /tokenize; None if the server lacks it. It is not
@@ -132,6 +139,16 @@ class Server:
         except RefusedError:
             return None
         return answer if isinstance(answer, dict) else None
+
+
+def has_choices(answer: ServerResponse) -> bool:
+    """Whether it holds answers, and not an error or anything else."""
+    choices = answer.get("choices")
+    return isinstance(choices, list) and bool(choices) and all(isinstance(one, dict) for one in choices)
+
+
+def _is_error(answer: Any) -> bool:
+    return isinstance(answer, dict) and bool(answer.get("error")) and not has_choices(answer)
 
 
 def _usage(answer: ServerResponse) -> TokenUsage | None:

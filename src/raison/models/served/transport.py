@@ -5,6 +5,7 @@ import math
 import random
 import time
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -59,8 +60,16 @@ class Transport:
         self._crashes: dict[str, int] = {}
         """By path, requests since the last answer that crashed the server; empty before the first answer."""
 
-    async def send(self, path: str, body: dict[str, Any] | None, before: Any = None) -> Any:
+    async def send(
+        self,
+        path: str,
+        body: dict[str, Any] | None,
+        before: Callable[[], None] | None = None,
+        is_error: Callable[[Any], bool] | None = None,
+    ) -> Any:
         """The server's answer to a POST of `body`, or to a GET without one. `before` is called for every attempt.
+
+        `is_error` says of an answer with the status of success that it is an error: it counts like one with CRASHED.
 
         Raises RefusedError for a status that no repetition changes, AnswerError for a request at which the server
         crashes every time while it answers others, ServerError when all attempts failed for another reason.
@@ -71,6 +80,8 @@ class Transport:
                 before()
             try:
                 answer = await self._once(path, body)
+                if is_error is not None and is_error(answer):
+                    raise _FailedError(f"an error in place of an answer{self._message(answer)}", status=CRASHED)
                 self._crashes[path] = 0
                 return answer
             except _FailedError as failed:
@@ -155,13 +166,15 @@ class Transport:
             raise _FailedError("an answer that is not JSON") from None
 
     def _said(self, content: bytes) -> str:
-        """The server's own error message."""
         try:
-            body: Any = json_value(content)
-            error = body.get("error", body) if isinstance(body, dict) else body
-            message = error.get("message", "") if isinstance(error, dict) else error
+            return self._message(json_value(content))
         except ValueError:
             return ""
+
+    def _message(self, body: Any) -> str:
+        """The server's own error message."""
+        error = body.get("error", body) if isinstance(body, dict) else body
+        message = error.get("message", "") if isinstance(error, dict) else error
         return (
             f": {self.address.redacted(' '.join(message.split()))[:200]}"
             if isinstance(message, str) and message

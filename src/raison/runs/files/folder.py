@@ -92,6 +92,11 @@ class Folder:
         """The lock of the process that does a shard."""
         return self.path / WORK / f".{number:05}.lock"
 
+    def finished(self, count: int) -> list[int]:
+        """The shards, of `count`, that have a receipt: the folder is listed, because a manifest may say any count."""
+        names = {path.name.partition(".")[0] for path in (self.path / RECEIPTS).glob("*.json*")}
+        return sorted(int(name) for name in names if name.isdecimal() and int(name) < count)
+
     def known(self, number: int) -> Receipt | None:
         """The receipt of a complete shard; None for another. Raises DataError."""
         path = self.receipt(number)
@@ -177,5 +182,5 @@ def read(path: Path) -> WrittenShards:
     check_schema(head, path / EXPLANATIONS.marker, SCHEMA)
     manifest = read_written(Manifest, head, "a manifest", path / EXPLANATIONS.marker)
     folder = Folder(path, manifest.format)
-    known = ((number, folder.known(number)) for number in range(manifest.shards))
+    known = ((number, folder.known(number)) for number in folder.finished(manifest.shards))
     return WrittenShards(folder, manifest, {number: receipt for number, receipt in known if receipt is not None})

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import sqlite3
 import time
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -18,6 +19,7 @@ from raison.judging.estimate import estimate
 from raison.models.served import transport
 from raison.models.served.address import Address
 from raison.models.served.request_settings import SpentError
+from raison.models.served.server import store_path
 from tests.fake_server import Fake, pieces, probability, running
 
 TEXT = "a warm and great film"
@@ -29,7 +31,7 @@ def explained(fake: Fake, served: raison.Served | str | None = None, concurrency
     return raison.explain(model, TEXT, method="occlusion", progress=False)
 
 
-@pytest.mark.parametrize("fault", ["429", "500", "503", "cut", "junk"])
+@pytest.mark.parametrize("fault", ["429", "500", "503", "cut", "junk", "error"])
 def test_a_busy_server_is_asked_again(fault: str) -> None:
     with running(Fake()) as fake:
         model = raison.load(fake.base, prompt="sentiment")
@@ -166,6 +168,29 @@ def test_nothing_is_asked_twice() -> None:
         assert len(fake.requests) == 2 * count
         explained(fake, raison.Served(remember=False))
         assert len(fake.requests) == 3 * count
+
+
+def test_an_error_with_the_status_of_success_is_not_kept() -> None:
+    with running(Fake()) as fake:
+        settings = raison.Served(attempts=2)
+        model = raison.load(fake.base, prompt="sentiment", served=settings)
+        fake.faults += ["error"] * 100
+        with pytest.raises(AnswerError, match="tried 2 times: an error in place of an answer: overloaded"):
+            raison.explain(model, TEXT, method="occlusion", progress=False)
+        fake.faults.clear()
+        assert explained(fake, settings).probabilities[1] == pytest.approx(probability(TEXT), abs=1e-9)
+
+
+def test_a_stored_answer_without_choices_is_asked_again() -> None:
+    with running(Fake()) as fake:
+        first = explained(fake)
+        with sqlite3.connect(store_path()) as store:
+            store.execute("UPDATE answers SET answer = ?", (json.dumps({"error": "overloaded"}),))
+        count = len(fake.requests)
+        assert explained(fake).scores == first.scores
+        assert len(fake.requests) == 2 * count
+        assert explained(fake).scores == first.scores
+        assert len(fake.requests) == 2 * count
 
 
 def test_requests_are_concurrent_within_the_limit() -> None:

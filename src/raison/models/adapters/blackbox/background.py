@@ -7,6 +7,7 @@ thread it also works if a loop is already running, as in notebooks.
 import asyncio
 import os
 from collections.abc import Coroutine
+from contextlib import suppress
 from functools import lru_cache
 from threading import Lock, Thread
 from typing import Any, TypeVar, cast
@@ -43,5 +44,16 @@ async def _outcome(work: Coroutine[Any, Any, Result]) -> tuple[Result | None, Ti
 @lru_cache(maxsize=1)
 def _loop(_process: int) -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
-    Thread(target=loop.run_forever, name="raison-async", daemon=True).start()
+    Thread(target=_run, args=(loop,), name="raison-async", daemon=True).start()
     return loop
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    """Run the loop until the process ends.
+
+    A SystemExit or KeyboardInterrupt of a task leaves `run_forever`, but it is also the task's result, which its caller
+    gets when the loop runs on.
+    """
+    while True:
+        with suppress(SystemExit, KeyboardInterrupt):
+            loop.run_forever()
