@@ -15,6 +15,7 @@ from raison.core.errors import InputError, NonFiniteError, OutOfMemoryError
 from raison.models.passes.batching import TokenBudget, mean_over
 from raison.progress import progress_bar
 from raison.training.loop import checkpoint
+from raison.training.loop.generators import OwnGenerators
 from raison.training.loop.objective import Objective, TrainingBatch
 
 RECENT = 50
@@ -115,18 +116,15 @@ def fit(
     The same settings, data and initial weights give the same result on the same machine and number of threads, whether
     stopped and resumed or not. A run that `evaluation` ended early ends at once when started again. Only the module's
     own trainable parameters collect gradients: a model outside of it, through which the loss runs, does not. Torch's
-    global generators are unchanged afterwards.
+    global generators are unchanged afterwards, and several threads may train at the same time.
 
     Raises NonFiniteError when the loss is no longer a number, InputError on invalid settings.
     """
     _check(settings, batches, evaluation)
-    optimizer = _optimizer(module, settings)
-    before = checkpoint.random_state()
-    torch.manual_seed(settings.seed)
+    optimizer, generators = _optimizer(module, settings), OwnGenerators(settings.seed)
     try:
-        return _TrainingRun(settings, module, optimizer, batches, objective, evaluation).go()
+        return _TrainingRun(settings, module, optimizer, batches, objective, evaluation, generators).go()
     finally:
-        checkpoint.set_random_state(before)
         module.eval()
 
 
@@ -146,21 +144,25 @@ class _TrainingRun:
     batches: Batches
     objective: Objective
     evaluation: Evaluation | None
+    generators: OwnGenerators
     room: TokenBudget = field(default_factory=lambda: TokenBudget(sys.maxsize))
     """Number of rows per step."""
 
     def go(self) -> History:
-        done = self._restore()
+        with self.generators.in_use():
+            done = self._restore()
         steps = len(self.batches) * self.settings.epochs
         with progress_bar("training", steps, self.settings.progress, done.step) as advance:
             while done.step < steps and not done.stopped:
                 number, start = divmod(done.step, len(self.batches))
                 for batch in self.batches.epoch(number, start):
                     rate = self._rate(done.step)
-                    done.losses.append(self._step(batch, rate))
+                    with self.generators.in_use():
+                        done.losses.append(self._step(batch, rate))
                     done.step += 1
                     advance(1, f"loss {_recent(done.losses):.3f}, rate {rate:.2g}")
-                    self._look(done, steps)
+                    with self.generators.in_use():
+                        self._look(done, steps)
                     if done.stopped:
                         break
         if self.settings.keep_best and done.scores:
