@@ -88,10 +88,14 @@ class AttackedHead:
     left_out: Mapping[str, Mapping[str, str]]
 
     @property
+    def attacked(self) -> int:
+        """The number of texts that are attacked."""
+        return self.texts - sum(0 <= text < self.texts for text in {*self.boundary})
+
+    @property
     def count(self) -> int:
         """The number of attacks, in total."""
-        attacked = self.texts - sum(0 <= text < self.texts for text in {*self.boundary})
-        return attacked * sum(len(one.methods) for one in self.variants)
+        return self.attacked * sum(len(one.methods) for one in self.variants)
 
     def has(self, key: AttackKey) -> bool:
         """Whether it is one of them."""

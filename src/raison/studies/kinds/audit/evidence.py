@@ -186,9 +186,11 @@ def attacks(trust: TrustRun, method: str, number: str, single: Collection[int]) 
     by_variant = {variant: _of_ordered(trust, method, variant, "rank_change", single) for variant in variants}
     values = {variant: _within(summary(changes.values()), SHARE) for variant, changes in by_variant.items()}
     known = [variant for variant, value in values.items() if value.count]
-    if not known:
+    head = trust.header.attacks
+    if head is None or not known:
         return AuditFinding("attacks", "grey", None, _unattacked(trust, method, number, single))
-    unfinished = sum(key.method == method and key not in trust.attacks for key in trust.wanted_attacks())
+    done = sum(key.method == method and head.has(key) for key in trust.attacks)
+    unfinished = len(variants) * head.attacked - done
     if unfinished:
         # The strongest attack decides, and it may be among those that are missing.
         says = f"Not finished: {phrases.count(unfinished, 'attack')} on this method are still missing."

@@ -275,7 +275,7 @@ def _randomised(trust: TrustRun) -> int:
 
 
 def _attacked(trust: TrustRun) -> int:
-    return len(_texts(trust.wanted_attacks()))
+    return 0 if trust.header.attacks is None or not trust.header.attacks.count else trust.header.attacks.attacked
 
 
 def _texts(keys: Iterable[SimilarityKey | AttackKey]) -> set[int]:
