@@ -1,6 +1,7 @@
 """A file of a discovered folder is being written: it is named where it is asked for, and stops nothing else."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
@@ -12,6 +13,9 @@ from raison.core.errors import DataError, InputError, RaisonError, UnsupportedEr
 from raison.data import named, sets
 from raison.explaining.diagnosis import doctor
 from raison.methods import CATALOGUE
+from raison.methods.occlusion import Occlusion
+from raison.metrics import CATALOGUE as METRIC_CATALOGUE
+from raison.metrics.gini import Gini
 from raison.models import families
 from raison.models.families import UNKNOWN, family_of
 from raison.studies import kinds
@@ -36,26 +40,73 @@ class {name}(Method):
     reference: ClassVar[str]{reference}
     passes: ClassVar[str] = "0"
 
-    def cost(self, units):
-        return Cost({forwards})
+    def cost(self{units}):
+        return {cost}
 
     def attribute(self, problem, rngs):
         return torch.zeros(len(problem.encoding), max(problem.encoding.unit_counts))
 """
+METRIC = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+from raison.core.metric import Metric
+
+
+@dataclass(frozen=True)
+class {name}(Metric):
+    \"\"\"A metric that is being written.\"\"\"
+
+    reference: ClassVar[str] = "x"
+    higher_is_better: ClassVar[bool] = {better}
+    {constant}
+
+    def measure(self{arguments}):
+        return 0.0
+"""
+
+
+def method(
+    name: str, setting: str = "", reference: str = " = 'x'", cost: str = "Cost(0)", units: str = ", units"
+) -> str:
+    return METHOD.format(name=name, setting=setting, reference=reference, cost=cost, units=units)
+
+
+def metric(name: str, constant: str = "", better: str = "True", arguments: str = ", explanation, evidence") -> str:
+    return METRIC.format(name=name, constant=constant, better=better, arguments=arguments)
+
+
 BROKEN = {
     "unfound": ("import not_installed\n", "cannot be imported (ModuleNotFoundError: No module named 'not_installed')"),
     "raising": ("raise RuntimeError('boom')\n", "cannot be imported (RuntimeError: boom): correct it, or move it out"),
-    "demanding": (
-        METHOD.format(name="Demanding", setting="k: int", reference=" = 'x'", forwards=0),
-        "Demanding has no default for k, and every setting needs one",
+    "demanding": (method("Demanding", "k: int"), "Demanding has no default for k, and every setting needs one"),
+    "sourceless": (method("Sourceless", reference=""), "Sourceless does not state reference"),
+    "costless": (method("Costless", cost="units // 0"), "Costless.cost fails for 20 units (ZeroDivisionError: "),
+    "numeric": (method("Numeric", cost="3"), "Numeric.cost returns 3 for 20 units: return a Cost"),
+    "unitless": (method("Unitless", units=""), "Unitless.cost has to take (units), as Method.cost does"),
+    "needy": (
+        method("Needy", 'needs = frozenset({"attention"})'),
+        "Needy.needs is frozenset({'attention'}): give a frozenset of capabilities, such as",
     ),
-    "sourceless": (
-        METHOD.format(name="Sourceless", setting="", reference="", forwards=0),
-        "Sourceless does not state reference",
+    "worded": (
+        method("Worded", 'properties: ClassVar[str] = "tokenwise"'),
+        "Worded.properties is 'tokenwise': give a frozenset of properties, such as",
     ),
-    "costless": (
-        METHOD.format(name="Costless", setting="", reference=" = 'x'", forwards="units // 0"),
-        "Costless fails with its default settings (ZeroDivisionError: ",
+    "misspelt": (
+        method("Misspelt", 'properties: ClassVar[frozenset] = frozenset({"signd"})'),
+        "Misspelt.properties is frozenset({'signd'}): give a frozenset of properties",
+    ),
+    "undecided": (
+        method("Undecided", 'properties: ClassVar[frozenset] = frozenset({"signed", "unsigned"})'),
+        "Undecided.properties has SIGNED and UNSIGNED: leave one out",
+    ),
+    "classed": (
+        method("Classed", 'outputs: ClassVar[str] = "classes"'),
+        "Classed.outputs is 'classes': give a frozenset of some of classes, labels, number, statement",
+    ),
+    "odd": (
+        method("Odd", 'statement_value: ClassVar[str] = "odds"'),
+        "Odd.statement_value is 'odds': give one of probability, logit, log_odds, margin, log_probability",
     ),
     "baseless": ("class Baseless: ...\n", "Baseless has to be a class that is derived from Method"),
 }
@@ -88,6 +139,51 @@ def test_a_broken_method_stops_no_other(name: str, tmp_path: Path, monkeypatch: 
     assert facts_of("model", Linear()).unable[name] == told
     assert name not in {known.name for known in catalogue().methods}
     assert "occlusion" in {known.name for known in catalogue().methods}
+
+
+METRICS = {
+    "needing": (
+        metric("Needing", 'needs = frozenset({"attention"})'),
+        "Needing.needs is frozenset({'attention'}): give",
+    ),
+    "directed": (metric("Directed", better="'up'"), "Directed.higher_is_better is 'up': give True, False, or None if"),
+    "alone": (
+        metric("Alone", arguments=""),
+        "Alone.measure has to take (explanation, evidence), as Metric.measure does",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_a_broken_metric_stops_no_other(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content, reason = METRICS[name]
+    (tmp_path / f"{name}.py").write_text(content, encoding="utf-8")
+    beside(raison.metrics, tmp_path, monkeypatch)
+    monkeypatch.setattr(METRIC_CATALOGUE, "names", tuple(sorted([*METRIC_CATALOGUE.names, name])))
+    explained = raison.explain(Linear(), TEXTS[0], "occlusion")
+    with pytest.raises(InputError) as caught:
+        raison.evaluate(Linear(), explained, name, progress=False)
+    told = str(caught.value)
+    assert told.startswith(f"raison/metrics/{name}.py: {reason}")
+    assert "\n" not in told
+    assert raison.evaluate(Linear(), explained, "gini", progress=False).metrics
+
+
+def test_a_class_of_the_caller_s_own_is_checked_as_well() -> None:
+    @dataclass(frozen=True)
+    class Numeric(Occlusion):
+        def cost(self, units: int) -> int:  # type: ignore[override]
+            return units
+
+    @dataclass(frozen=True)
+    class Directed(Gini):
+        higher_is_better = "up"  # type: ignore[assignment]
+
+    with pytest.raises(InputError, match=r"^the method cannot be used: Numeric\.cost returns 20 for 20 units: return"):
+        raison.explain(Linear(), TEXTS[0], Numeric())
+    explained = raison.explain(Linear(), TEXTS[0], "occlusion")
+    with pytest.raises(InputError, match=r"^the metric cannot be used: Directed\.higher_is_better is 'up': give True"):
+        raison.evaluate(Linear(), explained, Directed, progress=False)
 
 
 @pytest.mark.parametrize(

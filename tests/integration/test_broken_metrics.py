@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import raison
-from raison.core.errors import AnswerError, InputError
+from raison.core.errors import AnswerError, InputError, UnsupportedError
 from raison.core.metric import GroupMetric, Metric
 from raison.metrics.max_sensitivity import MaxSensitivity
 from tests.toys import TEXTS, Linear
@@ -127,9 +127,43 @@ def test_keeps_of_another_shape_are_refused_with_the_metric_s_name(returned: str
     explained = raison.explain(Linear(), TEXTS[0], "occlusion")
     found = refused(lambda: raison.evaluate(Linear(), explained, Asking(returned, early), progress=False))
     assert found == (
-        f"Asking.{'keeps' if early else 'measure'} asks for keeps as {KEEPS[returned][1]}, on 'good film' of 2 units: "
+        f"Asking.{'keeps' if early else 'measure'} asks for keeps as {KEEPS[returned][1]}, "
+        f"on '{'any text' if early else 'good film'}' of 2 units: "
         "give a numpy array of masks x 2 of type bool, True for the units that stay."
     )
+
+
+@dataclass(frozen=True)
+class Unnamed(Broken):
+    """Asks for keeps without a removal."""
+
+    def keeps(self, explanation: Any) -> Any:
+        return np.ones((1, len(explanation.units)), dtype=bool)
+
+
+def test_keeps_without_a_removal_are_refused() -> None:
+    explained = raison.explain(Linear(), TEXTS[0], "occlusion")
+    found = refused(lambda: raison.evaluate(Linear(), explained, Unnamed(), progress=False))
+    assert found == (
+        "Unnamed.keeps returned array([[ True, True]]) on 'any text': return a dict from removals, such as IN_PLACE, "
+        "to keeps."
+    )
+
+
+@dataclass(frozen=True)
+class Replacing(Broken):
+    """Its removal has a name of its own."""
+
+    replaced_by: str = "delete"
+
+    def keeps(self, explanation: Any) -> Any:
+        return {self.replaced_by: np.ones((1, len(explanation.units)), dtype=bool)}
+
+
+def test_a_removal_is_checked_whatever_its_setting_is_called() -> None:
+    explained = raison.explain(Linear(), TEXTS[0], "occlusion")
+    with pytest.raises(UnsupportedError, match=r"removes by 'blank', which the model cannot: give replaced_by='"):
+        raison.evaluate(Linear(), explained, Replacing(replaced_by="blank"), progress=False)
 
 
 def refused(call: Callable[[], object]) -> str:

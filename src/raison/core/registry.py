@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from raison.core.errors import InputError, RaisonError, UnknownNameError, first_line
 from raison.core.nicknames import NICKNAMES
-from raison.core.settings.declared import refuse_failing, refuse_lost_settings, refuse_unfinished, undecorated, unstated
+from raison.core.settings.declared import refuse_faulty, refuse_lost_settings, refuse_unfinished, undecorated, unstated
 
 T = TypeVar("T")
 
@@ -22,17 +22,15 @@ T = TypeVar("T")
 class Catalogue(Generic[T]):
     """The classes of one folder, found by their files' names and imported only when requested.
 
-    Each is derived from one of `bases`. `trial` is what lists ask each for, with its defaults: one that fails there
-    cannot be used.
+    Each is derived from one of `bases`. `fault` says what is wrong with the class of an instance, in words that name
+    it, or "" if nothing is.
     """
 
-    def __init__(
-        self, package: str, kind: str, *bases: type[Any], trial: Callable[[Any], object] | None = None
-    ) -> None:
+    def __init__(self, package: str, kind: str, *bases: type[Any], fault: Callable[[Any], str] | None = None) -> None:
         self._package = package
         self._kind = kind
         self._bases = bases
-        self._trial = trial
+        self._fault = fault
         self.names: tuple[str, ...] = _module_names(package)
 
     def get(self, name: str) -> type[T]:
@@ -49,8 +47,8 @@ class Catalogue(Generic[T]):
             raise InputError(f"{path_of(module)}: {class_name(name)} has to be a class that is derived from {bases}.")
         refuse_lost_settings(component)
         refuse_unfinished(component, path_of(module))
-        if self._trial is not None:
-            refuse_failing(component, self._trial, path_of(module))
+        if self._fault is not None:
+            refuse_faulty(component, self._fault, path_of(module))
         return component
 
     def usable(self) -> Iterator[type[T]]:
@@ -110,6 +108,8 @@ class Catalogue(Generic[T]):
                 f"the {self._kind} {cls.__name__} cannot be compared with others ({error}): it has to be a frozen "
                 "dataclass whose settings do not change, such as tuples in place of lists."
             ) from None
+        if self._fault is not None and (fault := self._fault(created)):
+            raise InputError(f"the {self._kind} cannot be used: {fault}.")
         return created
 
 

@@ -11,6 +11,7 @@ from raison.core.inputs.unit import Unit
 from raison.core.method import Cost, Method, Property
 from raison.core.metric import Metric
 from raison.core.results.explanation import Explanation
+from raison.explaining.returned_values import announced
 from raison.explaining.sources.citation_settings import CitationSettings
 from raison.models.tokens.sourced import Sourced
 from raison.models.tokens.written_answer import WrittenAnswer
@@ -111,7 +112,7 @@ def count_keeps(metrics: Sequence[Metric], units: Sequence[Unit]) -> int:
     keys = {
         (removal, row.tobytes())
         for metric in metrics
-        for removal, keeps in metric.keeps(stand_in).items()
+        for removal, keeps in announced(metric, stand_in).items()
         for row in keeps
         if not row.all()
     }
@@ -121,7 +122,7 @@ def count_keeps(metrics: Sequence[Metric], units: Sequence[Unit]) -> int:
 def blank_explanation(units: Sequence[Unit]) -> Explanation:
     """An explanation of no text, whose scores rise from unit to unit: what metrics ask for is known from it."""
     return Explanation(
-        text="",
+        text="any text",
         unit="word",
         units=tuple(units),
         scores=tuple(float(number) for number in range(len(units))),

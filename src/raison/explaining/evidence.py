@@ -25,7 +25,7 @@ from raison.core.targets.target import Of, Target
 from raison.explaining.attribution import scores_of, shifted_scores
 from raison.explaining.batch import Batch, prepare
 from raison.explaining.prediction_change import predicted
-from raison.explaining.returned_values import check_keeps
+from raison.explaining.returned_values import announced, check_keeps
 from raison.explaining.settings import Settings
 from raison.explaining.sources.rewordings import worded
 from raison.methods import CATALOGUE
@@ -170,8 +170,7 @@ def prefetch(evidence: Sequence[TextEvidence], metrics: Sequence[Metric]) -> Non
     for text_evidence in evidence:
         explanation = text_evidence.explanation
         for metric in metrics:
-            for removal, keeps in metric.keeps(explanation).items():
-                check_keeps(keeps, metric, "keeps", explanation.text, len(explanation.units))
+            for removal, keeps in announced(metric, explanation).items():
                 wanted.setdefault(text_evidence.resolve(removal), {}).setdefault(text_evidence.text, []).append(keeps)
             if is_selected(explanation):
                 continue

@@ -1,12 +1,13 @@
 """What a metric returned, checked before it is averaged: a mistake in a metric must not become a value or a gap."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from raison.core.errors import AnswerError
-from raison.core.metric import GroupMetric, Metric
+from raison.core.metric import GroupMetric, KeepRows, Metric
+from raison.core.results.explanation import Explanation
 from raison.core.settings.settled import plain
 from raison.runs.summary import Value, parts_of
 
@@ -32,6 +33,20 @@ def checked_values(values: object, metric: GroupMetric, texts: int) -> tuple[flo
     if isinstance(listed, tuple | list) and listed and all(map(_is_value, listed)):
         return tuple(map(float, listed))
     raise _unfit(metric, values, f"a group of {texts} texts", f"a list of one or more floats, {UNDEFINED}")
+
+
+def announced(metric: Metric, explanation: Explanation) -> Mapping[str, KeepRows]:
+    """The keeps that a metric announces, by removal. Raises AnswerError unless they fit the text's units."""
+    keeps: object = metric.keeps(explanation)
+    if not isinstance(keeps, Mapping) or not all(isinstance(removal, str) for removal in keeps):
+        found = " ".join(repr(keeps).split())[:60]
+        raise AnswerError(
+            f"{type(metric).__name__}.keeps returned {found} on {str(explanation.text)!r:.60}: return a dict from "
+            "removals, such as IN_PLACE, to keeps."
+        )
+    for rows in keeps.values():
+        check_keeps(rows, metric, "keeps", explanation.text, len(explanation.units))
+    return keeps
 
 
 def check_keeps(keeps: object, metric: Metric | None, function: str, text: object, units: int) -> None:

@@ -13,6 +13,7 @@ from raison.core.results.explanation import Explanation
 from raison.explaining.batch import Batch
 from raison.explaining.evidence import EXPLAINS_AGAIN, TextEvidence
 from raison.explaining.measuring import Annotations, AnyMetric, measure
+from raison.explaining.returned_values import announced
 from raison.methods import CATALOGUE
 
 CONTROL = "random(draws={})"
@@ -110,6 +111,6 @@ def _passes(batch: Batch, text: int, candidates: Sequence[Explanation], metric: 
     keys = set()
     for explanation in candidates:
         evidence = TextEvidence(batch, text, explanation)
-        for removal, keeps in metric.keeps(explanation).items():
+        for removal, keeps in announced(metric, explanation).items():
             keys |= {(evidence.resolve(removal), row.tobytes()) for row in keeps if not row.all()}
     return len(keys)

@@ -1,7 +1,7 @@
 """Scores of one method's explanations: a value per text (or group) and metric, then means with intervals."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
 from functools import cache, partial
 from typing import Any
 
@@ -12,6 +12,7 @@ from raison.core.capabilities.hidden_states import HiddenStates
 from raison.core.errors import InputError, RaisonError, UnsupportedError
 from raison.core.inputs.encoding import Encoding
 from raison.core.inputs.parts import again
+from raison.core.inputs.unit import Unit
 from raison.core.inputs.unknown_tokens import caution_of_texts, share_in
 from raison.core.metric import IN_PLACE, GroupMetric, Metric, Need
 from raison.core.model import LanguageModel
@@ -24,6 +25,7 @@ from raison.core.results.scores import Scores
 from raison.core.targets.choices import SingleTarget
 from raison.data.spans import given_rationales
 from raison.explaining.batch import BATCH, Batch, prepare, refuse_stated
+from raison.explaining.bounds import blank_explanation
 from raison.explaining.evidence import TextsEvidence, check_recreated, is_selected
 from raison.explaining.measuring import (
     Annotations,
@@ -35,7 +37,7 @@ from raison.explaining.measuring import (
     missing_needs,
 )
 from raison.explaining.ranking import fitting, unnamed
-from raison.explaining.returned_values import checked_values
+from raison.explaining.returned_values import announced, checked_values
 from raison.explaining.settings import Settings
 from raison.judging.another_model import caution_of_changed, check_outputs, count_changed
 from raison.judging.statements import BY_SENTENCES, SUMMED, statements_of
@@ -58,6 +60,8 @@ DEFAULT_METRICS = (
 )
 _UNMET = {SUMMED: Need.VALUES, BY_SENTENCES: Need.METHOD}
 """Needs that explanations with these notes do not meet: sums over tokens, and scores made from those of sentences."""
+
+_ANY_UNITS = (Unit(0, 3, "any"), Unit(4, 8, "text"))
 
 
 def evaluate(
@@ -204,7 +208,7 @@ def default_metrics(model: LanguageModel) -> list[str]:
     lacking = {*lacking_of(model.outputs)}
     able = [name for name in DEFAULT_METRICS if not CATALOGUE.get(name).needs & lacking]
     if model.removals == ("delete",):
-        able = [name for name in able if getattr(CATALOGUE.get(name), "removal", None) != IN_PLACE]
+        able = [name for name in able if _setting_of(CATALOGUE.get(name), IN_PLACE) is None]
     return removing_in_place(model, able)
 
 
@@ -212,8 +216,13 @@ def removing_in_place(model: LanguageModel, names: Sequence[str]) -> list[str]:
     """Names of metrics that remove units, with what replaces these where the model cannot delete any."""
     if "delete" in model.removals:
         return list(names)
-    replaced = f"(removal='{model.removals[0]}')"
-    return [name + replaced * (getattr(CATALOGUE.get(name), "removal", None) == "delete") for name in names]
+    found = [(name, _setting_of(CATALOGUE.get(name), "delete")) for name in names]
+    return [f"{name}({setting}='{model.removals[0]}')" if setting else name for name, setting in found]
+
+
+def _setting_of(metric: Metric | type[AnyMetric], removal: str) -> str | None:
+    """The setting of a metric, or of its class, that has this removal; None if there is none."""
+    return next((one.name for one in fields(metric) if getattr(metric, one.name, None) == removal), None)
 
 
 def check_metrics(
@@ -253,22 +262,28 @@ def check_metrics(
                 f"{label_of(metric)} is about different texts, and some are explained several times, for different "
                 "predictions or statements: explain one in each text"
             )
-        removal = asdict(metric).get("removal")
-        in_place = [name for name in model.removals if name != "delete"]
-        if removal == IN_PLACE and not in_place:
-            reasons.append(
-                f"{label_of(metric)} replaces tokens in place, and the tokenizer has no token for that: leave it out"
-            )
-        elif removal not in (IN_PLACE, None) and not _removes(model, removal):
-            way_out = f"give removal='{model.removals[0]}'"
-            reasons.append(f"{label_of(metric)} removes by '{removal}', which the model cannot: {way_out}")
+        if isinstance(metric, Metric):
+            reasons += _unremovable(model, metric)
     if reasons:
         raise UnsupportedError(f"cannot measure this on {model.name}", reasons)
 
 
-def _removes(model: LanguageModel, removal: object) -> bool:
+def _unremovable(model: LanguageModel, metric: Metric) -> Iterator[str]:
+    """Why the model cannot remove units as the metric asks, if so."""
+    # A metric may ask for the removal of the explanation, which is one of the model's.
+    stand_in = replace(blank_explanation(_ANY_UNITS), removal=model.removals[0])
+    for removal in announced(metric, stand_in):
+        if removal == IN_PLACE and set(model.removals) == {"delete"}:
+            yield f"{label_of(metric)} replaces tokens in place, and the tokenizer has no token for that: leave it out"
+        elif removal != IN_PLACE and not _removes(model, removal):
+            setting = _setting_of(metric, removal)
+            way_out = f"give {setting}='{model.removals[0]}'" if setting else "leave it out"
+            yield f"{label_of(metric)} removes by '{removal}', which the model cannot: {way_out}"
+
+
+def _removes(model: LanguageModel, removal: str) -> bool:
     try:
-        model.check_removal(str(removal))
+        model.check_removal(removal)
     except RaisonError:
         return False
     return True

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from raison.core.method import Method
 from raison.core.registry import Catalogue
+from raison.core.stated_facts import method_fault
 
 if TYPE_CHECKING:
     # For type checkers, which do not run __getattr__: one line for each file, as a test checks.
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     from raison.methods.sp_pi import SpPi as SpPi
     from raison.methods.value_zeroing import ValueZeroing as ValueZeroing
 
-CATALOGUE: Catalogue[Method] = Catalogue(__name__, "method", Method, trial=lambda method: method.cost(20))
+CATALOGUE: Catalogue[Method] = Catalogue(__name__, "method", Method, fault=method_fault)
 
 
 def __getattr__(name: str) -> type[Method]:

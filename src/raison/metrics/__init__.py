@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from raison.core.metric import GroupMetric, Metric
 from raison.core.registry import Catalogue
+from raison.core.stated_facts import metric_fault
 
 if TYPE_CHECKING:
     # For type checkers, which do not run __getattr__: one line for each file, as a test checks.
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from raison.metrics.sufficiency import Sufficiency as Sufficiency
     from raison.metrics.token_f1 import TokenF1 as TokenF1
 
-CATALOGUE: Catalogue[Metric | GroupMetric] = Catalogue(__name__, "metric", Metric, GroupMetric)
+CATALOGUE: Catalogue[Metric | GroupMetric] = Catalogue(__name__, "metric", Metric, GroupMetric, fault=metric_fault)
 
 
 def __getattr__(name: str) -> type[Metric | GroupMetric]:

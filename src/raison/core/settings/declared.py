@@ -46,20 +46,21 @@ def _unfinished(cls: type) -> str:
     return f"{name} has no default for {' and '.join(required)}, and every setting needs one" if required else ""
 
 
-def refuse_failing(cls: type, trial: Callable[[Any], object], path: str) -> None:
-    """Raise InputError, which names the file, for a class whose instance with the default settings fails in a trial."""
-    if failure := _failure(cls, trial):
-        raise InputError(f"{path}: {failure}.")
+def refuse_faulty(cls: type, fault: Callable[[Any], str], path: str) -> None:
+    """Raise InputError, which names the file, for a class whose instance with the default settings cannot be made, or
+    has a fault."""
+    if found := _faulty(cls, fault):
+        raise InputError(f"{path}: {found}.")
 
 
 @cache
-def _failure(cls: type, trial: Callable[[Any], object]) -> str:
-    """How an instance fails; "" if it does not."""
+def _faulty(cls: type, fault: Callable[[Any], str]) -> str:
+    """What is wrong with a class; "" if nothing is."""
     try:
-        trial(cls())
+        made = cls()
     except Exception as error:  # noqa: BLE001 - the file is an author's, and any error of it is what is looked for
         return f"{cls.__name__} fails with its default settings ({type(error).__name__}: {first_line(error)})"
-    return ""
+    return fault(made)
 
 
 def unstated(cls: type) -> tuple[str, ...]:
