@@ -19,7 +19,8 @@ from raison.metrics.gini import Gini
 from raison.models import families
 from raison.models.families import UNKNOWN, family_of
 from raison.studies import kinds
-from raison.studies.kind import kind_of
+from raison.studies.file import read
+from raison.studies.kind import Kind, kind_of
 from raison.web.component.model_facts import facts_of
 from raison.web.server.facts import catalogue
 from tests.toys import TEXTS, Linear
@@ -252,3 +253,60 @@ def test_a_kind_that_cannot_be_read_stops_no_other(tmp_path: Path, monkeypatch: 
     assert kind_of(out).name == "comparison"
     with pytest.raises(DataError, match=r"no work of the kinds that can be read, and .*/adrift/results\.py cannot be"):
         kind_of(tmp_path)
+
+
+KINDS = {
+    "spec": ("def tools(): ...\n", "spec.py has no parse, which raison.studies.kind describes."),
+    "arguments": (
+        "def tools(): ...\ndef parse(table): ...\n",
+        "spec.py: parse has to take (table, place, tools), as raison.studies.kind describes.",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", KINDS)
+def test_a_kind_that_lacks_something_is_named(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content, reason = KINDS[what]
+    folder = tmp_path / "kinds" / f"lacking_{what}"
+    folder.mkdir(parents=True)
+    (folder / "spec.py").write_text(content, encoding="utf-8")
+    beside(kinds, tmp_path / "kinds", monkeypatch)
+    (tmp_path / "study.toml").write_text(f"kind = 'lacking_{what}'\n", encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        read(tmp_path / "study.toml")
+    assert str(caught.value) == f"raison/studies/kinds/lacking_{what}/{reason}"
+
+
+RESULTS = """
+from raison.jobs.folder import COMPARISON
+FOLDERS = {folders}
+def read(folder): ...
+def places(results, claim): ...
+def sample(results, claim, place): ...
+"""
+
+
+def test_a_kind_without_a_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_results("homeless", "()", tmp_path, monkeypatch)
+    with pytest.raises(InputError, match=r"^raison/studies/kinds/homeless/results\.py: FOLDERS is \(\): list at least"):
+        _ = Kind("homeless").folder
+
+
+def test_a_marker_of_two_kinds_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_results("abroad", "(COMPARISON,)", tmp_path, monkeypatch)
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "run.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(
+        InputError, match=r"^run\.json marks .*kinds/abroad/results\.py and .*comparison/results\.py name"
+    ):
+        kind_of(out)
+
+
+def with_results(name: str, folders: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a kind with such results be found."""
+    folder = place / "kinds" / name
+    folder.mkdir(parents=True)
+    (folder / "spec.py").write_text("", encoding="utf-8")
+    (folder / "results.py").write_text(RESULTS.format(folders=folders), encoding="utf-8")
+    beside(kinds, place / "kinds", monkeypatch)

@@ -162,6 +162,9 @@ NOTES: dict[str, object] = {
     "among": 3,
     "threshold": "x",
     "unknown_tokens": 0.2,
+    "exact": 3,
+    "groups": 0.5,
+    "group_intervals": "x",
 }
 
 
@@ -190,7 +193,13 @@ def test_numbers_and_tuples_of_notes_are_kept_as_json_has_them(name: str, kept: 
     assert raison.Explanation.from_json(explained.to_json()) == explained
 
 
-@pytest.mark.parametrize("name", ["caution", "precision", "noise", "among", "threshold", "unknown_tokens"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("caution", "precision", "noise", "among", "threshold", "unknown_tokens"),
+        *("exact", "groups", "group_intervals"),
+    ],
+)
 def test_a_note_that_is_read_has_its_type(name: str) -> None:
     message = (
         rf"test_broken_methods\.Noting adds a note under a name that raison reads itself: {name} is .*; it must be"

@@ -1,7 +1,7 @@
 """raison methods, raison metrics, raison bibtex. The pages in docs/ are made from the same rows and references."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +10,7 @@ import typer
 
 from raison.cli import options
 from raison.cli.listing import CatalogueEntry, entry, names
-from raison.core.errors import DataError, UnknownNameError
+from raison.core.errors import DataError, RaisonError, UnknownNameError
 from raison.core.nicknames import NICKNAMES
 from raison.core.registry import summary_of
 from raison.core.settings.reading import dump
@@ -27,14 +27,14 @@ Names = Annotated[list[str], typer.Argument(metavar="NAMES...", help="Names of m
 
 def methods(json: options.Json = False) -> None:
     """List the methods with requirements, guarantees, costs and sources."""
-    rows = method_rows()
+    rows = _usable("methods", _method_row)
     note = f"{LEGEND} --json shows more; `raison bibtex METHOD` prints the reference."
     _print(rows, {"passes": "passes per text"}, ("below zero", "settings", "reference"), json, note)
 
 
 def metrics(json: options.Json = False) -> None:
     """List the metrics with direction, requirements, settings and sources."""
-    _print(metric_rows(), {}, ("reference",), json)
+    _print(_usable("metrics", _metric_row), {}, ("reference",), json)
 
 
 def references(wanted: Names, json: options.Json = False) -> None:
@@ -56,22 +56,53 @@ def references(wanted: Names, json: options.Json = False) -> None:
 
 
 def method_rows() -> list[dict[str, Any]]:
-    """The catalogue's row for each method, as plain values."""
-    return [
-        {
-            "method": name,
-            "about": summary_of(known.doc),
-            "needs": _needs(known),
-            "properties": sorted(known.facts["properties"]),
-            "below zero": _below_zero(known),
-            "passes": known.facts["passes"],
-            "settings": dict(known.settings),
-            "reference": known.facts["reference"],
-            "paper": paper(known.facts["reference"]),
-        }
-        for name in names("methods")
-        for known in [entry("methods", name)]
-    ]
+    """The catalogue's row for each method, as plain values. Raises a RaisonError for a file that cannot be used."""
+    return [_method_row(name) for name in names("methods")]
+
+
+def metric_rows() -> list[dict[str, Any]]:
+    """The catalogue's row for each metric, likewise."""
+    return [_metric_row(name) for name in names("metrics")]
+
+
+def _usable(kind: str, row_of: Callable[[str], dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of the files that can be used. Each other one is named on stderr: it stops no list."""
+    rows = []
+    for name in names(kind):
+        try:
+            rows.append(row_of(name))
+        except RaisonError as error:
+            path, reason = f"raison/{kind}/{name}.py", str(error)
+            typer.echo(f"raison: {reason if path in reason else f'{path}: {reason}'}", err=True)
+    return rows
+
+
+def _method_row(name: str) -> dict[str, Any]:
+    known = entry("methods", name)
+    return {
+        "method": name,
+        "about": summary_of(known.doc),
+        "needs": _needs(known),
+        "properties": sorted(known.facts["properties"]),
+        "below zero": _below_zero(known),
+        "passes": known.facts["passes"],
+        "settings": dict(known.settings),
+        "reference": known.facts["reference"],
+        "paper": paper(known.facts["reference"]),
+    }
+
+
+def _metric_row(name: str) -> dict[str, Any]:
+    known = entry("metrics", name)
+    return {
+        "metric": name,
+        "about": summary_of(known.doc),
+        "better": BETTER[known.facts["higher_is_better"]],
+        "needs": sorted(known.facts["needs"]),
+        "settings": dict(known.settings),
+        "reference": known.facts["reference"],
+        "paper": paper(known.facts["reference"]),
+    }
 
 
 def _needs(method: CatalogueEntry) -> list[str]:
@@ -84,23 +115,6 @@ def _below_zero(method: CatalogueEntry) -> str:
     if "unsigned" in method.facts["properties"]:
         return "never"
     return "depends on its settings" if "signed" in method.functions else "yes"
-
-
-def metric_rows() -> list[dict[str, Any]]:
-    """The catalogue's row for each metric, as plain values."""
-    return [
-        {
-            "metric": name,
-            "about": summary_of(known.doc),
-            "better": BETTER[known.facts["higher_is_better"]],
-            "needs": sorted(known.facts["needs"]),
-            "settings": dict(known.settings),
-            "reference": known.facts["reference"],
-            "paper": paper(known.facts["reference"]),
-        }
-        for name in names("metrics")
-        for known in [entry("metrics", name)]
-    ]
 
 
 def references_of(known: CatalogueEntry) -> list[str]:

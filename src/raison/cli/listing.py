@@ -1,21 +1,23 @@
 """The classes in a catalogue's folder, read from the source, so that a list need not import torch."""
 
 import ast
-import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from raison.core.errors import InputError, UnknownNameError
-from raison.core.registry import class_name, no_class, no_python
+from raison.core.registry import class_name, imported, no_python
 
 PACKAGE = Path(__file__).parents[1]
 FACTS = ("reference", "needs", "outputs", "properties", "passes", "higher_is_better")
 """Class attributes to list; a kind may lack some."""
 STATED = {"methods": ("reference", "passes"), "metrics": ("reference", "higher_is_better")}
 """Those without a default."""
+SETS = ("needs", "outputs", "properties")
+CONTRACTS = "core"
+"""The folder of the classes from which all are derived."""
 
 
 class _NotStatedError(Exception):
@@ -31,7 +33,7 @@ class CatalogueEntry:
     settings: Mapping[str, object]
     facts: Mapping[str, Any]
     functions: frozenset[str]
-    """The names that the class itself defines."""
+    """The names that the class and its bases define, without those of the contracts in raison.core."""
 
 
 @cache
@@ -52,6 +54,9 @@ def entry(kind: str, name: str) -> CatalogueEntry:
     found = _entry(kind, name)
     if lacking := [fact for fact in STATED[kind] if fact not in found.facts]:
         raise InputError(f"raison/{kind}/{name}.py: {class_name(name)} does not state {' and '.join(lacking)}.")
+    for fact in SETS:
+        if not isinstance(value := found.facts.get(fact, frozenset()), set | frozenset):
+            raise InputError(f"raison/{kind}/{name}.py: {class_name(name)}.{fact} is {value!r:.60}: give a frozenset.")
     return found
 
 
@@ -59,13 +64,14 @@ def _entry(kind: str, name: str) -> CatalogueEntry:
     try:
         return _read(kind, name)
     except _NotStatedError:
-        cls = vars(importlib.import_module(f"raison.{kind}.{name}")).get(class_name(name))
-        if cls is None:
-            raise InputError(no_class(f"raison.{kind}", name)) from None
+        cls = vars(imported(f"raison.{kind}"))["CATALOGUE"].get(name)
         stated = {fact: getattr(cls, fact) for fact in FACTS if fact in dir(cls)}
         if kind == "methods":
             stated["needs"] = frozenset(needed.name for needed in stated["needs"])
-        defined = frozenset(name for name, value in vars(cls).items() if isinstance(value, property) or callable(value))
+        own = [part for part in cls.__mro__ if not part.__module__.startswith(f"raison.{CONTRACTS}.")]
+        defined = frozenset(
+            name for part in own for name, value in vars(part).items() if isinstance(value, property) or callable(value)
+        )
         return CatalogueEntry(
             name, cls.__doc__ or "", {field.name: field.default for field in fields(cls)}, stated, defined
         )
@@ -74,29 +80,43 @@ def _entry(kind: str, name: str) -> CatalogueEntry:
 def _read(kind: str, name: str) -> CatalogueEntry:
     path = PACKAGE / kind / f"{name}.py"
     written = _class(path, class_name(name))
-    settings, facts = _stated(path, written)
-    functions = frozenset(node.name for node in written.body if isinstance(node, ast.FunctionDef))
-    return CatalogueEntry(name, ast.get_docstring(written) or "", settings, facts, functions)
+    stated = _stated(path, written)
+    return CatalogueEntry(
+        name, ast.get_docstring(written) or "", stated.settings, stated.facts, frozenset(stated.functions)
+    )
 
 
-def _stated(path: Path, written: ast.ClassDef) -> tuple[dict[str, object], dict[str, Any]]:
-    """The settings and the attributes of a class that have a value, its bases' first."""
-    settings: dict[str, object] = {}
-    facts: dict[str, Any] = {}
+@dataclass(frozen=True, slots=True)
+class _Stated:
+    """What a class and its bases state."""
+
+    settings: dict[str, object] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+    functions: set[str] = field(default_factory=set)
+
+
+def _stated(path: Path, written: ast.ClassDef) -> _Stated:
+    """The settings and the attributes of a class that have a value, its bases' first, and its functions."""
+    stated = _Stated()
     for base in map(ast.unparse, written.bases):
         origin = _origin(path, base)
         if origin.is_file():
             inherited = _stated(origin, _class(origin, base))
-            settings |= inherited[0]
-            facts |= inherited[1]
+            stated.settings.update(inherited.settings)
+            stated.facts.update(inherited.facts)
+            stated.functions.update(inherited.functions)
+    if path.parent != PACKAGE / CONTRACTS:
+        stated.functions.update(node.name for node in written.body if isinstance(node, ast.FunctionDef))
     for node in written.body:
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            fact = ast.unparse(node.annotation).startswith("ClassVar")
-            if fact and node.target.id in FACTS and node.value is not None:
-                facts[node.target.id] = _value(path, node.value)
-            elif not fact:
-                settings[node.target.id] = _value(path, node.value)
-    return settings, facts
+        match node:
+            case ast.AnnAssign(target=ast.Name(name), annotation=annotation, value=value):
+                if not ast.unparse(annotation).startswith("ClassVar"):
+                    stated.settings[name] = _value(path, value)
+                elif name in FACTS and value is not None:
+                    stated.facts[name] = _value(path, value)
+            case ast.Assign(targets=[ast.Name(name)], value=value) if name in FACTS:
+                stated.facts[name] = _value(path, value)
+    return stated
 
 
 def _value(path: Path, node: ast.expr | None) -> Any:

@@ -1,13 +1,13 @@
 """Whether what a method or a metric states, and how its functions are called, is what lists and checks rely on."""
 
 from collections.abc import Callable, Iterator
-from inspect import signature
 from typing import get_args
 
 from raison.core.capability import Capability
 from raison.core.errors import first_line
 from raison.core.method import Cost, Method, Property
 from raison.core.metric import GroupMetric, Metric, Need
+from raison.core.settings.declared import untaken
 from raison.core.targets.choices import Of
 from raison.core.targets.outputs import EVERY
 
@@ -75,13 +75,8 @@ def _uncallable(made: Method | Metric | GroupMetric, base: type) -> Iterator[str
     """The abstract functions of the base that do not take its arguments."""
     for name in sorted(base.__abstractmethods__):  # type: ignore[attr-defined]
         declared = getattr(base, name)
-        if callable(declared):
-            _self, *arguments = signature(declared).parameters
-            try:
-                signature(getattr(made, name)).bind(*arguments)
-            except TypeError:
-                taken = f"({', '.join(arguments)}), as {base.__name__}.{name} does"
-                yield f"{type(made).__name__}.{name} has to take {taken}"
+        if callable(declared) and (arguments := untaken(getattr(made, name), declared)):
+            yield f"{type(made).__name__}.{name} has to take {arguments}, as {base.__name__}.{name} does"
 
 
 def _unfit(made: object, constant: str, expected: str) -> str:

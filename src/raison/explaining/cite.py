@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from raison._version import __version__
-from raison.core.errors import InputError
+from raison.core.errors import AnswerError, InputError
 from raison.core.inputs.unit import PART, Granularity
 from raison.core.method import Method, Property
-from raison.core.note_names import BASELINE, GROUPS
+from raison.core.note_names import BASELINE, EXACT, GROUP_INTERVALS, GROUPS
+from raison.core.registry import name_of
 from raison.core.results.citations import Citations, Statement
 from raison.core.results.explanation import Explanation
 from raison.core.targets.choices import SingleTarget
@@ -138,7 +139,7 @@ def _cited(writer: Writer, prompt: SourcedPrompt, answer: StatedAnswer, how: Cit
         ),
         scores=scores,
         within=within,
-        intervals=_intervals(explained),
+        intervals=_intervals(how.method, explained, len(source.sources)),
         checks=lights.checks,
         of=how.of,
         method=made_by.method,
@@ -177,11 +178,25 @@ def _baseline(explained: Sequence[Explanation]) -> dict[str, Any]:
     return {BASELINE: explained[0].notes[BASELINE]} if BASELINE in explained[0].notes else {}
 
 
-def _intervals(explained: Sequence[Explanation]) -> tuple[tuple[tuple[float, float], ...], ...]:
+def _intervals(
+    method: Method, explained: Sequence[Explanation], sources: int
+) -> tuple[tuple[tuple[float, float], ...], ...]:
     """The sources' intervals, if the method samples and gives intervals."""
-    if not all("group_intervals" in e.notes for e in explained):
+    if not all(GROUP_INTERVALS in e.notes for e in explained):
         return ()
-    return tuple(tuple((low, high) for low, high in e.notes["group_intervals"]) for e in explained)
+    pairs = [_of_each_source(method, e, GROUP_INTERVALS, sources) for e in explained]
+    return tuple(tuple((low, high) for low, high in row) for row in pairs)
+
+
+def _of_each_source(method: Method, explained: Explanation, note: str, sources: int) -> Sequence[Any]:
+    """A note with a value for each source. Raises AnswerError unless there are as many."""
+    values: Sequence[Any] = explained.notes.get(note, ())
+    if len(values) != sources:
+        raise AnswerError(
+            f"{name_of(method)} gives {len(values)} '{note}' for {sources} sources: its note has to have one value for "
+            "each run of units with the same name."
+        )
+    return values
 
 
 def _scores(
@@ -194,12 +209,13 @@ def _scores(
         return tuple(e.scores for e in explained), ((None,) * sentences,) * len(explained)
     within: list[tuple[float | None, ...]] = []
     for e in explained:
-        known = set(e.notes.get("exact", range(sentences)))
+        known = set(e.notes.get(EXACT, range(sentences)))
         within.append(tuple(score if k in known else None for k, score in enumerate(e.scores)))
+    count = len(answered.source.sources)
     if Property.GROUPED in how.method.properties:
-        return tuple(tuple(e.notes[GROUPS]) for e in explained), tuple(within)
+        groups = [_of_each_source(how.method, e, GROUPS, count) for e in explained]
+        return tuple(map(tuple, groups)), tuple(within)
     if whole:
         return tuple(e.scores for e in whole), tuple(within)
-    count = len(answered.source.sources)
     sums = [np.bincount(homes, weights=e.scores, minlength=count).tolist() for e in explained]
     return tuple(map(tuple, sums)), tuple(within)

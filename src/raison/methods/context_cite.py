@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 from raison.core.capabilities.answer_lengths import AnswerLengths
 from raison.core.inputs.unit import Unit, runs_of
 from raison.core.method import Cost, Method, Property, Rngs
-from raison.core.note_names import CAUTION
+from raison.core.note_names import CAUTION, GROUP_INTERVALS
 from raison.core.problem import Problem
 from raison.core.settings.fields import Setting
 from raison.core.targets.choices import Of
@@ -92,7 +92,7 @@ class ContextCite(Method):
         problem.note("r_squared", fits)
         if bootstrapped:
             problem.note("intervals", intervals)
-            problem.note("group_intervals", grouped)
+            problem.note(GROUP_INTERVALS, grouped)
         return pad_sequence(scores, batch_first=True)
 
     def _all_zero(self, of: Of) -> str:

@@ -10,7 +10,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from raison.core.inputs.unit import runs_of
 from raison.core.method import Cost, Method, Property, Rngs
-from raison.core.note_names import GROUPS
+from raison.core.note_names import EXACT, GROUPS
 from raison.core.problem import Problem
 from raison.core.settings.fields import Setting
 
@@ -65,7 +65,7 @@ class HierarchicalOcclusion(Method):
             row[text_units] = values[0] - values[1:]
             rows.append(row)
         problem.note(GROUPS, [drop.tolist() for drop in drops])
-        problem.note("exact", known)
+        problem.note(EXACT, known)
         return pad_sequence(rows, batch_first=True)
 
     def cost(self, units: int) -> Cost:

@@ -12,7 +12,7 @@ from torch.nn.utils.rnn import pad_sequence
 from raison.core.errors import InputError
 from raison.core.inputs.unit import runs_of
 from raison.core.method import Cost, Method, Property, Rngs
-from raison.core.note_names import CAUTION
+from raison.core.note_names import CAUTION, GROUP_INTERVALS
 from raison.core.problem import Problem
 from raison.core.settings.fields import Setting
 from raison.numerics.shapley.budget import FORMULA, Samples, usual_samples
@@ -153,4 +153,4 @@ def _noted(
     if between is None:
         return {}
     alone = [[number] for number in range(len(phi))]
-    return {"intervals": between(alone), "group_intervals": between(groups)}
+    return {"intervals": between(alone), GROUP_INTERVALS: between(groups)}

@@ -12,12 +12,13 @@ on demand: reading and reporting never load torch.
 from abc import ABC
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from inspect import get_annotations
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from raison.core.errors import DataError, RaisonError
-from raison.core.registry import imported
+from raison.core.errors import DataError, InputError, RaisonError
+from raison.core.registry import imported, path_of
+from raison.core.settings.declared import untaken
 from raison.jobs import folder as folders
 from raison.jobs.engine import Job
 from raison.studies import kinds
@@ -112,24 +113,32 @@ class Kind:
 
     @property
     def spec(self) -> Spec:
-        return _part(self.name, "spec")
+        """Each of the four raises InputError for a file that cannot be used."""
+        return _part(self.name, "spec", Spec)
 
     @property
     def work(self) -> KindWork:
-        return _part(self.name, "work")
+        return _part(self.name, "work", KindWork)
 
     @property
     def results(self) -> Results:
-        return _part(self.name, "results")
+        results: Results = _part(self.name, "results", Results)
+        if not (results.FOLDERS and all(isinstance(one, folders.WorkKind) for one in results.FOLDERS)):
+            raise InputError(f"{self.file('results')}: FOLDERS is {results.FOLDERS!r:.60}: list at least one WorkKind.")
+        return results
 
     @property
     def sections(self) -> Sections:
-        return _part(self.name, "sections")
+        return _part(self.name, "sections", Sections)
 
     @property
     def folder(self) -> folders.WorkKind:
         """The marker file of its folder."""
         return self.results.FOLDERS[0]
+
+    def file(self, part: str) -> str:
+        """One of its files, as messages name it."""
+        return path_of(f"{kinds.__name__}.{self.name}.{part}")
 
 
 def every() -> list[Kind]:
@@ -141,15 +150,16 @@ def every() -> list[Kind]:
 def kind_of(folder: Path) -> Kind:
     """The kind of the study, comparison or audit in a folder. Raises DataError if it contains none, which names the
     kinds that cannot be read, if there are any."""
-    broken = []
+    broken, found = [], []
     for kind in every():
         try:
             known = kind.results.FOLDERS
-        except (RaisonError, AttributeError) as error:
+        except RaisonError as error:
             broken.append(str(error))
             continue
-        if any((folder / one.marker).is_file() for one in known):
-            return kind
+        found += [(one.marker, kind) for one in known if (folder / one.marker).is_file()]
+    if found:
+        return _only(found)
     if broken:
         raise DataError(f"{folder} contains no work of the kinds that can be read, and {broken[0]}")
     raise DataError(
@@ -158,5 +168,25 @@ def kind_of(folder: Path) -> Kind:
     )
 
 
-def _part(kind: str, part: str) -> ModuleType:
-    return imported(f"{kinds.__name__}.{kind}.{part}")
+def _only(found: Sequence[tuple[str, Kind]]) -> Kind:
+    """The kind of the first marker that was found. Raises InputError if another kind has the same one."""
+    marker, kind = found[0]
+    sharing = list(dict.fromkeys(other for name, other in found if name == marker))
+    if len(sharing) > 1:
+        files = " and ".join(one.file("results") for one in sharing)
+        raise InputError(f"{marker} marks the folders of one kind, and {files} name it: rename it in one of them.")
+    return kind
+
+
+def _part(kind: str, part: str, protocol: type) -> Any:
+    """A file of a kind, which has what its protocol says. Raises InputError, which names the file, if it does not."""
+    name = f"{kinds.__name__}.{kind}.{part}"
+    module = imported(name)
+    stated = [one for one in (*get_annotations(protocol), *vars(protocol)) if not one.startswith("_")]
+    if lacking := [one for one in stated if not hasattr(module, one)]:
+        raise InputError(f"{path_of(name)} has no {' and no '.join(lacking)}, which raison.studies.kind describes.")
+    for function in stated:
+        declared = getattr(protocol, function, None)
+        if declared is not None and (arguments := untaken(getattr(module, function), declared)):
+            raise InputError(f"{path_of(name)}: {function} has to take {arguments}, as raison.studies.kind describes.")
+    return module

@@ -4,9 +4,11 @@ import inspect
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ import raison
 from raison.cli import app, listing
 from raison.cli import catalogue as shown
 from raison.core.errors import DataError, InputError, UnknownNameError
+from raison.core.method import Method
 from raison.core.nicknames import NICKNAMES
 from raison.core.registry import Catalogue, class_name, name_of, no_class
 from raison.methods import CATALOGUE as METHODS
@@ -42,7 +45,7 @@ def test_what_the_source_says_is_what_the_class_has(kind: str, catalogue: Catalo
         assert read.settings == {field.name: field.default for field in fields(cls)}, name
         assert inspect.cleandoc(cls.__doc__) == read.doc
         if kind == "methods":
-            assert ("signed" in read.functions) == ("signed" in vars(cls)), name
+            assert ("signed" in read.functions) == (cls.signed is not Method.signed), name
         facts = ("outputs", "properties", "passes") if kind == "methods" else ("needs", "higher_is_better")
         for fact in ("reference", *facts):
             assert read.facts[fact] == getattr(cls, fact), (name, fact)
@@ -105,6 +108,75 @@ def test_a_file_that_is_not_python_is_named_with_its_line(tmp_path: Path, monkey
                 read("half_done")
     finally:
         listing.names.cache_clear()
+
+
+WRITTEN = """
+from raison.combining.shared import Base
+from raison.core.method import Property
+
+
+class Odd(Base):
+    \"\"\"About.\"\"\"
+
+    reference = "shapley1953value"
+    {line}
+"""
+BASE = """
+from typing import ClassVar
+
+from raison.core.method import Method
+
+
+class Base(Method):
+    passes: ClassVar[str] = "0"
+
+    @property
+    def signed(self):
+        return False
+"""
+
+
+@pytest.fixture
+def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A copy of the package's methods whose `odd.py` is being written."""
+    shutil.copytree(listing.PACKAGE / "core", tmp_path / "core")
+    for name in ("methods", "combining"):
+        (tmp_path / name).mkdir()
+    shutil.copy(listing.PACKAGE / "methods" / "occlusion.py", tmp_path / "methods")
+    (tmp_path / "combining" / "shared.py").write_text(BASE)
+    monkeypatch.setattr(listing, "PACKAGE", tmp_path)
+    monkeypatch.setattr(raison.methods, "__path__", [*raison.methods.__path__, str(tmp_path / "methods")])
+    monkeypatch.setattr(METHODS, "names", (*METHODS.names, "odd"))
+    listing.names.cache_clear()
+    listing.entry.cache_clear()
+    yield tmp_path / "methods" / "odd.py"
+    listing.names.cache_clear()
+    listing.entry.cache_clear()
+
+
+def test_constants_without_a_type_and_functions_of_a_base_are_read(written: Path) -> None:
+    written.write_text(WRITTEN.format(line="properties = frozenset({Property.DUMMY})"))
+    [_, row] = json.loads(out("methods", "--json"))
+    assert (row["properties"], row["below zero"]) == (["dummy"], "depends on its settings")
+    assert (row["passes"], row["paper"]) == ("0", "Shapley 1953")
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("properties = frozenset({Property.SIGNEDD})", "cannot be imported"),
+        ("properties = Property.SIGNED", "Odd.properties is 'signed': give a frozenset."),
+        ("reference = 'nobody'", f"{shown.BIBLIOGRAPHY} has no entry 'nobody'"),
+        ("size: int = = 3", "is not valid Python"),
+    ],
+)
+def test_a_list_names_an_unfinished_file_and_goes_on(written: Path, line: str, reason: str) -> None:
+    written.write_text(WRITTEN.format(line=line))
+    found = CliRunner().invoke(app, ["methods", "--json"], catch_exceptions=False)
+    assert [row["method"] for row in json.loads(found.stdout)] == ["occlusion"]
+    [told] = found.stderr.splitlines()
+    assert "methods/odd.py" in told
+    assert reason in told
 
 
 def test_a_class_of_the_caller_s_own_has_no_name_of_the_catalogue() -> None:

@@ -16,7 +16,10 @@ from raison.core.note_names import (
     DECOMPOSED,
     DECOMPOSITION_GAP,
     EACH_FROM,
+    EXACT,
     EXTENDED,
+    GROUP_INTERVALS,
+    GROUPS,
     NOISE,
     PRECISION,
     RANKING,
@@ -64,8 +67,18 @@ def check_notes(data: Mapping[str, Any], what: str, units: int) -> None:
         number_rank.check(notes.data[AMONG], notes.what)
     if RANKING in notes.data:
         notes.numbers(RANKING, None)
-    if EXTENDED in notes.data and any(unit >= units for unit in notes.wholes(EXTENDED)):
-        notes.refuse(EXTENDED, f"a list of numbers below {units}")
+    for name in (EXACT, EXTENDED):
+        if name in notes.data and any(unit >= units for unit in notes.wholes(name)):
+            notes.refuse(name, f"a list of numbers below {units}")
+    _check_groups(notes)
+
+
+def _check_groups(notes: Fields) -> None:
+    if GROUPS in notes.data:
+        notes.numbers(GROUPS, None)
+    if GROUP_INTERVALS in notes.data:
+        for pair in notes.items(GROUP_INTERVALS):
+            Fields({GROUP_INTERVALS: pair}, notes.what).numbers(GROUP_INTERVALS, 2)
 
 
 def _check_values(notes: Fields) -> None:

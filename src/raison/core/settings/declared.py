@@ -1,11 +1,11 @@
 """Whether a class of a method or metric states what it has to: its settings as fields, because Python loses others
-without a word, and its constants."""
+without a word, its constants, and the arguments of its functions."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
-from inspect import get_annotations
+from inspect import get_annotations, signature
 from typing import Any, ClassVar, get_origin
 
 from raison.core.errors import InputError, first_line
@@ -61,6 +61,16 @@ def _faulty(cls: type, fault: Callable[[Any], str]) -> str:
     except Exception as error:  # noqa: BLE001 - the file is an author's, and any error of it is what is looked for
         return f"{cls.__name__} fails with its default settings ({type(error).__name__}: {first_line(error)})"
     return fault(made)
+
+
+def untaken(function: Any, declared: Callable[..., object]) -> str:
+    """The arguments of a declared method, "(problem, rngs)", if a function does not take them; "" if it does."""
+    _self, *arguments = signature(declared).parameters
+    try:
+        signature(function).bind(*arguments)
+    except TypeError:
+        return f"({', '.join(arguments)})"
+    return ""
 
 
 def unstated(cls: type) -> tuple[str, ...]:

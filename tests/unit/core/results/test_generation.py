@@ -296,7 +296,10 @@ def test_a_sign_that_the_scores_do_not_have_is_refused(signed):
 
 @pytest.mark.parametrize(
     "notes",
-    [{"completeness_gap": "x"}, {"extended": ["a"]}, {"extended": [9]}, {"selected_by": "x"}, {"candidate_values": 5}],
+    [
+        *({"completeness_gap": "x"}, {"extended": ["a"]}, {"extended": [9]}, {"selected_by": "x"}),
+        *({"candidate_values": 5}, {"exact": [9]}, {"groups": ["a"]}, {"group_intervals": [[0.5]]}),
+    ],
 )
 def test_notes_that_views_read_are_checked(notes):
     for data in (explanation().to_dict() | {"notes": notes}, explanation().to_dict()):
