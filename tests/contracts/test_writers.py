@@ -10,8 +10,12 @@ import pytest
 import torch
 
 import raison
+from raison.core.capabilities.attention import ReadableAttention
+from raison.core.capabilities.attention_paths import ReplaceableAttention
+from raison.core.capabilities.decomposition import Anatomy
+from raison.core.capabilities.step_logits import StepLogits
 from raison.core.errors import RaisonError
-from raison.core.method import Method
+from raison.core.method import Method, Property
 from raison.core.results.generation import GenerationExplanation
 from raison.explaining import attribution
 from raison.methods import CATALOGUE
@@ -34,11 +38,15 @@ CHEAP = {
     "gradient_shap": {"samples": 4},
     "smooth_grad": {"samples": 3},
 }
-REFUSED = {
-    *("alti", "decompx", "globenc"),
-    *("rpi", "rpi_g", "value_zeroing"),
-    *("aml", "amortized_shap", "at2", "ivra", "self_explanation", "smat"),
-    *("mp_pi", "sp_pi"),
+ABSENT = frozenset({Anatomy, ReadableAttention, ReplaceableAttention, StepLogits})
+"""Capabilities that an encoder-decoder that writes does not offer."""
+ASKING = {"self_explanation"}
+"""Methods that ask a model that follows instructions."""
+REFUSED = ASKING | {
+    name
+    for name in CATALOGUE.names
+    for method in [CATALOGUE.get(name)]
+    if method.needs & ABSENT or Property.TRAINED in method.properties
 }
 
 

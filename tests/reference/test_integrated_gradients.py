@@ -84,6 +84,26 @@ def test_linear_model_and_dummy():
     assert IntegratedGradients().attribute(problem, generators(1))[0, 1] == 0
 
 
+class Blanking(Linear):
+    """Has a removal of its adapter's own, besides deletion."""
+
+    removals = ("blank", "delete")
+
+    def removed(self, encoding, removal):
+        assert removal == "blank"
+        return Linear.removed(self, encoding, "mask")
+
+    def masked_logits(self, encoding, keeps, removal):
+        assert removal == "blank"
+        return Linear.masked_logits(self, encoding, keeps, "mask")
+
+
+def test_a_removal_of_the_adapter_s_own_is_a_baseline():
+    own, usual = (make_problem(toy, TEXTS, removal=name) for toy, name in ((Blanking(), "blank"), (Linear(), "mask")))
+    scores = [IntegratedGradients().attribute(problem, generators(len(TEXTS))) for problem in (own, usual)]
+    assert torch.equal(*scores)
+
+
 def test_refuses_what_cannot_be():
     for steps in (0, -1):
         with pytest.raises(InputError, match="steps"):

@@ -1,6 +1,6 @@
 """Baselines: the starts of paths through embedding space."""
 
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 import torch
 
@@ -8,9 +8,9 @@ from raison.core.capabilities.embeddings import WordEmbeddings
 from raison.core.dims import Embeddings
 from raison.core.errors import UnsupportedError
 from raison.core.problem import Problem
+from raison.core.removals import IN_PLACE_NAMES, InPlace
 from raison.core.settings.fields import Setting
 
-InPlace = Literal["mask", "ellipsis", "unk", "pad"]
 Baseline = Literal["removal", "zero", InPlace]
 """A token in place of every unit's tokens, zeros, or the problem's own removal."""
 Steps = Annotated[int, Setting(least=1, words="a whole number of at least 1, such as 50")]
@@ -18,7 +18,7 @@ Steps = Annotated[int, Setting(least=1, words="a whole number of at least 1, suc
 
 
 def baseline_name(problem: Problem, method: str, wanted: str) -> str:
-    """The baseline in use: "zero", or a removal in place that the model has.
+    """The baseline in use: "zero", or a removal in place that the model has, which may be one of its adapter's own.
 
     Deletion has no embedding, so "removal" then takes the model's first removal in place. Raises UnsupportedError if
     the tokenizer has no such token.
@@ -26,11 +26,12 @@ def baseline_name(problem: Problem, method: str, wanted: str) -> str:
     if wanted == "zero":
         return "zero"
     token = problem.removal if wanted == "removal" else wanted
-    available = [removal for removal in problem.model.removals if removal in get_args(InPlace)]
+    available = [removal for removal in problem.model.removals if removal != "delete"]
     if token in available:
         return token
     if wanted == "removal" and available:
         return available[0]
+    choices = [*(name for name in available if name in IN_PLACE_NAMES), "zero"]
     raise UnsupportedError(
         f"{method} has no baseline '{wanted}' here",
         [
@@ -38,7 +39,7 @@ def baseline_name(problem: Problem, method: str, wanted: str) -> str:
             if wanted != "removal"
             else "the tokenizer has no token for this removal"
         ],
-        f"Use baseline={' or '.join(repr(choice) for choice in (*available, 'zero'))}.",
+        f"Use baseline={' or '.join(repr(choice) for choice in choices)}.",
     )
 
 

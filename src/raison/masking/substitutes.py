@@ -15,14 +15,13 @@ from raison.core.dims import Embeddings
 from raison.core.errors import InputError, UnknownNameError, UnsupportedError
 from raison.core.inputs.encoding import Encoding
 from raison.core.model import LanguageModel
+from raison.core.removals import IN_PLACE_NAMES, InPlace
 from raison.masking.soft import Prediction, SoftMasks
 from raison.models.adapters.classifier import text_classifier
 from raison.models.derived.masked_lm import FillIn
 
-Masking = Literal["mask", "ellipsis", "unk", "pad", "random", "predicted", "learned"]
+Masking = Literal[InPlace, "random", "predicted", "learned"]
 """What replaces a token: a designated token, a random one, one that fits the context, or a learned embedding."""
-
-DESIGNATED = ("mask", "ellipsis", "unk", "pad")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,7 +65,7 @@ class Substitutes:
         Random tokens are drawn from those of all units of the text, with the text's own generator.
         """
         words = model.ask(WordEmbeddings)
-        if self.masking in DESIGNATED:
+        if self.masking in IN_PLACE_NAMES:
             return words.embed(words.removed(encoding, self.masking)).detach()
         ids = self.filler.fill(encoding) if self.filler is not None else _shuffled(encoding, rngs)
         return words.embed(replace(encoding, input_ids=ids)).detach()
@@ -81,7 +80,7 @@ def masking_name(model: LanguageModel, wanted: str | None) -> Masking:
     """
     if wanted is not None and wanted not in get_args(Masking):
         raise UnknownNameError("masking", wanted, get_args(Masking))
-    usual = [name for name in DESIGNATED if name != "pad" and name in model.removals]
+    usual = [name for name in IN_PLACE_NAMES if name != "pad" and name in model.removals]
     if model.offers(StepLogits):
         usual.sort(key="mask".__eq__)
     others = ["random", "learned", *(["pad"] if "pad" in model.removals else [])]
@@ -91,7 +90,7 @@ def masking_name(model: LanguageModel, wanted: str | None) -> Masking:
             ["its tokenizer has no mask token, none for three dots and no unknown token"],
             f"Choose another replacement: --masking {' or '.join(others)}.",
         )
-    if wanted in DESIGNATED and wanted not in model.removals:
+    if wanted in IN_PLACE_NAMES and wanted not in model.removals:
         raise UnsupportedError(
             f"masking '{wanted}' is not possible",
             [f"the tokenizer has no {wanted} token"],

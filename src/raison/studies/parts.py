@@ -13,12 +13,12 @@ from typing import Any, TypeVar, get_args
 from raison.core.errors import RaisonError, UnknownNameError
 from raison.core.metric import Metric
 from raison.core.registry import Catalogue, label_of
+from raison.core.removals import REMOVALS
 from raison.core.targets.target import Of
 from raison.data import Dataset
 from raison.explaining.settings import Settings
 from raison.methods import CATALOGUE as METHODS
 from raison.metrics import CATALOGUE as METRICS
-from raison.models.passes.removal import REMOVALS
 from raison.report.pages.examples import ExamplesAsked
 from raison.studies.data_loading import with_features
 from raison.studies.entries import Grid, StudyData, StudyModel, StudySettings

@@ -1,7 +1,6 @@
 """Removal of tokens: the only module that replaces or deletes them."""
 
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
 
 import torch
 from jaxtyping import Bool
@@ -10,11 +9,9 @@ from transformers import PreTrainedTokenizerBase
 
 from raison.core.errors import UnknownNameError, UnsupportedError
 from raison.core.inputs.encoding import Encoding
+from raison.core.removals import REMOVALS
 from raison.models.passes.token_batch import TokenBatch
 from raison.models.tokens.own_tokenizer import check_fast
-
-Removal = Literal["mask", "ellipsis", "unk", "pad", "delete"]
-REMOVALS: tuple[Removal, ...] = get_args(Removal)
 
 
 @dataclass(frozen=True, slots=True)

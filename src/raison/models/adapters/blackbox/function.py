@@ -17,9 +17,9 @@ from raison.core.inputs.encoding import Encoding
 from raison.core.inputs.parts import Given
 from raison.core.inputs.unit import Granularity
 from raison.core.model import LanguageModel
+from raison.core.removals import REMOVALS
 from raison.core.targets.ranking import before
 from raison.models.adapters.blackbox.asking import Answers, Asking
-from raison.models.passes.removal import REMOVALS
 from raison.models.tokens.word_encoder import WordEncoder
 from raison.text.absent import without
 
