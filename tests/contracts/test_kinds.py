@@ -15,6 +15,7 @@ import pytest
 
 from raison.core.errors import DataError, InputError
 from raison.jobs.engine import Job, Shard, Sharing
+from raison.jobs.identity import DATA, WEIGHTS
 from raison.jobs.store import RecordStore
 from raison.progress import ProgressCallback
 from raison.report.pages.writing import shown
@@ -25,6 +26,7 @@ from raison.studies.folder import check_folder
 from raison.studies.kind import Kind, every, kind_of
 from raison.studies.reports import document_of, write
 from raison.studies.runner import examine, execute, run, sources_of
+from tests.changed_work import changed
 from tests.conftest import ALL
 from tests.folder_content import content, tree
 from tests.interruptions import Cut
@@ -204,6 +206,21 @@ def test_finished_work_is_reused_and_nothing_is_done_again(
     before = tree(out)
     work.begin(examined[name], out, sources)
     assert tree(out) == before
+
+
+CHANGED = [(name, what) for name in NAMES for what in (WEIGHTS, DATA) if what == DATA or "PLACE/tiny" in FILES[name]]
+"""Kinds, and what of theirs may have become another one: some have no model. Another file is another study."""
+
+
+@pytest.mark.parametrize(("name", "what"), CHANGED)
+def test_another_model_or_other_data_of_the_same_name_are_refused(
+    place: Path, whole: dict[str, Path], name: str, what: str, tmp_path: Path
+) -> None:
+    shutil.copytree(whole[name], tmp_path / "out")
+    before = tree(tmp_path / "out")
+    with changed(place, what), pytest.raises(DataError, match=rf"it differs in {what}( of \w+)?\): choose"):
+        execute(examine(study_of(name, place)), tmp_path / "out", progress=False)
+    assert tree(tmp_path / "out") == before
 
 
 def told_alike(folder: Path) -> dict[str, object]:
