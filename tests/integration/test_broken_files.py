@@ -105,9 +105,9 @@ BROKEN = {
         method("Classed", 'outputs: ClassVar[str] = "classes"'),
         "Classed.outputs is 'classes': give a frozenset of some of classes, labels, number, statement",
     ),
-    "odd": (
-        method("Odd", 'statement_value: ClassVar[str] = "odds"'),
-        "Odd.statement_value is 'odds': give one of probability, logit, log_odds, margin, log_probability",
+    "peculiar": (
+        method("Peculiar", 'statement_value: ClassVar[str] = "odds"'),
+        "Peculiar.statement_value is 'odds': give one of probability, logit, log_odds, margin, log_probability",
     ),
     "baseless": ("class Baseless: ...\n", "Baseless has to be a class that is derived from Method"),
 }
