@@ -1,6 +1,7 @@
 """Finds the columns of the text and of the label."""
 
 import difflib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
@@ -221,7 +222,7 @@ def is_header(cells: list[str], wanted: Wanted) -> bool:
     lowered = {name.lower() for name in names}
     # A line of data may have the word "class" twice.
     certain = bool(requested & {*names} or (lowered & {*TEXT_NAMES} and lowered & {*LABEL_NAMES}))
-    twice = next((name for name in names if names.count(name) > 1), None)
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
     if twice is not None and certain:
         raise DataError(f"two columns of the first line are called '{twice}': give each its own name.")
     return twice is None and (certain or bool(lowered & known))

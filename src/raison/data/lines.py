@@ -257,8 +257,7 @@ def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object. Raises ValueError for a repeated key, because all values but the last would be lost."""
     values = dict(pairs)
     if len(values) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
+        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
         raise ValueError(f"an object has the key {twice!r:.60} twice")
     return values
 
@@ -273,11 +272,31 @@ def _parquet(path: Path) -> Iterator[LineRecord]:
         batches = parquet.ParquetFile(path).iter_batches()
         number = 0
         for batch in batches:
-            for row in batch.to_pylist():
-                number += 1
-                yield LineRecord(number, row)
+            yield from _of_batch(batch, number + 1)
+            number += len(batch)
     except (OSError, pyarrow.ArrowException) as error:
         raise DataError(f"cannot read {path}: {error}.") from None
+
+
+def _of_batch(batch: Any, number: int) -> Iterator[LineRecord]:
+    """The rows of a batch, counted from `number`; one with a value that Python cannot hold is broken."""
+    try:
+        rows = batch.to_pylist()
+    except (ValueError, OverflowError):
+        for place in range(len(batch)):
+            yield _of_columns(batch, place, number + place)
+    else:
+        yield from (LineRecord(number + place, row) for place, row in enumerate(rows))
+
+
+def _of_columns(batch: Any, place: int, number: int) -> LineRecord:
+    cells: dict[str, Any] = {}
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        try:
+            cells[name] = column[place].as_py()
+        except (ValueError, OverflowError) as error:
+            return LineRecord(number, {}, f"column {name!r:.60} cannot be read ({error})")
+    return LineRecord(number, cells)
 
 
 def usual_width(records: list[LineRecord]) -> int:

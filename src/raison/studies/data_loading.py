@@ -44,7 +44,14 @@ def _first(entry: StudyData, limit: int | None) -> int | None:
 def _read(entry: StudyData, limit: int | None) -> Dataset:
     """The rows with their lengths; of those that are neither drawn nor chosen, the first ones."""
     most = None if _needs_all(entry) else _first(entry, limit)
-    data = load_data(entry.source, entry.wanted, split=entry.split, limit=most, encoding=entry.encoding)
+    data = load_data(
+        entry.source,
+        entry.wanted,
+        split=entry.split,
+        limit=most,
+        skip_bad=entry.skip_bad,
+        encoding=entry.encoding,
+    )
     if entry.edited_words is not None:
         data = edits_as_truth(data, entry.edited_words)
     return entry.lengths.of(data)

@@ -91,7 +91,7 @@ class StudyData:
     `sample` is the seed of a random draw of `limit` rows. Texts get their `lengths` before a limit or a draw.
     `template` presents questions with sources to a language model that writes; see raison.cite. `edited_words` keeps
     texts that differ from another one in at most this number of words and in their label: the edit is the rationale.
-    `known_features` None leaves the data as it is.
+    `known_features` None leaves the data as it is. `skip_bad` leaves out rows that cannot be read.
     """
 
     source: str
@@ -105,6 +105,7 @@ class StudyData:
     template: str | None = None
     edited_words: Count = None
     encoding: EncodingSetting = "utf-8"
+    skip_bad: bool = False
 
 
 @dataclass(frozen=True, slots=True)

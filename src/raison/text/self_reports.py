@@ -63,7 +63,7 @@ def read_self_report(form: Form, answer: str, units: Sequence[str]) -> SelfRepor
     opened, closed = _THOUGHT
     # A thought that was cut off has no end, and no answer after it.
     report = answer.rpartition(closed)[2].partition(opened)[0]
-    lines = [line.strip() for line in report.splitlines() if line.strip()]
+    lines = [one_line(line) for line in report.splitlines() if line.strip()]
     read = _ranked if form == "rank" else _scored
     named = _UnitNames(units)
     scores: dict[int, float] = {}
@@ -124,7 +124,6 @@ def _scored(lines: Sequence[str], known: _Known) -> Iterator[_ReportedLine]:
 
 def _unquoted(name: str, known: _Known) -> str:
     """The name without a pair of quotes around it, unless a unit has these itself."""
-    name = one_line(name)
     if known(name):
         return name
     for first, last in _QUOTES:

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from raison.core.errors import DataError
-from raison.data import Row, load_file
+from raison.data import Row, Wanted, load_file
+from raison.data.columns import is_header
 from raison.data.streams import Reading, columns_taken, stream
 
 
@@ -127,3 +128,10 @@ def test_answers_that_begin_late_are_not_left_out(tmp_path: Path) -> None:
     late = pair % '{"text": ["Ann"], "answer_start": [0]}'
     data = load_file(write(tmp_path, "\n".join([*none, late]), "a.jsonl"))
     assert [len(row.answers) for row in data.rows[-2:]] == [0, 1]
+
+
+def test_a_first_line_of_many_columns_takes_no_more_than_linear_time() -> None:
+    names = [f"column {number}" for number in range(100_000)]
+    assert is_header(["text", *names], Wanted())
+    with pytest.raises(DataError, match="two columns of the first line are called 'column 99999'"):
+        is_header(["text", "label", *names, "column 99999"], Wanted())

@@ -1,6 +1,7 @@
 """A line that cannot be read takes no other with it."""
 
 import csv
+import struct
 from pathlib import Path
 
 import pytest
@@ -136,3 +137,33 @@ def test_bytes_are_found_at_any_depth(tmp_path: Path) -> None:
     path = write(tmp_path, b'{"text": "good", "sources": {"a": ["The caf\xe9"]}}\n', "a.jsonl")
     with pytest.raises(DataError, match="line 1: the byte 0xe9 is not utf-8"):
         load_file(path)
+
+
+@pytest.mark.parametrize("column", ["when", "note"])
+def test_a_value_that_python_cannot_hold_breaks_one_row_of_a_parquet_file(tmp_path: Path, column: str) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    odd = {
+        "when": pyarrow.array([0, 4_000_000, 0], pyarrow.int32()).cast(pyarrow.date32()),
+        "note": pyarrow.Array.from_buffers(
+            pyarrow.string(), 3, [None, pyarrow.py_buffer(struct.pack("4i", 0, 1, 2, 3)), pyarrow.py_buffer(b"a\xffb")]
+        ),
+    }
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pyarrow.table({"text": ["one", "two", "three"], column: odd[column]}), path)
+    with pytest.raises(DataError, match=rf"a.parquet, line 2: column '{column}' cannot be read \(.*--skip-bad"):
+        load_file(path)
+    data = load_file(path, skip_bad=True)
+    assert data.texts == ("one", "three")
+    assert [line.number for line in data.broken] == [2]
+
+
+def test_an_object_of_many_keys_takes_no_more_than_linear_time(tmp_path: Path) -> None:
+    keys = ", ".join(f'"{number}": 0' for number in range(100_000))
+    path = write(tmp_path, f'{{{keys}, "99999": 1}}\n{{"text": "good"}}\n', "a.jsonl")
+    broken, good = read_records(path, "utf-8")
+    assert (broken.broken, good.cells) == (
+        "not usable JSON: an object has the key '99999' twice",
+        {"text": "good"},
+    )

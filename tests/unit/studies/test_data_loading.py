@@ -66,3 +66,11 @@ def test_the_first_rows_are_loaded_although_a_later_one_is_broken(tmp_path: Path
     assert (some.texts, whole) == (("good film", "bad film"), None)
     with pytest.raises(DataError, match="line 4"):
         load_some_and_all(StudyData(str(path)), 3)
+
+
+def test_rows_that_cannot_be_read_are_left_out_if_the_study_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "films.tsv"
+    path.write_text("text\tlabel\ngood film\tgood\n\tbad\nbad film\tbad\n")
+    with pytest.raises(DataError, match=r"line 3: .*skip_bad"):
+        load_rows(StudyData(str(path)), None)
+    assert load_rows(StudyData(str(path), skip_bad=True), None).texts == ("good film", "bad film")

@@ -178,3 +178,8 @@ def test_the_example_in_a_question_keeps_to_the_form(form, unit):
     assert (report.missing, report.invented, report.repeated, report.unreadable) == (0, 0, 0, 0)
     assert len(units) >= 3
     assert "{" not in before
+
+
+def test_long_runs_of_spaces_take_no_more_than_linear_time() -> None:
+    report = read_self_report("score", f"a good{' ' * 200_000}film\na good film{' ' * 100_000}: 0.5", ["a good film"])
+    assert (report.scores, report.unreadable) == ((0.5,), 1)

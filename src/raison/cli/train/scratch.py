@@ -8,7 +8,7 @@ import typer
 
 from raison.cli.options import But, from_records
 from raison.cli.readable_texts import read
-from raison.cli.train.shared import KnownFeatureOptions, TrainSetting, command_line, tell_shared
+from raison.cli.train.shared import KnownFeatureOptions, SkipBadSetting, TrainSetting, command_line, tell_shared
 from raison.core.settings.fields import Setting
 from raison.data import Dataset, Wanted
 from raison.data.columns import EncodingSetting
@@ -25,10 +25,15 @@ class HeldOutData:
     dev: Annotated[str, Setting("Held-out texts that select the best epoch and give the accuracy.")]
     labels: LabelsSetting = ()
     encoding: EncodingSetting = "utf-8"
+    skip_bad: SkipBadSetting = False
 
     def read(self, wanted: Wanted) -> tuple[Dataset, Dataset]:
         """Both data sets. Raises DataError."""
-        return read(self.train, wanted, encoding=self.encoding), read(self.dev, wanted, encoding=self.encoding)
+
+        def of(source: str) -> Dataset:
+            return read(source, wanted, skip_bad=self.skip_bad, encoding=self.encoding)
+
+        return of(self.train), of(self.dev)
 
 
 @from_records

@@ -50,7 +50,7 @@ def read(path: Path, columns: Sequence[str] | None = None) -> Iterator[FlatRecor
             for line in file:
                 row = json_value(line)
                 yield row if columns is None else {name: row[name] for name in columns}
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, OverflowError, KeyError) as error:
         raise DataError(f"cannot read {path}: {error}.") from None
 
 
