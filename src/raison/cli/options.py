@@ -43,7 +43,11 @@ def _page(html: Path | None) -> Path | None:
 
 Html = Annotated[Path | None, typer.Option(help="Also write a standalone page to this file.", callback=_page)]
 Threshold = Annotated[
-    float | None, Setting("With --target each: explain labels with at least this probability; 0.5 by default.")
+    float | None,
+    Setting(
+        "With --target each: explain predictions with at least this probability; by default labels from 0.5 on, and "
+        "all entities or masked words."
+    ),
 ]
 Plots = Annotated[bool, typer.Option("--plots/--no-plots", help="Draw plots, if matplotlib is installed.")]
 

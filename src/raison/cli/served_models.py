@@ -1,11 +1,11 @@
 """The models of `raison serve`: given by name, by name with a prompt, or in a file."""
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from raison.core.errors import MISTAKE, DataError, InputError
+from raison.core.settings.reading import toml_value
 from raison.core.settings.tables import read
 from raison.studies.entries import StudyModel
 
@@ -41,8 +41,8 @@ def _in_file(path: Path) -> dict[str, StudyModel]:
     from raison.studies.parts import model_mistakes
 
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        table = toml_value(path.read_text(encoding="utf-8"))
+    except ValueError as error:
         raise DataError(f"{path} is not TOML: {str(error).rstrip('.')}.") from None
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}.") from None

@@ -156,9 +156,7 @@ def explain(
     earlier: bool = False,
     threshold: float | None = None,
 ) -> _Result:
-    """Explain the model's prediction on one text, or on each text of any sequence.
-
-    For a generative model, explain its output: each output token, and all of them together.
+    """Explain the prediction on a text, or on each of several; of a generative model, each output token and the whole.
 
     Args:
         model: from `raison.load`.
@@ -185,7 +183,8 @@ def explain(
         contrast: why not this: a word (its first token) or a token's id for every output token, or a list of these.
         earlier: also score the output tokens before each output token.
 
-    Raises InputError, UnsupportedError, NonFiniteError, OutOfMemoryError, AnswerError, ServerError, or kinds of these.
+    Raises InputError, LoadError, UnsupportedError, NonFiniteError, OutOfMemoryError, AnswerError, ServerError,
+    SpentError, or kinds of these.
     """
     chosen = within_budget(method, budget)
     settings = Settings("word", target, of, removal, seed, truncate, precision)

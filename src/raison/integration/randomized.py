@@ -38,8 +38,8 @@ Baselines = Float[Tensor, "maps heads query key"]
 class RandomPaths(Method):
     """Draws baselines for a site's attention and integrates from each of them; see raison.methods.rpi.
 
-    `t` is the timestep that every baseline is drawn at, None a uniform choice among `timesteps`. Each layer has its own
-    random numbers, so that its maps do not depend on the other layers.
+    `t` is the timestep that every baseline is drawn at; None is the last of `timesteps`, or with `variant="paper"` a
+    uniform choice among them. Each layer has its own random numbers, so that its maps depend on no other layer.
     """
 
     baselines: Annotated[int, Setting(least=1)] = 24

@@ -65,7 +65,7 @@ class KernelShap(Method):
     The notes `intervals` and `group_intervals` (sums over runs of units with the same name, such as the sentences of a
     source) have 95 % intervals: how far least squares would vary with other drawn coalitions. They extend to a damped
     score that lies outside. An exact score is its own interval. There are none with fewer pairs of coalitions than
-    units, or with "gaussian_process".
+    units, where one drawn pair alone determines a score, or with "gaussian_process".
 
     Differences from the paper: the damping; the sum is a constraint that is eliminated, not two rows of huge weight; no
     L1 selection of units; sampled levels are stratified by size, with equal weights instead of counted duplicates.

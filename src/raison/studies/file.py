@@ -8,13 +8,13 @@ The other keys are the kind's, in raison.studies.kinds.KIND.spec; a file that na
 """
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from raison.core.errors import MISTAKE, DataError, UnknownNameError
+from raison.core.settings.reading import toml_value
 from raison.core.settings.tables import read as read_table
 from raison.studies.folder import Claim, decides, text_digest
 from raison.studies.kind import DEFAULT, Kind, every
@@ -75,8 +75,8 @@ def read(path: str | Path, tools: object = None) -> Study:
     path = Path(path)
     text = _text_of(path)
     try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        table = toml_value(text)
+    except ValueError as error:
         # Python's own words; they name the line and the column.
         message = str(error)
         raise DataError(f"{path} is not TOML: {message[:1].lower() + message[1:].rstrip('.')}.") from None

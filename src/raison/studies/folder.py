@@ -19,6 +19,7 @@ from typing import Annotated, Any, TypeVar
 from raison._version import __version__
 from raison.core.errors import DataError
 from raison.core.settings.fields import Setting
+from raison.core.settings.reading import toml_value
 from raison.core.settings.tables import REST, read_written
 from raison.jobs import identity
 from raison.jobs.disk import write_whole
@@ -227,8 +228,8 @@ def read_header(folder: Path, kind: WorkKind, head: type[H]) -> tuple[H, str]:
     check_schema(header, path, SCHEMA)
     text = study_text(folder)
     try:
-        file = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        file = toml_value(text)
+    except ValueError as error:
         raise DataError(f"{folder / FILE} is not TOML ({error}): restore it.") from None
     # The first version left the claims to the study file.
     known = header if "claims" in header else header | {"claims": file.get("claims", [])}

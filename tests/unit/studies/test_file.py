@@ -251,3 +251,9 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize("line", ["even_at_chance = true\n", "  even_at_chance = true\n", "\teven_at_chance=true\n"])
 def test_the_key_that_lets_a_study_go_on_is_not_part_of_what_it_asks(line: str) -> None:
     assert without_permission(f"[tasks.a]\n{line}x = 1\n") == "[tasks.a]\nx = 1\n"
+
+
+@pytest.mark.parametrize("value", ["[" * 5000 + "]" * 5000, "1" * 5000], ids=["deep", "long"])
+def test_values_that_python_cannot_read_are_one_line(tmp_path: Path, value: str) -> None:
+    with pytest.raises(DataError, match=r"a.toml is not TOML: .*(nest too deeply|4300 digits)"):
+        read(written(tmp_path, f"schema = {value}\n"))

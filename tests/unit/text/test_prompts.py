@@ -249,3 +249,8 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         Prompt.read(tmp_path / "latin.toml")
     with pytest.raises(DataError, match="cannot read"):
         Prompt.read(tmp_path)
+
+
+def test_a_prompt_that_python_cannot_read_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="is not TOML: its values nest too deeply"):
+        Prompt.read(written(tmp_path, f"shot = {'[' * 5000}{']' * 5000}\n"))

@@ -183,7 +183,7 @@ class Citations(ViewedResult):
             record.refuse("signed", "true or false")
         for name in ("config", "notes"):
             if name == "config" or name in data:
-                record.mapping(name)
+                record.plain(name)
         if NOISE in data.get("notes", {}):
             check_noise(Fields(data["notes"], record.what))
         if "version" in data:

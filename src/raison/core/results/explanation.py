@@ -265,7 +265,7 @@ def _plain(record: Fields) -> dict[str, float]:
         record.string(name)
     record.optional_string("against")
     record.whole("seed", None)
-    record.mapping("config")
+    record.plain("config")
     for name in ("evaluations", "gradients", "truncated"):
         if name in record.data:
             record.whole(name)

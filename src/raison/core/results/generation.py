@@ -188,7 +188,7 @@ class GenerationExplanation(ViewedResult):
         for name in ("unit", "of", "removal"):
             record.string(name, NAME)
         record.whole("seed", None)
-        record.mapping("config")
+        record.plain("config")
         values = {f.name: data[f.name] for f in fields(cls) if f.name in data}
         values["seconds"] = record.number("seconds", 0.0)
         whole = data["prompt"] + data["output"]
@@ -267,7 +267,7 @@ def _token(data: Any, length: int, units: int) -> OutputToken:
     record.string("text")
     record.optional_string("against")
     record.optional_string("method")
-    for name, check in (("config", record.mapping), ("signed", record.flag)):
+    for name, check in (("config", record.plain), ("signed", record.flag)):
         if data.get(name) is not None:
             check(name)
     for name in ("id", "start", "end", "evaluations", "gradients"):

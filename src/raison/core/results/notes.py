@@ -40,8 +40,7 @@ _LISTED = (TRAINED_FOR, CAUTION)
 
 def check_notes(data: Mapping[str, Any], what: str, units: int) -> None:
     """DataError if the `notes` of `what`, an explanation of `units` units, are invalid."""
-    Fields(data, what).mapping("notes")
-    notes = Fields(data["notes"], f"{what}: the notes")
+    notes = Fields(Fields(data, what).plain("notes"), f"{what}: the notes")
     if any(len(name) > NAME for name in notes.data):
         raise DataError(f"not {notes.what}: a name has more than {NAME} characters.")
     for name in notes.data:

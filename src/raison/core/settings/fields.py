@@ -15,6 +15,8 @@ from raison.core.errors import MISTAKE, InputError, UnknownNameError
 REQUIRED = dataclasses.MISSING
 _HIGHEST = sys.float_info.max
 """Beyond it are infinities and integers too large for a float; comparisons with it also fail for NaN."""
+_LARGEST = 2**63 - 1
+"""The largest whole number: what 64 bits hold."""
 LISTS = {"a text in quotes": "a list of texts in quotes", "a whole number": "a list of whole numbers"}
 
 
@@ -87,6 +89,8 @@ class Field:
         names = _names(self.hint)
         entries = value if isinstance(value, list | tuple) else [value]
         for entry in entries:
+            if isinstance(entry, int) and abs(entry) > _LARGEST:
+                return InputError(f"{self.name}{whose} cannot be a number beyond {_LARGEST:,}: give {self.words}.")
             if names and isinstance(entry, str) and entry not in names:
                 return UnknownNameError(self.name.replace("_", " ") + whose, entry, names)
         return InputError(f"{self.name}{whose} cannot be {value!r:.80}: give {self.words}.")
@@ -178,7 +182,7 @@ def _fits(hint: Any, value: Any) -> bool:
     if hint is float:
         return isinstance(value, int | float) and not isinstance(value, bool) and -_HIGHEST <= value <= _HIGHEST
     if hint is int:
-        return isinstance(value, int) and not isinstance(value, bool)
+        return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _LARGEST
     if origin is Mapping:
         inner = get_args(hint)[1]
         return isinstance(value, Mapping) and all(isinstance(key, str) and _fits(inner, value[key]) for key in value)

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -12,6 +13,8 @@ from raison.core.inputs.unit import Unit
 
 NAME = 200
 """Maximum length in characters of the name of a unit, a method, a quantity or a version."""
+DEPTH = 32
+"""Maximum depth of the lists and objects in settings and notes."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -120,6 +123,17 @@ class Fields:
             self.refuse(name, "an object")
         return value
 
+    def plain(self, name: str) -> dict[str, Any]:
+        """An object of JSON values that nest at most DEPTH deep, with finite numbers."""
+        values = self.mapping(name)
+        for key, value in values.items():
+            if not _is_plain(value, DEPTH):
+                raise DataError(
+                    f"not {self.what}: {name} has under {key!r:.40} a number that is not finite, or values that nest "
+                    f"more than {DEPTH} deep."
+                )
+        return values
+
     def strings(self, name: str, count: int | None = None) -> tuple[str, ...]:
         """A list of strings, of length `count` if given."""
         values = self.items(name, count)
@@ -183,6 +197,14 @@ def json_value(text: str | bytes, pairs: Callable[[list[tuple[str, Any]]], Any] 
         raise ValueError("its values nest too deeply") from None
 
 
+def toml_value(text: str) -> dict[str, Any]:
+    """`tomllib.loads`. Raises ValueError, also for values that nest too deeply."""
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("its values nest too deeply") from None
+
+
 def parse(text: str, what: str, several: str = "") -> dict[str, Any]:
     """A JSON object. Raises DataError; that for a list ends with `several`, which says what reads it."""
     data = _parsed(text, what)
@@ -229,6 +251,13 @@ def _finite(value: int | float) -> bool:
     except OverflowError:
         # A whole number that no float holds.
         return False
+
+
+def _is_plain(value: object, depth: int) -> bool:
+    if isinstance(value, Mapping | list | tuple):
+        inner = value.values() if isinstance(value, Mapping) else value
+        return depth > 0 and all(_is_plain(item, depth - 1) for item in inner)
+    return not isinstance(value, int | float) or _finite(value)
 
 
 def plain_values(value: Any) -> Any:

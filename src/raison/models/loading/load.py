@@ -124,8 +124,8 @@ def load(
         served: for a server's address, the model's name there, or a `Served` with limits; see docs/served.md.
 
     Returns an adapter of the given objects: a `Generator` for a generative model, hence the Any. Raises:
-        LoadError: not found, no trained head, no fast tokenizer, label words that do not follow the prompt.
-        InputError, AnswerError, NonFiniteError: settings that do not fit; a function that does not answer as agreed.
+        LoadError, DataError: a model, head, fast tokenizer or file is missing; label words do not follow the prompt.
+        InputError, AnswerError, NonFiniteError, ServerError, UnsupportedError: what is given or answered does not fit.
     """
     use = replace(_use(prompt, explained, calibrate, _compared(similarity, pooling)), aggregation=aggregation)
     place = _Placement(device, dtype, device_map)

@@ -1,11 +1,11 @@
 """A prompt as data: the text around the input, and the label words of the classes."""
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from raison.core.errors import DataError, InputError
+from raison.core.settings.reading import toml_value
 from raison.text.prompts.check import PromptError, fill, mistakes_in, read_table
 from raison.text.prompts.kinds import ChatStyle, Scoring
 from raison.text.prompts.render import (
@@ -64,11 +64,11 @@ class Prompt:
         """
         path = Path(path)
         try:
-            table = tomllib.loads(path.read_text(encoding="utf-8"))
-        except tomllib.TOMLDecodeError as error:
-            raise DataError(f"{path} is not TOML: {error}.") from None
+            table = toml_value(path.read_text(encoding="utf-8"))
         except UnicodeDecodeError as error:
             raise DataError(f"{path} is not UTF-8 text (byte {error.start}): save it as UTF-8.") from None
+        except ValueError as error:
+            raise DataError(f"{path} is not TOML: {error}.") from None
         except FileNotFoundError:
             raise DataError(
                 f"{path} is missing: give a prompt's file (.toml) or the name of an included prompt."

@@ -1,12 +1,12 @@
 """A prompt with a question and its sources, and the place of each source in it."""
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 from raison.core.errors import DataError, InputError, UnknownNameError
+from raison.core.settings.reading import toml_value
 from raison.text.segment import CharacterSpan
 
 _SLOTS = re.compile(r"(\{sources\}|\{question\})")
@@ -80,8 +80,8 @@ class SourceTemplate:
     def read(cls, path: Path) -> "SourceTemplate":
         """A template from a TOML file whose keys are the fields. Raises DataError, UnknownNameError or InputError."""
         try:
-            table = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            table = toml_value(path.read_text(encoding="utf-8"))
+        except ValueError as error:
             raise DataError(f"{path} is not TOML: {error}.") from None
         except OSError as error:
             raise DataError(f"cannot read {path}: {error.strerror or error}.") from None

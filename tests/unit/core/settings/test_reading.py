@@ -1,5 +1,6 @@
 """What comes from outside is checked field by field: any wrong value is one typed line, never another error."""
 
+import functools
 import json
 import random
 from typing import Any
@@ -10,6 +11,7 @@ from raison.core.errors import DataError
 from raison.core.inputs.unit import Unit
 from raison.core.results.explanation import Explanation
 from raison.core.results.generation import GenerationExplanation, OutputToken
+from raison.core.settings.reading import toml_value
 from raison.report.explanations.terminal import explanation_text
 from raison.report.style.terminal_text import plain
 from tests.unit.report.explanations.test_html import explain
@@ -159,3 +161,23 @@ def test_what_was_chosen_says_by_what_and_from_how_many(left: str) -> None:
     notes = {name: value for name, value in CHOSEN.items() if name != left}
     with pytest.raises(DataError, match=f"the notes: {left} is None"):
         Explanation.from_dict(EXAMPLES["explanation"].to_dict() | {"notes": notes})
+
+
+DEEP: Any = functools.reduce(lambda inner, _: [inner], range(33), 0.5)
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), {"a": [float("inf")]}, 10**400, DEEP])
+@pytest.mark.parametrize("field", ["config", "notes"])
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_settings_and_notes_are_finite_and_not_deep(name: str, field: str, wrong: Any) -> None:
+    example = EXAMPLES[name]
+    with pytest.raises(DataError, match=f"{field} has under 'own' a number that is not finite, or values that nest"):
+        type(example).from_dict(example.to_dict() | {field: {"own": wrong}})
+    assert type(example).from_dict(example.to_dict() | {field: {"own": DEEP[0]}})
+
+
+def test_toml_is_read_or_refused_as_a_value() -> None:
+    assert toml_value("a = [1]") == {"a": [1]}
+    for wrong in ("a = x", "a = " + "[" * 5000 + "]" * 5000, "a = " + "1" * 5000):
+        with pytest.raises(ValueError, match=r"Invalid value|nest too deeply|4300 digits"):
+            toml_value(wrong)

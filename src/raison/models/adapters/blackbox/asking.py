@@ -158,7 +158,7 @@ class Asking:
             # A copy: a function may return a buffer that its next call overwrites.
             numbers = np.array(returned, dtype=np.float64)
             return numbers if order is None else numbers[:, order]
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise AnswerError(
                 f"{self.name} returned a {type(returned).__name__} that is not an array of numbers ({returned!r:.60}): "
                 "return one row of numbers per text."

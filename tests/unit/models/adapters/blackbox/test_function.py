@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from raison.core.errors import AnswerError
 from raison.models.adapters.blackbox import asking, function
 from raison.models.adapters.blackbox.asking import Asking
 from raison.models.adapters.blackbox.function import BlackBox
@@ -90,3 +91,9 @@ def test_without_masks_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None
     [logits] = model.masked_logits(model.encode(["a b"], "word"), [torch.zeros(0, 2, dtype=torch.bool)], "delete")
     assert logits.shape == (0, 2)
     assert not called.calls
+
+
+def test_a_number_that_no_float_holds_is_an_answer_that_is_refused() -> None:
+    asked = Asking(lambda texts: [[10**400] for _ in texts], "mine", ("a",), False, batch=3, concurrency=1)
+    with pytest.raises(AnswerError, match="mine returned a list that is not an array of numbers"):
+        asked.answers(["a good plot"])
