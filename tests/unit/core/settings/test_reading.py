@@ -166,7 +166,9 @@ def test_what_was_chosen_says_by_what_and_from_how_many(left: str) -> None:
 DEEP: Any = functools.reduce(lambda inner, _: [inner], range(33), 0.5)
 
 
-@pytest.mark.parametrize("wrong", [float("nan"), {"a": [float("inf")]}, 10**400, DEEP])
+@pytest.mark.parametrize(
+    "wrong", [float("nan"), {"a": [float("inf")]}, 10**400, DEEP], ids=["nan", "inf", "far", "deep"]
+)
 @pytest.mark.parametrize("field", ["config", "notes"])
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_settings_and_notes_are_finite_and_not_deep(name: str, field: str, wrong: Any) -> None:
