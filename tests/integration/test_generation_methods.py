@@ -6,6 +6,7 @@ import pytest
 
 import raison
 from raison.combining.rule import Option
+from raison.core.errors import TextTooLongError
 from raison.core.inputs.encoding import Encoding
 from raison.core.results.generation import GenerationExplanation
 from raison.methods import CATALOGUE, auto
@@ -59,3 +60,13 @@ def test_a_caution_about_every_token_is_one_about_the_output(generator: Generato
     found = raison.explain(generator, PROMPT, "rpi(variant='paper')", output=OUTPUT)
     assert found.notes["caution"] == found.token(0).notes["caution"]
     assert found.notes["caution"] in " ".join(str(found).split())
+
+
+@pytest.mark.parametrize("method", ["occlusion", "input_x_gradient", "attention_rollout"])
+def test_the_last_token_of_an_output_needs_no_room(method):
+    writer = Generator(*build_language_model("gpt2"), "tiny")
+    most = writer.max_tokens - len(writer.prompt(PROMPT).ids) + 1
+    with pytest.raises(TextTooLongError):
+        raison.explain(writer, PROMPT, method, max_new_tokens=most + 1)
+    writer.model.generation_config.eos_token_id = [10**6]
+    assert len(raison.explain(writer, PROMPT, method, max_new_tokens=most).tokens) == most

@@ -3,7 +3,6 @@
 import copy
 import json
 import re
-from dataclasses import dataclass
 
 import jaxtyping
 import numpy as np
@@ -12,10 +11,8 @@ import torch
 
 import raison
 from raison import Citations
-from raison.core.errors import AnswerError, DataError, InputError, UnknownNameError
+from raison.core.errors import DataError, InputError, UnknownNameError
 from raison.explaining.sources.sourced_prompt import sourced_prompt
-from raison.methods.hierarchical_occlusion import HierarchicalOcclusion
-from raison.methods.occlusion import Occlusion
 from raison.models.adapters.writing.generator import Generator
 from tests.copying import copying_writer, log_probability
 from tests.tiny import build_language_model, build_writer
@@ -389,28 +386,3 @@ def test_a_template_of_another_type_is_one_line():
     jaxtyping.config.update("jaxtyping_disable", True)
     with pytest.raises(InputError, match="the template is 5"):
         cite(template=5)
-
-
-@dataclass(frozen=True)
-class Grouping(HierarchicalOcclusion):
-    """Notes the score of one group, however many there are."""
-
-    def attribute(self, problem, rngs):
-        scores = HierarchicalOcclusion.attribute(self, problem, rngs)
-        problem.note("groups", [[0.5]] * len(problem.encoding))
-        return scores
-
-
-@dataclass(frozen=True)
-class Spread(Occlusion):
-    """Notes the interval of one group, however many there are."""
-
-    def attribute(self, problem, rngs):
-        problem.note("group_intervals", [[[0.0, 1.0]]] * len(problem.encoding))
-        return Occlusion.attribute(self, problem, rngs)
-
-
-@pytest.mark.parametrize(("method", "note"), [(Grouping(), "groups"), (Spread(), "group_intervals")])
-def test_every_source_has_its_group(method, note):
-    with pytest.raises(AnswerError, match=rf"^test_cite\.{type(method).__name__} gives 1 '{note}' for 3 sources: its"):
-        cite(method=method)
