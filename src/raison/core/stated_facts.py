@@ -12,7 +12,7 @@ from raison.core.targets.choices import Of
 from raison.core.targets.outputs import EVERY
 
 USUAL = 20
-"""The number of units for which lists ask a method for its cost."""
+"""Number of units of a typical text, for which lists ask a method for its cost."""
 
 
 def method_fault(method: Method) -> str:

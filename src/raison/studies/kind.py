@@ -149,7 +149,7 @@ def every() -> list[Kind]:
 
 def kind_of(folder: Path) -> Kind:
     """The kind of the study, comparison or audit in a folder. Raises DataError if it contains none, which names the
-    kinds that cannot be read, if there are any."""
+    kinds that cannot be read, if there are any, and InputError if two kinds have its marker file."""
     broken, found = [], []
     for kind in every():
         try:

@@ -13,6 +13,7 @@ from raison.core.registry import label_of
 from raison.core.results.explanation import Explanation
 from raison.core.settings.fields import fields_of
 from raison.core.settings.reading import dump
+from raison.core.stated_facts import USUAL
 from raison.explaining.explain import explain, within_budget
 from raison.explaining.given_texts import InputOptions
 from raison.explaining.ranking import fitting, read_ranked
@@ -28,8 +29,6 @@ TOGETHER = 32
 """Maximum number of requests that one call answers."""
 WORK = 640
 """Approximate number of passes of such a call, during which others wait."""
-USUAL = 20
-"""Number of units of a typical text."""
 
 
 class ModelRequest(ABC):

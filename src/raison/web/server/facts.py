@@ -8,9 +8,9 @@ from raison._version import __version__
 from raison.core.method import Method
 from raison.core.registry import name_of, summary_of
 from raison.core.settings.reading import plain_values
+from raison.core.stated_facts import USUAL
 from raison.methods import CATALOGUE
 from raison.web.component.model_facts import ModelFacts, facts_of
-from raison.web.server.calls import USUAL
 from raison.web.server.settings import ANSWER, BODY, Limits
 
 
