@@ -1,7 +1,7 @@
 """Writes findings.csv and the pages of the studies from their records, and fills the numbers of pages.
 
     python docs/findings.py            # judges studies whose records have changed
-    python docs/findings.py --all      # judges every study: about a minute
+    python docs/findings.py --all      # judges every study, and reads every number from the records: minutes
     python docs/findings.py --check    # is anything stale?
 
 The pages in BY_HAND are written by hand. A number in them stands between two comments; the first says what it is:
@@ -32,21 +32,17 @@ import csv
 import hashlib
 import math
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from fnmatch import fnmatchcase
-from functools import cache
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from io import StringIO
 from pathlib import Path
-from statistics import fmean
 from typing import TYPE_CHECKING
 
+import recorded
 from marks import JUDGED, PAGES, Row, StaleError, figure, filled, interval, markdown, power
 from measured import measured
 
 if TYPE_CHECKING:
-    from raison.runs.agreement import PairAgreement
     from raison.runs.judging import Verdict
-    from raison.runs.run import Run
 
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parent
@@ -143,18 +139,15 @@ def number(value: float) -> str:
     return "" if math.isnan(value) else f"{value:.4f}"
 
 
-def table(everything: bool) -> tuple[list[Row], dict[str, str]]:
-    """All verdicts, and the digests of what they were made of; those of unchanged records are read from the table."""
-    known = read_digests()
+def table(unchanged: Collection[str]) -> list[Row]:
+    """All verdicts; those of unchanged records are read from the table."""
     old: dict[str, list[Row]] = {}
     for row in read_table():
         old.setdefault(row["study"], []).append(row)
-    digests = {name: digest(folder) for name, folder in studies().items()}
     rows: list[Row] = []
     for name, folder in studies().items():
-        same = not everything and known.get(name) == digests[name]
-        rows += old.get(name, []) if same else rows_of(name, folder)
-    return rows, digests
+        rows += old.get(name, []) if name in unchanged else rows_of(name, folder)
+    return rows
 
 
 def read_table() -> list[Row]:
@@ -171,99 +164,6 @@ def read_digests() -> dict[str, str]:
     path = FOLDER / DIGESTS
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     return {name: value for value, name in (text.split() for text in lines)}
-
-
-def passes(asked: list[str]) -> str:
-    """The mean passes per text of a study's row in the runs that fit. Raises StaleError where there are none."""
-    from raison.runs.statistics import BACKWARD
-    from raison.runs.table import finished_texts
-
-    study, label, pattern = [*asked, "*"][:3]
-    found: list[float] = []
-    for folder in sorted((ROOT / "studies" / study / "results").glob("*/run.json")):
-        run = run_of(study, folder.parent.name) if fnmatchcase(folder.parent.name, pattern) else None
-        for row in () if run is None else run.header.rows:
-            if row.label == label:
-                costs = run.records.costs(label, row.seeds[0], finished_texts(run))
-                found += (costs[:, 0] + BACKWARD * costs[:, 1]).tolist()
-    if not found:
-        raise StaleError(f"no run of {study} fits '{'; '.join(asked)}'")
-    return f"{fmean(found):.0f}"
-
-
-def mean(asked: Sequence[str]) -> str:
-    """The mean of one row by a metric over the texts of a run. Raises StaleError where that cannot be said."""
-    return _decimals(_mean(tuple(asked)))
-
-
-def means(asked: Sequence[str]) -> str:
-    """The smallest and the largest mean of several rows. Raises StaleError where that cannot be said."""
-    study, labels, name, metric = asked
-    found = [_mean((study, label.strip(), name, metric)) for label in labels.split("|")]
-    return f"{_decimals(min(found))} to {_decimals(max(found))}"
-
-
-def share(asked: Sequence[str]) -> str:
-    """Of how many texts of one run a row has 1 by a metric, a share: less is not all. Raises StaleError for others."""
-    from raison.numerics.statistics.successes import share_interval
-
-    values = _values(tuple(asked))
-    if not all(0 <= value <= 1 for value in values):
-        raise StaleError(f"no share: '{'; '.join(asked)}'")
-    count, total = sum(value == 1 for value in values), len(values)
-    low, high = share_interval(count, total)
-    return f"{count} of {total} [{low:.2g}, {high:.2g}]"
-
-
-def cosine(asked: Sequence[str]) -> str:
-    """The mean cosine of two rows over the texts of a run. Raises StaleError where that cannot be said."""
-    study, labels, name = asked
-    rows = {label.strip() for label in labels.split("|")}
-    for found in (pair.cosine for pair in _agreement(study, name) if {pair.first, pair.second} == rows):
-        return f"{_decimals(found.mean)} [{_decimals(found.low)}, {_decimals(found.high)}]"
-    raise StaleError(f"no agreement: '{'; '.join(asked)}'")
-
-
-def _mean(asked: tuple[str, ...]) -> float:
-    return fmean(_values(asked))
-
-
-def _decimals(value: float) -> str:
-    return f"{value + 0.0:.3f}"
-
-
-def _values(asked: tuple[str, ...]) -> Sequence[float]:
-    """A row's values by a metric, one for each text of a run."""
-    from raison.runs.table import finished_texts, scores_of
-
-    study, label, name, metric = asked
-    run = run_of(study, name)
-    scores = scores_of(run, label, metric, finished_texts(run)) if label in {r.label for r in run.header.rows} else None
-    if scores is None or not scores.values:
-        raise StaleError(f"no values: '{'; '.join(asked)}'")
-    return scores.values
-
-
-@cache
-def _agreement(study: str, name: str) -> "Sequence[PairAgreement]":
-    from raison.runs.agreement import read_agreement
-
-    return read_agreement(ROOT / "studies" / study / "results" / name)
-
-
-@cache
-def run_of(study: str, name: str) -> "Run":
-    """A run of a study, which is read once. Raises StaleError."""
-    from raison.runs.run import read_run
-
-    folder = ROOT / "studies" / study / "results" / name
-    if not (folder / "run.json").exists():
-        raise StaleError(f"{study} has no run '{name}'")
-    return read_run(folder)
-
-
-OF_RECORDS = {"passes": passes, "mean": mean, "means": means, "share": share, "cosine": cosine, "measured": measured}
-"""Marks that are answered by records and benchmarks in place of claims."""
 
 
 def as_csv(rows: Iterable[Row]) -> str:
@@ -319,13 +219,15 @@ def _cell(row: Row) -> str:
     return f"{row['verdict']} {interval(row)}{power(row, caveat)}"
 
 
-def pages(rows: Sequence[Row], digests: Mapping[str, str]) -> dict[str, str]:
+def pages(rows: Sequence[Row], digests: Mapping[str, str], answers: recorded.Answers) -> dict[str, str]:
     """Every file under docs/ that is made here, by its path."""
     text = (FOLDER / PAGE).read_text(encoding="utf-8")
+    others = {**{mark: answers.of(mark) for mark in recorded.OF_RUNS}, "measured": measured}
     found = {
         TABLE: as_csv(rows),
         DIGESTS: "".join(f"{value}  {name}\n" for name, value in digests.items()),
-        **{name: filled((FOLDER / name).read_text(encoding="utf-8"), rows, OF_RECORDS) for name in BY_HAND},
+        **{name: filled((FOLDER / name).read_text(encoding="utf-8"), rows, others) for name in BY_HAND},
+        recorded.TABLE: answers.table(),
         FIGURE: figure(text, rows),
     }
     for name in digests:
@@ -335,7 +237,9 @@ def pages(rows: Sequence[Row], digests: Mapping[str, str]) -> dict[str, str]:
 
 def stale(everything: bool = False, write: bool = False) -> list[str]:
     """The files that do not match the records; rewritten with `write`. Raises StaleError."""
-    found = pages(*table(everything))
+    known, digests = read_digests(), {name: digest(folder) for name, folder in studies().items()}
+    unchanged = () if everything else [name for name, value in digests.items() if known.get(name) == value]
+    found = pages(table(unchanged), digests, recorded.Answers(unchanged))
     wrong = []
     for name, text in found.items():
         path = FOLDER / name

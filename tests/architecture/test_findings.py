@@ -29,6 +29,7 @@ def loaded() -> ModuleType:
 
 
 findings = loaded()
+recorded = sys.modules["recorded"]
 
 
 def row(claim: str, run: str, verdict: str, difference: str = "0.25") -> dict[str, str]:
@@ -87,11 +88,11 @@ def test_passes_are_those_of_the_records() -> None:
         found += [record["evaluations"] + 2 * record["gradients"] for record in own]
     assert found, "one run begins with an a, and others do not"
     page = "<!-- passes auto; auto; a* -->?<!-- / -->"
-    assert findings.filled(page, ROWS, {"passes": findings.passes}) == page.replace(
+    assert findings.filled(page, ROWS, {"passes": recorded.passes}) == page.replace(
         "?", f"{sum(found) / len(found):.0f}"
     )
     with pytest.raises(findings.StaleError, match="no run of auto fits"):
-        findings.passes(["auto", "auto", "nowhere*"])
+        recorded.passes(["auto", "auto", "nowhere*"])
 
 
 def test_the_figure_is_turned_to_the_claims_side() -> None:
@@ -127,10 +128,25 @@ def test_shares_are_those_of_the_records() -> None:
     low, high = binomtest(int(sum(found)), 60).proportion_ci(method="wilson")
     page = "<!-- share cite_sources; context_cite(ablations=8); answers_16--squad_5; precision_at_top -->?<!-- / -->"
     said = f"{sum(found):.0f} of 60 [{low:.2g}, {high:.2g}]"
-    assert findings.filled(page, ROWS, {"share": findings.share}) == page.replace("?", said)
+    assert findings.filled(page, ROWS, {"share": recorded.share}) == page.replace("?", said)
     for asked in (page.replace("squad_5", "nowhere"), page.replace("precision_at_top", "log_probability_drop")):
         with pytest.raises(findings.StaleError):
-            findings.filled(asked, ROWS, {"share": findings.share})
+            findings.filled(asked, ROWS, {"share": recorded.share})
+
+
+def test_answers_of_unchanged_studies_are_those_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = ["cite_sources", "context_cite(ablations=8)", "answers_16--squad_5", "precision_at_top"]
+    key = (asked[0], "share", "; ".join(asked[1:]))
+    assert recorded.read_table()[key] == recorded.share(asked), "the table is stale: run python docs/findings.py"
+    monkeypatch.setattr(recorded, "read_table", lambda: {key: "as it was"})
+    for unchanged, answer in (([], recorded.share(asked)), (["cite_sources"], "as it was")):
+        answers = recorded.Answers(unchanged)
+        assert answers.of("share")(asked) == answer
+        assert answers.given == {key: answer}
+        assert answers.table().splitlines() == [
+            "study,mark,asked,answer",
+            ",".join([*key, f'"{answer}"' if "," in answer else answer]),
+        ]
 
 
 def test_cosines_are_those_of_the_agreement() -> None:
@@ -139,10 +155,10 @@ def test_cosines_are_those_of_the_agreement() -> None:
     pairs = json.loads(gzip.decompress(path.read_bytes()))["pairs"]
     [values] = [pair["cosine"] for pair in pairs if {pair["first"], pair["second"]} == set(rows.split(" | "))]
     known = [value for value in values if value is not None]
-    said = findings.cosine(["pi_figure_5", rows, "imdb--imdb"])
+    said = recorded.cosine(["pi_figure_5", rows, "imdb--imdb"])
     assert said.startswith(f"{sum(known) / len(known):.3f} [")
     with pytest.raises(findings.StaleError, match="no agreement"):
-        findings.cosine(["pi_figure_5", "mp_pi | nothing", "imdb--imdb"])
+        recorded.cosine(["pi_figure_5", "mp_pi | nothing", "imdb--imdb"])
 
 
 @pytest.mark.parametrize(
@@ -156,13 +172,13 @@ def test_a_measured_number_is_that_of_the_table(
     lines = ["| case | seconds | score |", "| --- | --- | --- |", "| one | 9.5 | 1 |", "| one | 10 | 2 |"]
     (tmp_path / "times.md").write_text("\n".join([*lines, "| two | 3 | +0.5 [0.1, 0.9] |", "", "Measured here."]))
     page = "<!-- measured times; {} -->?<!-- / -->"
-    found = findings.filled(page.format(asked), ROWS, findings.OF_RECORDS)
+    found = findings.filled(page.format(asked), ROWS, {"measured": findings.measured})
     assert found == page.format(asked).replace("?", said)
     for wrong in ("three*; seconds", "one*; minutes"):
         with pytest.raises(findings.StaleError, match="times has no"):
-            findings.filled(page.format(wrong), ROWS, findings.OF_RECORDS)
+            findings.filled(page.format(wrong), ROWS, {"measured": findings.measured})
     with pytest.raises(findings.StaleError, match="no benchmark"):
-        findings.filled("<!-- measured other; one*; score --><!-- / -->", ROWS, findings.OF_RECORDS)
+        findings.filled("<!-- measured other; one*; score --><!-- / -->", ROWS, {"measured": findings.measured})
 
 
 def test_the_tally_counts_judged_claims() -> None:
