@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from raison.models.served import transport
+from tests.patience import PATIENCE
 
 WEIGHTS = {"great": 2.0, "warm": 1.0, "dull": -1.5, "not": -0.5}
 NAMED = 0.6
@@ -71,6 +72,8 @@ class Fake:
     busiest: int = 0
     pause: float = 0.0
     base: str = ""
+    over: threading.Event = field(default_factory=threading.Event)
+    """Set when the test is over: a late answer comes then."""
     _vocabulary: dict[str, int] = field(default_factory=dict)
     _working: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -218,7 +221,7 @@ class _Handler(BaseHTTPRequestHandler):
         if fault.isdigit():
             return int(fault), {"error": {"message": f"wrong, {self.headers.get('Authorization', '')}"}}
         if fault == "late":
-            time.sleep(1.0)
+            self.server.fake.over.wait(PATIENCE)
         wrong = {
             "junk": "no json {",
             "error": {"error": {"message": "overloaded"}},
@@ -273,6 +276,7 @@ def running(fake: Fake, port: int = 0) -> Iterator[Fake]:
     try:
         yield fake
     finally:
+        fake.over.set()
         server.shutdown()
         server.server_close()
         thread.join()

@@ -17,6 +17,7 @@ from raison.web.server.served import ServedModels
 from tests.browser.stage import TEXT, Stage, open_stage
 from tests.browser.written import REFUSED, writer
 from tests.integration.test_serve_live import listening
+from tests.patience import PATIENCE
 from tests.tiny import build
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ def served(browser: "Browser", port: int) -> Iterator[ServedPage]:
 
     def open_(rest: str = "", **options: Any) -> "Page":
         page = browser.new_context(**options).new_page()
+        page.set_default_timeout(1000 * PATIENCE)
         page.on("console", lambda said: problems.append(said.text) if said.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.goto(f"http://127.0.0.1:{port}/{rest}")

@@ -16,6 +16,7 @@ from raison.web.component.sources import module, style
 from raison.web.component.trust_facts import trusted
 from raison.web.component.views import seen
 from raison.web.component.writing_request import answered
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Route
@@ -104,6 +105,7 @@ def open_stage(
     named = dict(options)
     address = ADDRESS + named.pop("hash", "")
     page = browser.new_context(**named).new_page()
+    page.set_default_timeout(1000 * PATIENCE)
     stage = Stage(page, models)
     facts = [facts_of(name, model).to_dict() for name, model in models.items()]
     settings = {"model_name": next(iter(models)), "method": "occlusion", "unit": "word", "seed": 0, "truncate": False}

@@ -5,7 +5,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import raison
-from tests.integration.test_serve_live import PATIENCE
+from tests.patience import PATIENCE
 from tests.tiny import CHAT_TEMPLATE, build_language_model
 
 if TYPE_CHECKING:

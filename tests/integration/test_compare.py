@@ -19,6 +19,7 @@ from raison.jobs.engine import Shard, Sharing
 from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier
 from tests.apart import started
+from tests.patience import PATIENCE
 from tests.tiny import TINY
 
 WORDS = "the film is a dull and quiet pleasure but not good for its loud end".split()
@@ -89,7 +90,7 @@ def test_a_line_that_was_cut_is_done_again(model: Classifier, whole: raison.Comp
 def test_killed_with_signal_9_then_resumed(whole: raison.Comparison, tmp_path: Path) -> None:
     process = started(partial(compared, tmp_path))
     records = tmp_path / "records.jsonl"
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + PATIENCE
     while not (records.exists() and records.stat().st_size) and process.is_alive():
         assert time.monotonic() < deadline
         time.sleep(0.005)

@@ -29,6 +29,7 @@ from raison.data.streams import Reading
 from raison.jobs import disk, workers
 from raison.studies.kinds.audit.spec import AuditPlan
 from raison.web.server.runs.run_contents import contents_of
+from tests.patience import PATIENCE
 from tests.tiny import LABELS, TAGS, TINY, build, build_at_places
 
 TEXTS = ("the old sailor told a story", "a dull plot", "not good", "they love the sea")
@@ -279,7 +280,7 @@ def test_a_pipe_is_written_to_and_not_replaced(model: LanguageModel, tmp_path: P
     reader.start()
     e = raison.explain(model, TEXTS[0], "occlusion", progress=False)
     raison.save(e, pipe)
-    reader.join(20)
+    reader.join(PATIENCE)
     assert raison.Explanation.from_json(heard[0].decode()) == e
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
@@ -397,4 +398,4 @@ def test_an_interrupt_of_one_process_reaches_those_that_it_started(monkeypatch: 
         began = time.monotonic()
         workers.interrupt([process])
     assert process.returncode == 130
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < PATIENCE

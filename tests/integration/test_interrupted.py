@@ -21,6 +21,7 @@ from raison.cli.interruption import interruptible
 from raison.data import RecordStore
 from raison.jobs.folder import COMPARISON, read_marker, write_marker
 from tests.apart import interrupted, started
+from tests.patience import PATIENCE
 from tests.work import prepare
 
 LONG = "the film is a dull and quiet pleasure but not good for its loud end " * 3
@@ -93,7 +94,7 @@ def test_an_interrupt_is_one_true_line(name: str, by: signal.Signals, place: Pat
     words, begun = shlex.split(typed), place / "out" / marker if marker else place / "begun"
     said_to, environment = place / "said.txt", {"RAISON_CACHE": str(place / "cache"), "HF_HUB_OFFLINE": "1"}
     process = started(partial(command, words, place, environment, None if marker else begun), said_to)
-    deadline = time.monotonic() + 240
+    deadline = time.monotonic() + PATIENCE
     while not begun.is_file():
         assert time.monotonic() < deadline
         assert process.is_alive(), said_to.read_text()

@@ -24,6 +24,7 @@ from raison.core.capabilities.passes import Passes
 from raison.core.errors import InputError, LoadError, TextTooLongError
 from raison.models.loading.load import load
 from raison.models.loading.ready_made.zoo import fresh_classifier
+from tests.patience import PATIENCE
 from tests.tiny import LABELS, TINY, build, build_language_model
 from tests.tokenizers import TOKENIZERS
 
@@ -149,7 +150,7 @@ def test_pickled_weights_are_refused_with_the_line_that_converts_them(folder: Pa
     with pytest.raises(LoadError, match="pytorch_model.bin, a pickle file, which could run arbitrary code") as caught:
         load(folder)
     command = shlex.split(str(caught.value).partition("convert it once: ")[2].rstrip("."))
-    subprocess.run([sys.executable, *command[1:]], check=True, capture_output=True, timeout=200)
+    subprocess.run([sys.executable, *command[1:]], check=True, capture_output=True, timeout=PATIENCE)
     loaded = load(f"{folder}-safetensors")
     assert torch.equal(loaded.model.classifier.weight, before["classifier.weight"])
 

@@ -33,11 +33,10 @@ from raison.web.server.served import ServedModels
 from raison.web.server.settings import Access, Limits
 from tests.apart import started
 from tests.functions import CLASSES, TEXTS, shares
+from tests.patience import PATIENCE
 from tests.serving import WORDS, without_time
 from tests.tiny import TINY, build_language_model
 
-PATIENCE = 20.0
-"""Seconds after which a server that does not answer has failed."""
 KIND = {"Content-Type": "application/json"}
 
 

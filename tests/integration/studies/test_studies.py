@@ -30,6 +30,7 @@ from tests.apart import started
 from tests.conftest import ALL
 from tests.integration.studies.two_models import STUDY, TEXTS, changed
 from tests.interruptions import Cut, Interruption, content, tables
+from tests.patience import PATIENCE
 
 ROWS, SEEDS = 5, 2
 
@@ -85,7 +86,7 @@ def test_interrupted_at_random_moments_then_resumed(
 def test_killed_with_signal_9_then_resumed(expected: tuple[object, object], tmp_path: Path, awaited: str) -> None:
     out = tmp_path / "out"
     process = started(partial(run, "study.toml", out, progress=False))
-    deadline = time.monotonic() + 180
+    deadline = time.monotonic() + PATIENCE
     while not (out / awaited).exists() and process.is_alive():
         assert time.monotonic() < deadline
         time.sleep(0.005)

@@ -11,6 +11,7 @@ from raison.jobs.engine import Job, Shard, Sharing
 from raison.jobs.folder import CLASSIFIER, working_in, write_marker
 from raison.jobs.runner import perform
 from raison.progress import ProgressCallback
+from tests.patience import PATIENCE
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Shared:
 
         def part(path: Path, told: ProgressCallback) -> None:
             path.write_text("done")
-            self.together.wait(10)
+            self.together.wait(PATIENCE)
             told(1)
 
         def last(told: ProgressCallback) -> None:

@@ -3,7 +3,6 @@
 import json
 import pickle
 import sqlite3
-import time
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from functools import partial
@@ -69,21 +68,17 @@ def test_a_text_at_which_it_crashes_is_named() -> None:
 
 
 def test_a_late_answer_is_not_waited_for() -> None:
-    with running(Fake(faults=["late"] * 2)) as fake:
-        started = time.monotonic()
-        with pytest.raises(ServerError, match=r"Timeout|no complete answer within 0\.1 seconds"):
-            raison.load(fake.base, prompt="sentiment", served=raison.Served(timeout=0.1, attempts=2))
-        assert time.monotonic() - started < 1.0
+    late = pytest.raises(ServerError, match=r"Timeout|no complete answer within 0\.1 seconds")
+    with running(Fake(faults=["late"] * 2)) as fake, late:
+        raison.load(fake.base, prompt="sentiment", served=raison.Served(timeout=0.1, attempts=2))
 
 
 def test_one_that_drips_is_not_waited_for_either() -> None:
     with running(Fake()) as fake:
-        model = raison.load(fake.base, prompt="sentiment", served=raison.Served(timeout=0.2, attempts=2), concurrency=1)
+        model = raison.load(fake.base, prompt="sentiment", served=raison.Served(timeout=0.5, attempts=2), concurrency=1)
         fake.faults += ["drip"] * 2
-        started = time.monotonic()
-        with pytest.raises(ServerError, match=r"tried 2 times: no complete answer within 0\.2 seconds"):
+        with pytest.raises(ServerError, match=r"tried 2 times: no complete answer within 0\.5 seconds"):
             raison.explain(model, TEXT, method="occlusion", progress=False)
-        assert time.monotonic() - started < 3.0
 
 
 @pytest.mark.parametrize(
@@ -194,7 +189,7 @@ def test_a_stored_answer_without_choices_is_asked_again() -> None:
 
 
 def test_requests_are_concurrent_within_the_limit() -> None:
-    with running(Fake(pause=0.02)) as fake:
+    with running(Fake(pause=0.2)) as fake:
         explained(fake, concurrency=4)
         assert fake.busiest == 4
 

@@ -9,6 +9,7 @@ from torch import nn
 from transformers.utils import logging as hf_logging
 
 from raison.models.stack.eval_mode import drawing, evaluating, quiet
+from tests.patience import PATIENCE
 from tests.threads import in_another
 
 
@@ -55,12 +56,12 @@ def test_the_last_thread_lets_it_train_again() -> None:
     def stay() -> None:
         with evaluating(model):
             entered.set()
-            assert leave.wait(60)
+            assert leave.wait(PATIENCE)
 
     thread = threading.Thread(target=stay)
     with evaluating(model):
         thread.start()
-        assert entered.wait(60)
+        assert entered.wait(PATIENCE)
     assert not any(modes(model))
     leave.set()
     thread.join()

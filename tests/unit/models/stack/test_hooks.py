@@ -21,6 +21,7 @@ from raison.models.stack.fingerprint import fingerprint
 from raison.models.stack.hooks import hooked
 from raison.models.stack.layers import ReachedError
 from tests.interruptions import interrupted_at
+from tests.patience import PATIENCE
 from tests.threads import in_another
 
 
@@ -140,12 +141,12 @@ def test_the_first_sets_a_hook_and_the_last_takes_it_away() -> None:
     def stay() -> None:
         with hooked([module], after=after("other", [])):
             entered.set()
-            assert leave.wait(60)
+            assert leave.wait(PATIENCE)
 
     thread = threading.Thread(target=stay)
     with hooked([module], after=after("mine", [])):
         thread.start()
-        assert entered.wait(60)
+        assert entered.wait(PATIENCE)
         hook = list(module._forward_hooks)
     assert list(module._forward_hooks) == hook
     assert module(torch.tensor(0.0)) == 1

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from raison.core.errors import InputError
 from raison.models.stack import blocks
 from raison.models.stack.tap import STEPS, attention_modules, tap, untapped_copy
+from tests.patience import PATIENCE
 from tests.threads import in_another
 from tests.tiny import TAPPED, eager_logits, padded_batch
 
@@ -119,7 +120,7 @@ def test_a_pass_of_another_thread_that_meets_the_tap_on_its_way(
 
     def pause(*_: object) -> None:
         middle.set()
-        assert go_on.wait(60)
+        assert go_on.wait(PATIENCE)
 
     handle = attention_modules(model)[1].register_forward_pre_hook(pause)
     results: list[Tensor] = []
@@ -128,7 +129,7 @@ def test_a_pass_of_another_thread_that_meets_the_tap_on_its_way(
     if began == "inside":
         opened.__enter__()
     thread.start()
-    assert middle.wait(60)
+    assert middle.wait(PATIENCE)
     handle.remove()
     if began == "inside":
         opened.__exit__(None, None, None)

@@ -11,6 +11,7 @@ import pytest
 
 from raison.report.explanations.html import page
 from raison.report.style.markup import Markup, document, escaped
+from tests.patience import PATIENCE
 from tests.unit.core.settings.test_reading import written
 from tests.unit.report.explanations.test_html import explain
 
@@ -85,7 +86,7 @@ def test_a_browser_runs_the_page_s_script_and_no_planted_one(name: str, tmp_path
         ],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
         check=True,
     )
     assert "<title>planted" not in done.stdout

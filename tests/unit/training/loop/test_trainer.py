@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from raison.models.stack.eval_mode import drawing
 from raison.training.loop.objective import Objective, TrainingBatch
 from raison.training.loop.trainer import History, TrainSettings, fit
+from tests.patience import PATIENCE
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Batches:
 
     def epoch(self, number: int, start: int) -> Iterator[TrainingBatch]:
         for _ in range(start, len(self)):
-            self.together.wait(60)
+            self.together.wait(PATIENCE)
             yield TrainingBatch({}, torch.arange(4))
 
 
@@ -52,7 +53,7 @@ def test_trainings_in_threads_draw_as_each_alone_and_leave_the_generator() -> No
         thread.start()
     for _ in range(2 * 3):
         # In the middle of both trainings, this thread draws.
-        together.wait(60)
+        together.wait(PATIENCE)
         with drawing(7):
             torch.rand(3)
     for thread in threads:

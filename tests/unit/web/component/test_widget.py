@@ -19,6 +19,7 @@ from raison.judging.map_checks import checked
 from raison.report.explanations.output_layout import visible
 from raison.web.component.sources import module, style
 from raison.web.component.trust_facts import trusted
+from tests.patience import PATIENCE
 from tests.tiny import build_language_model
 
 pytest.importorskip("anywidget", reason="no anywidget: pip install 'raison[notebook]'")
@@ -99,7 +100,7 @@ def test_work_that_nobody_waits_for_ends_between_two_passes() -> None:
         seen.append(len(texts))
         if any("slow" in text for text in texts):
             begun.set()
-            assert go_on.wait(30)
+            assert go_on.wait(PATIENCE)
         return by_length(texts)
 
     widget = raison.Widget(raison.load(slow, classes=["long", "short"], batch=1), "one", method="occlusion")

