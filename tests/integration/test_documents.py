@@ -34,16 +34,19 @@ INSTALL = ("python3", "pip", "pytest")
 
 
 _LOADED: dict[str, Any] = {}
-"""The demo models that the examples of a page have loaded: none of them leaves its model changed."""
+"""The demo models that the examples loaded last: none of them leaves its model changed."""
+MOST_LOADED = 6
+"""One with SmolLM2 takes half a gigabyte."""
 
 
 def load_once(*args: Any, **settings: Any) -> Any:
-    """raison.load, but one demo model for all examples of a page that ask for the same."""
+    """raison.load, but one demo model for all examples that ask for the same, on any page."""
     if not str(args[0]).startswith("demo/"):
         return load(*args, **settings)
     key = repr((args, sorted(settings.items())))
-    if key not in _LOADED:
-        _LOADED[key] = load(*args, **settings)
+    _LOADED[key] = _LOADED.pop(key) if key in _LOADED else load(*args, **settings)
+    for oldest in [*_LOADED][:-MOST_LOADED]:
+        del _LOADED[oldest]
     return _LOADED[key]
 
 
@@ -85,7 +88,6 @@ def test_the_examples_of_a_page_run(page: str, tmp_path: Path, monkeypatch: pyte
     monkeypatch.delenv("RAISON_DATA", raising=False)
     monkeypatch.setattr(raison, "load", load_once)
     monkeypatch.setattr(plans, "load_model", load_once)
-    _LOADED.clear()
     with running(Fake(), PORT) if page == "docs/served.md" else nullcontext():
         for example in parsed(page):
             example.evaluate()
