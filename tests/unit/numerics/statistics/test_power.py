@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import ttest_1samp
+from scipy.stats import nct, t, ttest_1samp
 
 from raison.numerics.statistics.power import POWER, detectable, needed
 
@@ -15,6 +15,14 @@ def test_sample_sizes_are_those_of_the_tables(effect: float, texts: int) -> None
     for count in (10, 100):
         assert needed(effect, 1 / math.sqrt(count), count) == texts
         assert needed(-effect, 1 / math.sqrt(count), count) == texts
+
+
+@pytest.mark.parametrize("effect", [0.15, 0.31, 0.9, 1.7, 3.0, 12.0, 40.0])
+def test_it_is_the_first_number_with_so_much_power(effect: float) -> None:
+    """Tried one by one."""
+    numbers = np.arange(2, 500)
+    power = nct.sf(t.isf(0.025, numbers - 1), numbers - 1, effect * np.sqrt(numbers))
+    assert needed(effect, 1 / math.sqrt(10), 10) == numbers[power >= POWER][0]
 
 
 @pytest.mark.parametrize("count", [8, 16, 100, 1000])
