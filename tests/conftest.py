@@ -14,6 +14,7 @@ from uuid import uuid4
 
 import jaxtyping
 import pytest
+from hypothesis import HealthCheck, settings
 
 # jaxtyping finds it by its name when it imports the first module of the package.
 import tests.checked  # noqa: F401
@@ -26,6 +27,12 @@ os.environ["OMP_NUM_THREADS"] = "1"
 # Without bytecode on disk, every process that a test starts compiles the whole package again: 3 s of processor time.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# The same examples every time, on a slow machine, too.
+settings.register_profile(
+    "raison", derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("raison")
 
 REPEATING = ("contracts", "integration", "reference")
 """Folders of tests that make the same calls over and over, on every family and in whole runs."""

@@ -11,7 +11,7 @@ from raison.core.inputs.unit import Text, Unit
 from raison.text.absent import without
 from raison.text.segment import sentence_spans, word_spans
 
-QUICK = settings(derandomize=True, deadline=None, database=None, max_examples=100)
+QUICK = settings(max_examples=100)
 TEXT = "  The film,  as ever:\n\nwell-made. "
 
 

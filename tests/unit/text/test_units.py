@@ -19,7 +19,7 @@ ATOMS = (
     *("<s>", "</s>", " <mask>", "[MASK]", "<unk>", "<|endoftext|>", "<0x41>"),
 )
 TEXTS = st.lists(st.sampled_from(ATOMS) | st.characters(exclude_categories=["Cs"]), max_size=12).map("".join)
-QUICK = settings(derandomize=True, deadline=None, database=None, max_examples=60)
+QUICK = settings(max_examples=60)
 
 Tokens = tuple[list[tuple[int, int]], list[int]]
 

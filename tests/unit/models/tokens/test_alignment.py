@@ -146,7 +146,7 @@ SENTENCES = st.lists(WORDS, min_size=1, max_size=9).map(" ".join).filter(lambda 
 NAMES = ("bert", "bert_uncased", "roberta", "gpt2", "llama", "unigram")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(SENTENCES, min_size=1, max_size=3),
     st.sampled_from(NAMES),

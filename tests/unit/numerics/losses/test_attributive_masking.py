@@ -32,7 +32,7 @@ def sigmoid(x: float) -> float:
     return 1 / (1 + math.exp(-x))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(ROWS)
 def test_losses_of_the_prediction_are_plain_sums(rows: list[list[float]]) -> None:
     logits = torch.tensor(rows, dtype=torch.float64)
@@ -46,7 +46,7 @@ def test_losses_of_the_prediction_are_plain_sums(rows: list[list[float]]) -> Non
         assert inverse == pytest.approx(-math.log(sum(b for j, b in enumerate(p) if j != own)), **EXACT)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(ROWS)
 def test_with_a_sigmoid_per_class_every_class_counts_alone(rows: list[list[float]]) -> None:
     logits = torch.tensor(rows, dtype=torch.float64)
