@@ -27,6 +27,7 @@ from raison.report.style.terminal_text import plain
 from tests.conftest import ALL
 from tests.contracts.test_methods import CLOSE
 from tests.contracts.test_threads import CALLS, FAMILIES, built
+from tests.patience import slowness
 from tests.untrained import untrained_for
 
 CALLS = CALLS | {
@@ -75,7 +76,7 @@ NASTY = {
     "turned": "ﬁne ﷺ ǅ İ ß Å",
 }
 MOMENT = 20.0
-"""Seconds of processor time for one call on a tiny model: texts of 5,000 characters take part of one."""
+"""Seconds of a usual machine for one call on a tiny model: texts of 5,000 characters take part of one."""
 
 
 @cache
@@ -133,7 +134,7 @@ def explained(model: Classifier, texts: list[Text], call: str) -> list[Explanati
     except RaisonError as error:
         return told(error)
     finally:
-        assert time.process_time() - start < MOMENT * max(1, len(texts) / 4)
+        assert time.process_time() - start < MOMENT * slowness() * max(1, len(texts) / 4)
 
 
 def chosen(family: str, name: str) -> list[str]:

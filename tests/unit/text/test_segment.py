@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raison.text.segment import sentence_spans, word_spans
+from tests.patience import slowness
 
 ATOMS = (
     *("a", "don't", "Dr. ", "J. ", "B", "U.S.", "3.14", "...", "!!", "?", ".", "'", '"', "-", "(", "_", "$"),
@@ -129,10 +130,10 @@ def test_sentences_are_runs_of_whole_words(text: str) -> None:
 
 def test_long_text_takes_linear_time() -> None:
     text = "The cat didn't sit on the mat... It left! " * 5000
-    began = time.perf_counter()
+    began = time.process_time()
     assert len(word_spans(text)) == 11 * 5000
     assert len(sentence_spans(text)) == 2 * 5000
-    assert time.perf_counter() - began < 20
+    assert time.process_time() - began < 20 * slowness()
 
 
 def test_halves_of_characters_are_characters() -> None:
