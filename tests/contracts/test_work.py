@@ -200,7 +200,7 @@ def test_a_changed_first_file_is_refused_and_one_without_a_checksum_is_read_with
             assert "\n" not in str(caught.value)
             assert tree(folder) == kept
         # What a killed process was writing does not stand in the way, either.
-        (folder / f"{kind.marker}.123.part").write_text("{half")
+        (folder / f".{kind.marker}.123.0.part").write_text("{half")
         head = json.loads(written)
         del head["crc32"]
         path.write_text(json.dumps(head, ensure_ascii=False, indent=1) + "\n")
