@@ -1,6 +1,6 @@
 """Writes the numbers that method="auto" rests on from the committed records. `--check`: are they stale?
 
-    python docs/evidence.py            # writes src/raison/combining/evidence.json if records have changed
+    python docs/evidence.py            # writes src/raison/combining/evidence.json if records or rules have changed
     python docs/evidence.py --all      # writes it in any case: a minute or two
     python docs/evidence.py --check
 
@@ -42,6 +42,8 @@ STUDIES = ("catalogue_sst2", "rpi_tables_2_6", "rpi_table_4", "aml_table_1", "am
 ERRORS = ROOT / "benchmarks/results/shapley_error.json"
 CURVES = ROOT / "benchmarks/results/whole_curves.json"
 LONG = ROOT / "benchmarks/results/few_passes.json"
+RULES = (Path(__file__), ROOT / "src/raison/numerics/statistics/paired.py", ROOT / "src/raison/runs/judging.py")
+"""The code that says who passes."""
 COUNTS = ("aopc_comprehensiveness", "aopc_sufficiency")
 BASE = "kernel_shap"
 ONE_PASS = 2 + BACKWARD
@@ -190,9 +192,9 @@ def few_passes() -> dict[str, Any]:
 
 
 def digests(numbers: Mapping[str, Any]) -> dict[str, str]:
-    """Of what the numbers are made of, but the code (records by study, benchmarks by file), and of the numbers."""
+    """Of what the numbers are made of (records by study, benchmarks and rules by file), and of the numbers."""
     records = {name: digest(studies()[name]) for name in STUDIES}
-    files = {path.stem: path.read_bytes() for path in (ERRORS, CURVES, LONG)}
+    files = {path.name: path.read_bytes() for path in (ERRORS, CURVES, LONG, *RULES)}
     files["numbers"] = json.dumps(numbers, sort_keys=True).encode()
     return records | {name: sha256(content).hexdigest() for name, content in files.items()}
 

@@ -72,6 +72,8 @@ class Fake:
     busiest: int = 0
     pause: float = 0.0
     base: str = ""
+    dripped: bool = False
+    """Whether somebody waited for the end of an answer that drips."""
     over: threading.Event = field(default_factory=threading.Event)
     """Set when the test is over: a late answer comes then."""
     _vocabulary: dict[str, int] = field(default_factory=dict)
@@ -222,6 +224,7 @@ class _Handler(BaseHTTPRequestHandler):
             return int(fault), {"error": {"message": f"wrong, {self.headers.get('Authorization', '')}"}}
         if fault == "late":
             self.server.fake.over.wait(PATIENCE)
+            self.close_connection = True
         wrong = {
             "junk": "no json {",
             "error": {"error": {"message": "overloaded"}},
@@ -243,9 +246,9 @@ class _Handler(BaseHTTPRequestHandler):
             if status == 429:
                 self.send_header("Retry-After", self.server.fake.retry_after)
             self.end_headers()
-            for _ in range(100 if status == -2 else 0):
-                self.wfile.write(b" ")
-                time.sleep(0.05)
+            if status == -2:
+                self._drip(len(content))
+                return
             self.wfile.write(content[: len(content) // 2] if status < 0 else content)
             if status == -1:
                 self.wfile.flush()
@@ -253,6 +256,15 @@ class _Handler(BaseHTTPRequestHandler):
         except OSError:
             # The client went away, as one that does not wait or does not read that much.
             self.close_connection = True
+
+    def _drip(self, length: int) -> None:
+        """Spaces, one at a time, until all are sent or the test is over."""
+        for _ in range(length):
+            if self.server.fake.over.wait(0.05):
+                self.close_connection = True
+                return
+            self.wfile.write(b" ")
+        self.server.fake.dripped = True
 
     def log_message(self, format: str, *args: object) -> None:
         """Silent."""

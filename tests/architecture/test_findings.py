@@ -13,10 +13,11 @@ from scipy.stats import binomtest
 ROOT = Path(__file__).parents[2]
 SAMPLE = ("aml_table_4", "ivra_table_6", "thesis_gradients_blocks")
 """Small studies, one of each kind that states claims."""
+LARGE = ("rpi_tables_2_6",)
 
 
-def loaded() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("findings", ROOT / "docs/findings.py")
+def loaded(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / f"docs/{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -28,7 +29,7 @@ def loaded() -> ModuleType:
     return module
 
 
-findings = loaded()
+findings = loaded("findings")
 recorded = sys.modules["recorded"]
 
 
@@ -179,6 +180,29 @@ def test_a_measured_number_is_that_of_the_table(
             findings.filled(page.format(wrong), ROWS, {"measured": findings.measured})
     with pytest.raises(findings.StaleError, match="no benchmark"):
         findings.filled("<!-- measured other; one*; score --><!-- / -->", ROWS, {"measured": findings.measured})
+
+
+def test_recorded_numbers_are_what_the_records_say() -> None:
+    """All but those of the largest study, whose records take most of the time to read."""
+    known = {key: answer for key, answer in recorded.read_table().items() if key[0] not in LARGE}
+    assert {mark for _, mark, _ in known} == set(recorded.OF_RUNS)
+    found = {(study, mark, asked): recorded.OF_RUNS[mark]([study, *asked.split("; ")]) for study, mark, asked in known}
+    assert found == known
+
+
+def test_numbers_of_auto_are_stale_when_they_or_what_they_are_made_of_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    evidence = loaded("evidence")
+    known = json.loads(evidence.PLACE.read_text(encoding="utf-8"))
+    monkeypatch.setattr(evidence, "PLACE", tmp_path / "evidence.json")
+    assert not evidence.unchanged()
+    other_digest = {**known, "digests": known["digests"] | {"evidence.py": "another"}}
+    other_number = {**known, "few_passes": known["few_passes"] | {"units": 1}}
+    for content, same in ((known, True), (other_digest, False), (other_number, False)):
+        evidence.PLACE.write_text(json.dumps(content), encoding="utf-8")
+        assert evidence.unchanged() is same
 
 
 def test_the_tally_counts_judged_claims() -> None:

@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from raison.data.streams import Reading
 from raison.jobs import disk, workers
 from raison.studies.kinds.audit.spec import AuditPlan
 from raison.web.server.runs.run_contents import contents_of
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, slowness
 from tests.tiny import LABELS, TAGS, TINY, build, build_at_places
 
 TEXTS = ("the old sailor told a story", "a dull plot", "not good", "they love the sea")
@@ -388,11 +389,12 @@ def test_an_interrupt_of_one_process_reaches_those_that_it_started(monkeypatch: 
         "import signal, sys, time\n"
         f"lost = [None] * {lost}\n"
         "signal.signal(signal.SIGINT, lambda *_: lost.pop() if lost else sys.exit(130))\n"
-        "print(flush=True)\n"
-        "while True: time.sleep(60)"
+        "print(flush=True)\nwhile True: time.sleep(60)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         assert process.stdout is not None
         process.stdout.readline()
+        began = time.monotonic()
         workers.interrupt([process])
     assert process.returncode == 130
+    assert time.monotonic() - began < 20 * slowness()

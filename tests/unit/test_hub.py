@@ -11,7 +11,7 @@ from huggingface_hub import constants
 import raison
 from raison import hub
 from raison.core.errors import DataError, LoadError
-from tests.patience import PATIENCE
+from tests.patience import slowness
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def test_a_hub_that_does_not_answer_is_given_up(silent: str) -> None:
     began = time.monotonic()
     with pytest.raises(LoadError, match=rf"the Hub \({silent}\) did not respond within 1 seconds"):
         raison.load("someone/some-model")
-    assert time.monotonic() - began < PATIENCE
+    assert time.monotonic() - began < 20 * slowness()
     assert constants.HF_HUB_OFFLINE is False
 
 
@@ -41,7 +41,7 @@ def test_data_sets_neither(silent: str) -> None:
     began = time.monotonic()
     with pytest.raises(DataError, match="did not respond within 1 seconds"):
         raison.data.load("someone/some-data")
-    assert time.monotonic() - began < PATIENCE
+    assert time.monotonic() - began < 20 * slowness()
 
 
 def test_a_hub_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,7 @@ def detectable(error: float, freedom: float) -> float:
 @lru_cache(1024)
 def _detectable_shift(freedom: float) -> float:
     """In standard errors. All comparisons of a table have the same few degrees of freedom."""
-    found: float = brentq(lambda shift: _power(shift, freedom) - POWER, 0, 2 * _bar(freedom))
+    found: float = brentq(lambda shift: _power(shift, freedom) - POWER, 0, 2 * _critical_value(freedom))
     return found
 
 
@@ -54,7 +54,7 @@ def needed(mean: float, error: float, count: int) -> float:
     normal = ndtri(1 - SIGNIFICANCE / 2) + ndtri(POWER)
     if effect * math.sqrt(MOST) < normal:
         return math.inf
-    # A t test needs about two more than a normal one; each power takes a thousand times longer than this.
+    # A t test needs about two more than a normal one: most of the slow powers are not asked for.
     few = max(1, int((normal / effect) ** 2) - 1)
     while few > 1 and _power(effect * math.sqrt(few), few - 1) >= POWER:
         few //= 2
@@ -72,10 +72,10 @@ def _power(shift: float, freedom: float) -> float:
     side."""
     # Older releases of SciPy warn of a division by zero at no shift at all, where their result is right.
     with np.errstate(divide="ignore"):
-        return float(nct.sf(_bar(freedom), freedom, shift))
+        return float(nct.sf(_critical_value(freedom), freedom, shift))
 
 
 @lru_cache(1024)
-def _bar(freedom: float) -> float:
-    """From which t on a test finds a difference."""
+def _critical_value(freedom: float) -> float:
+    """Of the two-sided t test."""
     return float(t.isf(SIGNIFICANCE / 2, freedom))

@@ -79,6 +79,7 @@ def test_one_that_drips_is_not_waited_for_either() -> None:
         fake.faults += ["drip"] * 2
         with pytest.raises(ServerError, match=r"tried 2 times: no complete answer within 0\.5 seconds"):
             raison.explain(model, TEXT, method="occlusion", progress=False)
+        assert not fake.dripped
 
 
 @pytest.mark.parametrize(
