@@ -20,7 +20,8 @@ READS = ("from_pretrained", "from_config", "pipeline")
 
 def calls(name: str) -> Iterator[tuple[Path, ast.Call]]:
     for file in sorted(SOURCE.rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        text = file.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(text)) if name in text else ():
             if isinstance(node, ast.Call) and _called(node) == name:
                 yield file, node
 

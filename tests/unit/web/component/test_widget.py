@@ -1,12 +1,13 @@
 """The widget's Python side: settings both ways, answers to the component's messages, HTML where nothing runs."""
 
 import asyncio
+import importlib.util
 import json
-import subprocess
 import sys
 import threading
 from base64 import b64decode
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from raison.judging.map_checks import checked
 from raison.report.explanations.output_layout import visible
 from raison.web.component.sources import module, style
 from raison.web.component.trust_facts import trusted
+from tests import apart
 from tests.patience import PATIENCE
 from tests.tiny import build_language_model
 
@@ -214,15 +216,21 @@ def test_a_folder_of_audits_has_to_be_there() -> None:
         raison.Widget(MODEL, "one", runs="nowhere")
 
 
-def test_without_anywidget_the_rest_is_there_and_the_widget_says_what_to_install() -> None:
-    code = (
-        "import sys; sys.modules['anywidget'] = None\n"
-        "import importlib.util as found; real = found.find_spec\n"
-        "found.find_spec = lambda name, *rest: None if name == 'anywidget' else real(name, *rest)\n"
-        "from raison import *\n"
-        "import raison\n"
-        "try:\n    raison.Widget\n"
-        "except raison.RaisonError as error:\n    print(error)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "raison[notebook]" in done.stdout
+def _without_anywidget() -> None:
+    for name in [name for name in sys.modules if name.startswith("raison.web")]:
+        del sys.modules[name]
+    sys.modules["anywidget"] = None  # type: ignore[assignment]
+    found = importlib.util.find_spec
+    importlib.util.find_spec = lambda name, *rest: None if name == "anywidget" else found(name, *rest)
+    exec("from raison import *", {})
+    try:
+        assert raison.Widget
+    except RaisonError as error:
+        sys.stderr.write(str(error))
+
+
+def test_without_anywidget_the_rest_is_there_and_the_widget_says_what_to_install(tmp_path: Path) -> None:
+    process = apart.started(_without_anywidget, said := tmp_path / "said")
+    process.join()
+    assert process.exitcode == 0, said.read_text(encoding="utf-8")
+    assert "raison[notebook]" in said.read_text(encoding="utf-8")
