@@ -92,10 +92,24 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """What the tests before have left is not searched each time that memory is said to have run out."""
+    """Before the fixtures, also those of a whole module.
+
+    What the tests before have left is not searched each time that memory is said to have run out. Checks of shapes and
+    types, half of the time of a study of tiny models, are left out where other tests have made them.
+    """
     if "out_of_memory" in item.name:
         gc.freeze()
+    parameters = map(str, item.callspec.params.values()) if hasattr(item, "callspec") else ()
+    off = not {*REPEATING}.isdisjoint(item.path.parts) and {*CHECKED}.isdisjoint(parameters)
+    jaxtyping.config.update("jaxtyping_disable", off)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    """Whoever asks between tests is told that types are checked."""
+    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 def _free_columns(combinations: list[pytest.Function]) -> list[list[int]]:
@@ -111,18 +125,6 @@ def _free_columns(combinations: list[pytest.Function]) -> list[list[int]]:
         if all(len(set(zip(one, column, strict=True))) > len(set(one)) for one in free):
             free.append(column)
     return free
-
-
-@pytest.fixture(autouse=True)
-def _types_checked(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Leave out the checks of shapes and types, a third of the time, where other tests have made them."""
-    parameters = request.node.callspec.params.values() if hasattr(request.node, "callspec") else ()
-    off = not {*REPEATING}.isdisjoint(request.path.parts) and not any(
-        family in CHECKED for family in map(str, parameters)
-    )
-    jaxtyping.config.update("jaxtyping_disable", off)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 @pytest.fixture(autouse=True, scope="session")
