@@ -19,6 +19,7 @@ from raison.jobs.engine import Shard, Sharing
 from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier
 from tests.apart import started
+from tests.forks import forked as forked
 from tests.patience import PATIENCE
 from tests.tiny import TINY
 
@@ -186,6 +187,7 @@ def test_a_split_of_a_named_data_set_is_read_by_its_name(tmp_path: Path, monkeyp
         CliRunner().invoke(app, [*said, "--data", "sst2:devel"], catch_exceptions=False)
 
 
+@pytest.mark.usefixtures("forked")
 def test_two_processes_give_the_table_of_one(tmp_path: Path) -> None:
     """Each loads the model by itself; what judges all texts together comes last, in the first process."""
     network, tokenizer = TINY["bert"]()
@@ -203,6 +205,7 @@ def test_two_processes_give_the_table_of_one(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "out").glob("records*")) == ["records-1.jsonl", "records-2.jsonl"]
 
 
+@pytest.mark.usefixtures("forked")
 def test_what_the_callers_progress_raises_ends_the_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "PROMPT", 0.0)
     network, tokenizer = TINY["bert"]()
@@ -230,6 +233,7 @@ def test_what_the_callers_progress_raises_ends_the_processes(tmp_path: Path, mon
     assert len(resumed["kernel_shap(samples=60)"]["sufficiency"].values) == len(texts)
 
 
+@pytest.mark.usefixtures("forked")
 def test_what_the_callers_function_raises_in_a_process_is_told(tmp_path: Path, model: Classifier) -> None:
     """With its name, as in this process; it is no mistake of the library's."""
     with pytest.raises(DataError) as caught:

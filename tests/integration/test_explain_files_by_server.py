@@ -19,6 +19,7 @@ from raison.runs.files.flat_records import result_of
 from raison.runs.files.folder import WrittenShards, read
 from tests.fake_server import Fake, running
 from tests.fake_server import apart as apart
+from tests.forks import forked as forked
 
 TEXTS = ["Review: a warm film", "Review: a dull film", "Review: not a great end"]
 OUTPUT = Writing(output=" great")
@@ -132,6 +133,7 @@ def loading(base: str, most: int | None) -> Callable[[], LanguageModel]:
 
 
 @pytest.mark.parametrize("engine", ["local", "ray"])
+@pytest.mark.usefixtures("forked")
 @pytest.mark.filterwarnings("ignore")  # what Ray warns of is Ray's own
 def test_a_limit_holds_for_all_workers_together(
     engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
