@@ -1,17 +1,19 @@
 """The study of two tiny models in a folder of its own, and what it writes."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
 
+from raison.jobs import disk
+from raison.judging import plan as plans
 from raison.studies.runner import run
-from tests.integration.studies.two_models import STUDY, TEXTS
+from tests.integration.studies.two_models import STUDY, TEXTS, TOGETHER
+from tests.interruptions import Interruption
 from tests.tiny import TINY
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("studies")
     for name in ("bert", "electra"):
@@ -33,13 +35,20 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _there(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The study's paths are relative to where it is run."""
     monkeypatch.chdir(place)
+    monkeypatch.setattr(plans, "MOST_TOGETHER", TOGETHER)
 
 
-@pytest.fixture(scope="module")
-def whole(place: Path) -> Path:
-    before = Path.cwd()
-    os.chdir(place)
-    try:
-        return place / run("study.toml", "whole", progress=False)
-    finally:
-        os.chdir(before)
+@pytest.fixture(scope="session")
+def counted(place: Path) -> tuple[Path, int]:
+    """The study, done whole, and at how many moments it could have been interrupted. Tests leave it as it is."""
+    counter = Interruption(0)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.chdir(place)
+        patched.setattr(plans, "MOST_TOGETHER", TOGETHER)
+        patched.setattr(disk, "os", counter.as_os())
+        return place / run("study.toml", "whole", progress=counter.advance), counter.seen
+
+
+@pytest.fixture(scope="session")
+def whole(counted: tuple[Path, int]) -> Path:
+    return counted[0]

@@ -24,18 +24,18 @@ from raison.studies.file import StudyError, read
 from raison.studies.kinds.comparison.results import read as read_study
 from raison.studies.kinds.comparison.work import estimate
 from raison.studies.runner import examine, run
-from tests.integration.studies.two_models import ALONE, changed
+from tests.integration.studies.two_models import ALONE, TEXTS, changed
 
 MORE = ('methods = ["occlusion", ', 'methods = ["saliency", "occlusion", ')
 
 
 def test_rows_of_another_run_are_taken_over_whole(whole: Path, place: Path, tmp_path: Path) -> None:
-    file = changed(place, MORE)
+    file = changed(place, ALONE, MORE)
     fresh = run(file, tmp_path / "fresh", progress=False)
     told: list[str] = []
     drawn = run(file, tmp_path / "drawn", progress=False, reuse=[whole],
                 on_start=lambda examined: told.extend(estimate(examined).lines))  # fmt: skip
-    assert sum(" rows are taken over" in line and "because" not in line for line in told) == 2
+    assert sum(" rows are taken over" in line and "because" not in line for line in told) == 1
     for name, found in read_study(drawn).runs.items():
         expected = {(row.method, row.selected_by): row for row in comparison(read_study(fresh).runs[name]).rows}
         for row in comparison(found).rows:
@@ -62,11 +62,11 @@ def test_a_study_with_more_texts_computes_only_the_new_ones(place: Path, tmp_pat
         return changed(place, ALONE, (data, f"{data}limit = {count}\n{drawn}"), *changes)
 
     small = run(limited(8), tmp_path / "small", progress=False)
-    fresh = run(limited(14, MORE), tmp_path / "fresh", progress=False)
+    fresh = run(limited(11, MORE), tmp_path / "fresh", progress=False)
     told: list[str] = []
-    grown = run(limited(14, MORE), tmp_path / "grown", progress=False, reuse=[small],
+    grown = run(limited(11, MORE), tmp_path / "grown", progress=False, reuse=[small],
                 on_start=lambda examined: told.extend(estimate(examined).lines))  # fmt: skip
-    assert sum("rows are taken over, not all of them for all 14 texts" in line for line in told) == 1
+    assert sum("rows are taken over, not all of them for all 11 texts" in line for line in told) == 1
     for name, found in read_study(grown).runs.items():
         known, expected = read_study(small).runs[name], read_study(fresh).runs[name]
         (note,) = json.loads((found.folder / "reused.json").read_text())
@@ -83,8 +83,8 @@ def test_a_study_with_more_texts_computes_only_the_new_ones(place: Path, tmp_pat
                 assert here.scores == pytest.approx(there.scores, abs=1e-5)
         assert found.groups.keys() == expected.groups.keys()
         grown_pairs, fresh_pairs = read_agreement(grown / name), read_agreement(fresh / name)
-        assert [pair.cosine.count for pair in grown_pairs] == [14] * len(fresh_pairs)
-    resumed = run(limited(14, MORE), tmp_path / "grown", progress=False, resume=True)
+        assert [pair.cosine.count for pair in grown_pairs] == [11] * len(fresh_pairs)
+    resumed = run(limited(11, MORE), tmp_path / "grown", progress=False, resume=True)
     assert read_study(resumed).runs.keys() == read_study(fresh).runs.keys()
 
 
@@ -97,10 +97,10 @@ def test_what_more_texts_need_of_the_fewer_is_there_or_they_are_computed_again(p
 
     few = run(limited(8), tmp_path / "few", progress=False)
     published = shutil.copytree(few, tmp_path / "published", ignore=shutil.ignore_patterns("explanations.jsonl"))
-    again = run(limited(14), tmp_path / "again", progress=False, reuse=[published])
+    again = run(limited(11), tmp_path / "again", progress=False, reuse=[published])
     assert not list(again.glob("*/reused.json"))
     single = [("agreement = true\n", ""), (', "consistency(batch=8)"', "")]
-    grown = run(limited(14, *single), tmp_path / "grown", progress=False, reuse=[published])
+    grown = run(limited(11, *single), tmp_path / "grown", progress=False, reuse=[published])
     assert len(list(grown.glob("*/reused.json"))) == 1
 
 
@@ -114,9 +114,9 @@ def test_agreement_grows_without_the_explanations_of_the_fewer(place: Path, tmp_
         return changed(place, ALONE, (data, f"{data}limit = {count}\n{drawn}"), single, *changes)
 
     few = run(limited(8), tmp_path / "few", progress=False)
-    fresh = run(limited(14), tmp_path / "fresh", progress=False)
+    fresh = run(limited(11), tmp_path / "fresh", progress=False)
     published = shutil.copytree(few, tmp_path / "published", ignore=shutil.ignore_patterns("explanations.jsonl"))
-    grown = run(limited(14, MORE), tmp_path / "grown", progress=False, reuse=[published])
+    grown = run(limited(11, MORE), tmp_path / "grown", progress=False, reuse=[published])
     assert len(list(grown.glob("*/reused.json"))) == 1
     for name, found in read_study(grown).runs.items():
         assert [label for label, seed in found.header.keys if found.explains(label, seed)] == ["saliency"]
@@ -129,7 +129,7 @@ def test_agreement_grows_without_the_explanations_of_the_fewer(place: Path, tmp_
         assert "parts" not in json.loads((grown / name / "agreement.json").read_text())
         (grown / name / "explanations.jsonl").unlink()
     known = {name: read_agreement(grown / name) for name in read_study(grown).runs}
-    run(limited(14, MORE), tmp_path / "grown", progress=False, resume=True)
+    run(limited(11, MORE), tmp_path / "grown", progress=False, resume=True)
     assert {name: read_agreement(grown / name) for name in known} == known
 
 
@@ -166,7 +166,7 @@ def test_a_copy_from_fewer_texts_that_was_cut_short_is_finished_without_them(
         with pytest.raises(KeyboardInterrupt):
             run(file, tmp_path / "out", progress=False, reuse=[small])
     found = read_study(run(file, tmp_path / "out", progress=False, resume=True)).runs
-    assert all(run_.is_done(*key, range(20)) for run_ in found.values() for key in run_.header.keys)
+    assert all(run_.is_done(*key, range(len(TEXTS))) for run_ in found.values() for key in run_.header.keys)
 
 
 def test_shares_of_which_one_reuses_leave_nothing_undone(place: Path, tmp_path: Path) -> None:
@@ -179,39 +179,39 @@ def test_shares_of_which_one_reuses_leave_nothing_undone(place: Path, tmp_path: 
     run(file, out, progress=False, sharing=Sharing(Shard(1, 2)), reuse=[small])
     assert list(out.glob("*/reused.json"))
     for found in read_study(out).runs.values():
-        assert all(found.is_done(*key, range(20)) for key in found.header.keys)
+        assert all(found.is_done(*key, range(len(TEXTS))) for key in found.header.keys)
 
 
 def test_what_is_not_the_same_is_not_taken_over(whole: Path, place: Path, tmp_path: Path) -> None:
     longer = ("[settings]", "[settings]\nunit = 'token'")
     for number, change in enumerate([longer, ('metrics = ["auroc", ', 'metrics = ["auprc", "auroc", ')]):
         told: list[str] = []
-        out = run(changed(place, MORE, change), tmp_path / str(number), limit=4, progress=False, reuse=[whole],
+        out = run(changed(place, ALONE, MORE, change), tmp_path / str(number), limit=4, progress=False, reuse=[whole],
                   on_start=lambda examined, lines=told: lines.extend(estimate(examined).lines))  # fmt: skip
-        assert sum("0 of" in line and "because no folder has one for the same model" in line for line in told) == 2
+        assert sum("0 of" in line and "because no folder has one for the same model" in line for line in told) == 1
         assert not list(out.glob("*/reused.json"))
     with pytest.raises(DataError, match=r"contains no run\.json, so"):
         run("study.toml", tmp_path / "out", reuse=[place / "bert"])
 
 
 def test_records_without_explanations_do_for_what_needs_none(whole: Path, place: Path, tmp_path: Path) -> None:
-    file = changed(place, MORE, ("agreement = true\n", ""))
+    file = changed(place, ALONE, MORE, ("agreement = true\n", ""))
     source = shutil.copytree(whole, tmp_path / "published", ignore=shutil.ignore_patterns("explanations.jsonl"))
     out = run(file, tmp_path / "out", progress=False, reuse=[source])
-    assert len(list(out.glob("*/reused.json"))) == 2
+    assert len(list(out.glob("*/reused.json"))) == 1
     found = read_study(out).runs["bert--words"]
     assert not all(found.explains(*key) for key in found.header.keys)
 
 
 def test_agreement_comes_along_with_records_without_explanations(whole: Path, place: Path, tmp_path: Path) -> None:
     source = shutil.copytree(whole, tmp_path / "published", ignore=shutil.ignore_patterns("explanations.jsonl"))
-    out = run(changed(place, MORE), tmp_path / "out", progress=False, reuse=[source])
-    assert len(list(out.glob("*/reused.json"))) == 2
+    out = run(changed(place, ALONE, MORE), tmp_path / "out", progress=False, reuse=[source])
+    assert len(list(out.glob("*/reused.json"))) == 1
     for name in read_study(out).runs:
         assert read_agreement(out / name) == read_agreement(whole / name), "nothing is known of saliency and the others"
     for path in source.glob("*/agreement.json"):
         path.unlink()
-    again = run(changed(place, MORE), tmp_path / "again", progress=False, reuse=[source])
+    again = run(changed(place, ALONE, MORE), tmp_path / "again", progress=False, reuse=[source])
     notes = [json.loads(path.read_text()) for path in again.glob("*/reused.json")]
     taken = [row for note in notes for entry in note for row in entry["rows"]]
     assert all(row.endswith(" by comprehensiveness") for row in taken), "agreement needs explanations or pairs"
@@ -227,7 +227,7 @@ def test_pairs_are_not_told_twice_where_methods_stand_in_another_order(
         'methods = ["occlusion", "kernel_shap(samples=12)", ',
         'methods = ["kernel_shap(samples=12)", "occlusion", ',
     )
-    out = run(changed(place, order), tmp_path / "out", progress=False, reuse=[whole])
+    out = run(changed(place, ALONE, order), tmp_path / "out", progress=False, reuse=[whole])
     for name in read_study(out).runs:
         pairs = [frozenset((pair.first, pair.second)) for pair in read_agreement(out / name)]
         assert len(pairs) == len({*pairs}) == len(read_agreement(whole / name))
@@ -248,8 +248,8 @@ def test_where_rows_come_from_is_said_once(
     with monkeypatch.context() as patched:
         patched.setattr(Run, "add", cut)
         with pytest.raises(KeyboardInterrupt):
-            run(changed(place, MORE), tmp_path / "out", progress=False, reuse=[whole])
-    out = run(changed(place, MORE), tmp_path / "out", progress=False, reuse=[whole], resume=True)
+            run(changed(place, ALONE, MORE), tmp_path / "out", progress=False, reuse=[whole])
+    out = run(changed(place, ALONE, MORE), tmp_path / "out", progress=False, reuse=[whole], resume=True)
     for name, found in read_study(out).runs.items():
         (note,) = json.loads((found.folder / "reused.json").read_text())
         assert sorted(note["rows"]) == sorted({row for row, _, _ in read_study(whole).runs[name].records})
@@ -263,7 +263,7 @@ def test_what_is_taken_over_need_not_be_possible_here(
     def gone(self: Method, model: LanguageModel) -> None:
         raise DataError("the explainer is gone")
 
-    file = changed(place, MORE)
+    file = changed(place, ALONE, MORE)
     monkeypatch.setattr(Occlusion, "check", gone)
     with pytest.raises(StudyError, match="the explainer is gone"):
         run(file, tmp_path / "out", progress=False)
@@ -272,7 +272,7 @@ def test_what_is_taken_over_need_not_be_possible_here(
     examined = examine(read(file), None, runs_in([whole]))
     assert {row.label for _, plan in examined.work() for row in plan.rows} == {"saliency"}
     with pytest.raises(StudyError, match="the explainer is gone"):
-        run(changed(place, MORE, ("[settings]", "[settings]\nunit = 'token'")), tmp_path / "t", reuse=[whole])
+        run(changed(place, ALONE, MORE, ("[settings]", "[settings]\nunit = 'token'")), tmp_path / "t", reuse=[whole])
 
 
 def test_a_model_of_the_same_name_is_another_one(whole: Path, place: Path, tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 from pathlib import Path
 
 WORDS = "the film is a dull and quiet pleasure but not good for its loud end".split()
-TEXTS = [" ".join(WORDS[i % 5 : i % 5 + 3 + i % 9]) for i in range(20)]
+TEXTS = [" ".join(WORDS[i % 5 : i % 5 + 3 + i % 9]) for i in range(12)]
+TOGETHER = 8
+"""Texts of a run that are written together, so that some are written after others."""
 
 STUDY = """
 schema = 1
