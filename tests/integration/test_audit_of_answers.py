@@ -28,6 +28,7 @@ METHODS = ["occlusion", "input_x_gradient"]
 PLAN = AuditPlan(randomised=2, changed=2, attacked=2)
 
 
+@pytest.fixture(scope="module")
 def rows(writer: Generator) -> list[dict[str, object]]:
     """Questions with the model's own answers, and one with another answer."""
     found: list[dict[str, object]] = []
@@ -44,16 +45,16 @@ def writer() -> Generator:
     """A random model that writes three words only, so that what it writes is read again as the same tokens."""
     model, tokenizer = build_language_model("llama")
     words = [tokenizer.encode(word, add_special_tokens=False)[0] for word in WORDS]
-    rows = model.lm_head.weight.detach()[words]
+    own = model.lm_head.weight.detach()[words]
     # The other words have the logit 0, and one of two opposite rows is above it.
-    model.lm_head.weight.data.zero_()[words] = torch.stack([rows[0], -rows[0], rows[1]])
+    model.lm_head.weight.data.zero_()[words] = torch.stack([own[0], -own[0], own[1]])
     return Generator(model, tokenizer, "llama")
 
 
 @pytest.fixture(scope="module")
-def folder(writer: Generator, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(writer: Generator, rows: list[dict[str, object]], tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("audit") / "first"
-    raison.audit(writer, rows(writer), METHODS, out=place, plan=PLAN, template="plain", progress=False)
+    raison.audit(writer, rows, METHODS, out=place, plan=PLAN, template="plain", progress=False)
     return place
 
 
@@ -62,13 +63,15 @@ def audited(folder: Path) -> Audit:
     return read_audit(folder)
 
 
-def test_answers_that_the_model_does_not_give_are_left_out(writer: Generator, audited: Audit) -> None:
-    told = answers_of(writer, rows(writer), "plain")
+def test_answers_that_the_model_does_not_give_are_left_out(
+    writer: Generator, rows: list[dict[str, object]], audited: Audit
+) -> None:
+    told = answers_of(writer, rows, "plain")
     kept = own_answers(writer, told)
     assert kept.answers == told.answers[: len(ASKED)]
     assert (audited.header.texts, audited.header.others) == (len(ASKED), 1)
     assert ("1 more answer", "not the model's own") in audited.left_out
-    others = [row | {"answer": "nobody believed him."} for row in rows(writer)[:2]]
+    others = [row | {"answer": "nobody believed him."} for row in rows[:2]]
     with pytest.raises(InputError, match="gives 0 of these 2 answers"):
         raison.audit(writer, others, METHODS, out="nowhere", template="plain")
 
@@ -99,24 +102,26 @@ def test_the_report_speaks_of_answers(folder: Path, audited: Audit, tmp_path: Pa
     assert {pair["first"] for pair in told["agreement"]} <= {*METHODS, "random"}
 
 
-def test_a_finished_audit_does_nothing_more(writer: Generator, folder: Path) -> None:
+def test_a_finished_audit_does_nothing_more(writer: Generator, rows: list[dict[str, object]], folder: Path) -> None:
     before = {path: path.read_bytes() for path in folder.rglob("*.jsonl")}
-    raison.audit(writer, rows(writer), METHODS, out=folder, plan=PLAN, template="plain", progress=False)
+    raison.audit(writer, rows, METHODS, out=folder, plan=PLAN, template="plain", progress=False)
     assert {path: path.read_bytes() for path in folder.rglob("*.jsonl")} == before
 
 
-def test_the_estimate_names_what_is_done(writer: Generator) -> None:
-    told = estimate_audit(writer, rows(writer), METHODS, plan=PLAN, template="plain")
+def test_the_estimate_names_what_is_done(writer: Generator, rows: list[dict[str, object]]) -> None:
+    told = estimate_audit(writer, rows, METHODS, plan=PLAN, template="plain")
     assert set(told.parts) == {"faithfulness", "harmless changes", "randomised blocks"}
     assert min(told.parts.values()) > 0
     assert told.seconds < 60
 
 
-def test_the_command_and_a_study_of_a_file(writer: Generator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_and_a_study_of_a_file(
+    writer: Generator, rows: list[dict[str, object]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     writer.model.save_pretrained("llama")
     writer.tokenizer.save_pretrained("llama")
-    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows(writer)))
+    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     base = "audit --model llama --data rows.jsonl --methods occlusion --unit part --template plain --json".split()
     result = CliRunner().invoke(app, [*base, "--estimate"])
     assert result.exit_code == 0, result.output
@@ -144,8 +149,6 @@ changed = 2
     assert read_audit(Path("out")).header.others == 1
 
 
-def test_units_of_another_kind_are_refused(writer: Generator) -> None:
+def test_units_of_another_kind_are_refused(writer: Generator, rows: list[dict[str, object]]) -> None:
     with pytest.raises(InputError, match="unit='part'"):
-        raison.audit(
-            writer, rows(writer), METHODS, out="nowhere", settings=Settings("word"), template="plain", plan=PLAN
-        )
+        raison.audit(writer, rows, METHODS, out="nowhere", settings=Settings("word"), template="plain", plan=PLAN)

@@ -16,7 +16,7 @@ from tests.contracts.test_quantised import Stored, dynamic, stored
 from tests.fake_server import Fake, running
 from tests.tiny import build
 
-ENDS = ("the old sailor told a story", "a dull plot", "a good story in the sea")
+ENDS = ("the old sailor told a story", "a dull plot")
 TEXTS = [f"{start} {end}" for start in ("so", "but", "and", "as if") for end in ENDS]
 PLAN = AuditPlan(randomised=2, changed=4, attacked=2)
 
