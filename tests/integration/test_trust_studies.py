@@ -315,19 +315,21 @@ def test_commands_check_run_go_on_and_report(place: Path, tmp_path: Path) -> Non
     assert "Spearman" in (tmp_path / "out/report/index.html").read_text(encoding="utf-8")
 
 
-def test_the_work_itself_is_what_is_written(place: Path, tmp_path: Path) -> None:
-    works = real_works()
-    study = read(place / "mini.toml", works)
-    folder = execute(examine(study, 2), tmp_path, progress=False)
-    found = read_trust(folder).runs["one--words"]
+@pytest.fixture(scope="module")
+def small(place: Path) -> Path:
+    """The study of two texts, with the work itself."""
+    return execute(examine(read(place / "mini.toml", real_works()), 2), place / "small", progress=False)
+
+
+def test_the_work_itself_is_what_is_written(small: Path) -> None:
+    found = read_trust(small).runs["one--words"]
     assert found.missing == 0
     assert found.randomised == ("saliency", "attention_rollout")
     assert {record.of for record in found.similarities.values()} == {found.blocks}
     assert any(abs(record.spearman) < 1 for record in found.similarities.values())
 
 
-def test_a_larger_study_takes_over_what_a_smaller_one_has(place: Path, tmp_path: Path) -> None:
-    small = execute(examine(read(place / "mini.toml"), 2), tmp_path / "small", progress=False)
+def test_a_larger_study_takes_over_what_a_smaller_one_has(place: Path, small: Path, tmp_path: Path) -> None:
     text = (place / "mini.toml").read_text().replace('["saliency", ', '["occlusion", "saliency", ')
     (place / "larger.toml").write_text(text.replace("draws = 2", 'draws = 3\nhow = "initial"'))
     larger = examine(read(place / "larger.toml"), 3)
@@ -350,9 +352,8 @@ def test_a_larger_study_takes_over_what_a_smaller_one_has(place: Path, tmp_path:
     [("seed = 3", "seed = 4"), ('unit = "word"', 'unit = "token"'), ("draws = 2", 'draws = 2\nhow = "permuted"')],
 )
 def test_what_another_seed_unit_or_plan_made_is_not_taken_over(
-    place: Path, tmp_path: Path, change: tuple[str, str]
+    place: Path, small: Path, tmp_path: Path, change: tuple[str, str]
 ) -> None:
-    small = execute(examine(read(place / "mini.toml"), 2), tmp_path / "small", progress=False)
     text = (place / "mini.toml").read_text()
     assert change[0] in text
     (place / "changed.toml").write_text(text.replace(*change))
@@ -362,8 +363,7 @@ def test_what_another_seed_unit_or_plan_made_is_not_taken_over(
     assert not any(line.get(REUSED) for line in lines)
 
 
-def test_another_model_of_the_name_is_another_origin(place: Path, tmp_path: Path) -> None:
-    small = execute(examine(read(place / "mini.toml"), 2), tmp_path / "small", progress=False)
+def test_another_model_of_the_name_is_another_origin(place: Path, small: Path, tmp_path: Path) -> None:
     model, tokenizer = TINY["bert"]()
     with torch.no_grad():
         model.classifier.weight[0, 0] += 1
