@@ -238,24 +238,26 @@ def similarity_of(model: object, pair: tuple[str, str]) -> float:
     return float(model.similarity(vectors[:1], vectors[1:])[0, 0])
 
 
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("family", ["bert", "roberta", "qwen3", "t5_encoder"])
 @pytest.mark.parametrize("pooling", ["mean", "cls", "max", "lasttoken"])
+@pytest.mark.parametrize("further", ["", "normalize", "dense, normalize"])
 def test_a_sentence_transformer_and_its_folder(
-    sentence_transformers_of: object, tmp_path: Path, family: str, pooling: str
+    sentence_transformers_of: object, tmp_path: Path, family: str, pooling: str, further: str
 ) -> None:
     from sentence_transformers.base.modules import Dense, Normalize
     from sentence_transformers.sentence_transformer.modules import Pooling
 
     torch.manual_seed(0)
-    for place, further in enumerate(([], [Normalize()], [Dense(32, 16), Normalize()])):
-        model = sentence_transformers_of(Pooling(32, pooling), *further, family=family)
-        model.similarity_fn_name = ("dot", "cosine", "dot")[place]
-        model.save(str(tmp_path / f"saved{place}"))
-        wanted = similarity_of(model, PAIR)
-        for loaded in (raison.load(model), raison.load(tmp_path / f"saved{place}")):
-            assert isinstance(loaded, Classifier)
-            e = raison.explain(loaded, PAIR, "occlusion", progress=False)
-            assert e.value_full == pytest.approx(wanted, abs=1e-6 * max(1, abs(wanted)))
+    modules = {"": [], "normalize": [Normalize()], "dense, normalize": [Dense(32, 16), Normalize()]}[further]
+    model = sentence_transformers_of(Pooling(32, pooling), *modules, family=family)
+    model.similarity_fn_name = "cosine" if further == "normalize" else "dot"
+    model.save(str(tmp_path / "saved"))
+    wanted = similarity_of(model, PAIR)
+    for loaded in (raison.load(model), raison.load(tmp_path / "saved")):
+        assert isinstance(loaded, Classifier)
+        e = raison.explain(loaded, PAIR, "occlusion", progress=False)
+        assert e.value_full == pytest.approx(wanted, abs=1e-6 * max(1, abs(wanted)))
 
 
 def test_a_sentence_transformer_that_does_more_is_a_function(sentence_transformers_of: object, tmp_path: Path) -> None:
