@@ -21,6 +21,7 @@ from raison.training.recipes.aml import train_aml
 from raison.training.recipes.ivra import train_ivra
 from raison.training.settings.aml import AmlSettings
 from raison.training.settings.ivra import IvraSettings
+from tests.conftest import ALL
 from tests.planted import DATA, GIVEN, Killed, Planted, dies_at, killed_at, names_in, no_search, quick_settings, texts
 from tests.tiny import TAGS, TINY, build_at_places
 
@@ -55,10 +56,12 @@ def whole(quick: AmlSettings, tmp_path_factory: pytest.TempPathFactory) -> tuple
     return model, out
 
 
-# Steps 1 to 6 are the search's, two in each trial; 7 to 12 the training's.
-@pytest.mark.parametrize(
-    ("kills", "steps"), [((1,), 12), ((4,), 10), ((6,), 8), ((7,), 6), ((9,), 4), ((12,), 1), ((4, 6, 3), 3)]
-)
+# Steps 1 to 6 are the search's, two in each trial; 7 to 12 the training's. What is left to do after the last kill.
+KILLS = [((1,), 12), ((7,), 6), ((12,), 1), ((4, 6, 3), 3)]
+MORE = [((4,), 10), ((6,), 8), ((9,), 4)] if ALL else []
+
+
+@pytest.mark.parametrize(("kills", "steps"), [*KILLS, *MORE])
 def test_a_killed_run_gives_the_same_explainer(
     quick: AmlSettings, whole: tuple[Planted, Path], tmp_path: Path, kills: tuple[int, ...], steps: int
 ) -> None:
@@ -186,16 +189,18 @@ def test_nothing_to_mask_with(quick: AmlSettings, tmp_path: Path) -> None:
         )
 
 
-@pytest.mark.parametrize("way", ["rate", "objective"])
-def test_every_trial_diverges(quick: AmlSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
-    out, settings = tmp_path / "out", replace(quick, learning_rate=1e30 if way == "rate" else 0.01)
-    with monkeypatch.context() as patched:
-        if way == "objective":
-            patched.setattr(AttributiveMasking, "loss", lambda *given: torch.tensor(math.nan))
-        with pytest.raises(InputError, match="every one of the 3 trials diverged.*lower the learning rate") as found:
-            train_aml(Planted(), DATA, out, settings)
-        assert "\n" not in str(found.value)
-        assert not out.exists()
+def test_every_trial_diverges(quick: AmlSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "out"
+    for way, rate in (("rate", 1e30), ("objective", 0.01)):
+        with monkeypatch.context() as patched:
+            if way == "objective":
+                patched.setattr(AttributiveMasking, "loss", lambda *given: torch.tensor(math.nan))
+            with pytest.raises(
+                InputError, match="every one of the 3 trials diverged.*lower the learning rate"
+            ) as found:
+                train_aml(Planted(), DATA, out, replace(quick, learning_rate=rate))
+            assert "\n" not in str(found.value)
+            assert not out.exists()
     # The advice can be followed at once.
     train_aml(Planted(), DATA, out, quick)
     with pytest.raises(NonFiniteError, match="lower the learning rate|NaN"):
