@@ -25,7 +25,7 @@ from tests.toys import VOCABULARY, Linear, ToyModel
 
 POSITIVE = Settings(target=1, of="logit")
 TEXTS = ["the film is not a quiet pleasure , it is a loud one", "dull", "a dull plot , but the acting is good"]
-BOTH = [EmbeddingAttack(objective=o, steps=5, learning_rate=1.0) for o in ("constrained", "unconstrained")]
+BOTH = [EmbeddingAttack(objective=o, steps=3, learning_rate=1.0) for o in ("constrained", "unconstrained")]
 
 
 class Wave(ToyModel):
@@ -238,7 +238,7 @@ def test_texts_on_the_boundary_are_named_and_left_out():
 def test_substitution_keeps_prediction_and_units(name):
     model = tiny(name)
     methods = [CATALOGUE.create(spec) for spec in ("occlusion", "input_x_gradient")]
-    plan = Substitution(neighbours=4, swaps=2, tries=10, tolerance=0.3)
+    plan = Substitution(neighbours=4, swaps=2, tries=5, tolerance=0.3)
     before = fingerprint(model)
     found = [one for some in substitutions(model, TEXTS, methods, Settings(), plan) for one in some]
     assert fingerprint(model) == before
