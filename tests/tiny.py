@@ -5,6 +5,7 @@ new model and a new tokenizer, always the same ones, and leaves the random state
 """
 
 import copy
+import os
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -362,6 +363,11 @@ def build_writer(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
 TINY: dict[str, Callable[[], tuple[PreTrainedModel, PreTrainedTokenizerFast]]] = {
     name: partial(build, name) for name in _FAMILIES
 }
+ALIKE = {"deberta", "electra", "mistral", "qwen3", "roberta"}
+"""Families whose blocks are those of another one (DeBERTa v2, BERT, Llama), but for names and numbers."""
+
+UNLIKE = sorted(set(TINY) - (set() if os.environ.get("RAISON_ALL_FAMILIES") else ALIKE))
+"""Families for tests that look at the blocks of a model alone; all of them with RAISON_ALL_FAMILIES."""
 
 TAPPED = tuple(name for name in _FAMILIES if name not in ("longformer", "xlnet"))
 """Families whose attention can be read."""
