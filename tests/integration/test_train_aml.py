@@ -58,7 +58,7 @@ def overlap(model: LanguageModel, data: Dataset, method: object) -> float:
 
 
 def test_the_word_that_decides_is_found(quick: AmlSettings, tmp_path: Path) -> None:
-    model, fresh = Planted(), texts(100, 1)
+    model, fresh = Planted(), texts(50, 1)
     settings = replace(quick, rank=None, weights=LossWeights(), checks=1)
     learns = replace(settings, texts=300, validation=40, epochs=8, batch_size=20)
     train_aml(model, texts(340, 0), tmp_path / "trained", learns)
@@ -170,7 +170,8 @@ def test_the_explained_model_and_the_random_state_are_as_before(
     parameters[1].grad = torch.ones_like(parameters[1])
     model.core.bert.register_forward_hook(lambda module, inputs, output: None)
     before, numpy_before = fingerprint(model), str(np.random.get_state())
-    card = train_aml(model, DATA, tmp_path, replace(quick, backbone=None, rank=rank, learning_rate=0.05))
+    short = replace(quick, trials=1, epochs=1)
+    card = train_aml(model, DATA, tmp_path, replace(short, backbone=None, rank=rank, learning_rate=0.05))
     assert card.backbone == "own"
     assert fingerprint(model) == before
     assert str(np.random.get_state()) == numpy_before
