@@ -123,7 +123,7 @@ def test_killed_at_any_write_and_gone_on_with(
         explained(model, reviews, tmp_path / "whole", form)
     expected = content(tmp_path / "whole")
     # At some of the writes, spread over all of the work; at each with RAISON_ALL_FAMILIES.
-    step = 1 if os.environ.get("RAISON_ALL_FAMILIES") else {"jsonl": 4, "parquet": 9}[form]
+    step = 1 if os.environ.get("RAISON_ALL_FAMILIES") else {"jsonl": 7, "parquet": 15}[form]
     for moment in range(1, counter.seen + 1, step):
         out = tmp_path / f"cut-{moment}"
         with monkeypatch.context() as patched:

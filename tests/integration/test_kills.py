@@ -9,7 +9,7 @@ import pytest
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked")
 
 
-@pytest.mark.parametrize(("kind", "rows", "count"), [("Texts", 250, 3), ("Questions", 16, 2)])
+@pytest.mark.parametrize(("kind", "rows", "count"), [("Texts", 96, 3), ("Questions", 16, 2)])
 def test_killed_at_random_moments_each_row_is_there_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, rows: int, count: int
 ) -> None:
