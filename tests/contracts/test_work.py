@@ -20,16 +20,20 @@ from tests.folder_content import content, tree
 from tests.interruptions import Cut, Interruption
 from tests.work import WORKS, prepare
 
-TRIED = 2
-"""Writes at which a kind is killed, spread over all of them; at each with RAISON_ALL_FAMILIES."""
-MORE = {COMPARISON: 6}
-"""Kinds that are quick."""
+TRIED = {COMPARISON: 4}
+"""Writes at which a kind that is quick is killed; another kind at one. At each with RAISON_ALL_FAMILIES."""
 
 
-def moments(kind: WorkKind, seen: int, tried: int) -> range:
-    """The writes after which work is stopped. Kinds begin at different ones, because these differ in their effect."""
-    step = 1 if ALL else max(1, -(-seen // tried))
-    return range(1 + KINDS.index(kind) % step, seen + 1, step)
+def moments(kind: WorkKind, seen: int, tried: int) -> list[int]:
+    """The writes after which work is stopped, spread over all of them.
+
+    Kinds begin at different ones, because these differ in their effect: one after the other, the kinds are stopped
+    earlier or later in their work.
+    """
+    if ALL:
+        return list(range(1, seen + 1))
+    part = (KINDS.index(kind) + 0.5) / len(KINDS)
+    return [1 + int((number + part) * seen / tried) for number in range(tried)]
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +136,7 @@ def test_killed_at_any_write_and_gone_on_with(
 ) -> None:
     """Half a line, half a file, before a sync, before a file is put in its place, before one is removed."""
     expected = content(whole[kind])
-    for moment in moments(kind, writes[kind], MORE.get(kind, TRIED)):
+    for moment in moments(kind, writes[kind], TRIED.get(kind, 1)):
         out, cut = tmp_path / str(moment), Interruption(moment)
         monkeypatch.setattr(disk, "os", cut.as_os())
         with pytest.raises(Cut):
@@ -157,7 +161,7 @@ def test_a_full_disk_is_one_line_and_the_work_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     kind = COMPARISON
-    for moment in moments(kind, writes[kind], TRIED):
+    for moment in moments(kind, writes[kind], 2):
         out = tmp_path / str(moment)
         monkeypatch.setattr(disk, "os", Full(moment).as_os())
         with pytest.raises(RaisonError, match="no space left"):
