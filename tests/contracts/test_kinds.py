@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from raison.core.errors import DataError, InputError
+from raison.jobs import workers
 from raison.jobs.engine import Job, Shard, Sharing
 from raison.jobs.identity import DATA, WEIGHTS
 from raison.jobs.store import RecordStore
@@ -26,6 +27,7 @@ from raison.studies.folder import check_folder
 from raison.studies.kind import Kind, every, kind_of
 from raison.studies.reports import document_of, write
 from raison.studies.runner import examine, execute, run, sources_of
+from tests.apart import FORKS, Forked
 from tests.changed_work import changed
 from tests.conftest import ALL
 from tests.folder_content import content, tree
@@ -36,8 +38,6 @@ from tests.work import prepare
 
 MORE = Path(__file__).parents[1] / "kinds"
 NAMES = sorted(FILES)
-TRIED = 2
-"""Jobs at which a kind is cut, spread over all of them; at each with RAISON_ALL_FAMILIES."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -130,8 +130,8 @@ def test_cut_at_any_job_and_gone_on_with(
     folder, ran = made[name]
     expected = content(folder)
     assert len(set(ran)) == len(ran) > 1
-    step = 1 if ALL else -(-len(ran) // TRIED)
-    for stop in range(1, len(ran) + 1, step):
+    # One in the middle, with jobs before it and after it; each with RAISON_ALL_FAMILIES.
+    for stop in range(1, len(ran) + 1) if ALL else (1 + len(ran) // 2,):
         with monkeypatch.context() as patched:
             wrapped, _ = counted(work, stop)
             patched.setattr(work, "jobs", wrapped)
@@ -345,7 +345,12 @@ def test_mistakes_of_a_file_are_told_together(place: Path, name: str) -> None:
     assert "unknown key 'nothing'" in told
 
 
-def test_workers_do_what_one_process_does(examined: dict[str, Any], whole: dict[str, Path], tmp_path: Path) -> None:
+def test_workers_do_what_one_process_does(
+    examined: dict[str, Any], whole: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if FORKS:
+        # tests/integration/test_compare.py starts new interpreters.
+        monkeypatch.setattr(workers, "_started", lambda _count: Forked(workers.main))
     heard: list[int] = []
     out = execute(examined["comparison"], tmp_path / "out", heard.append, sharing=Sharing(workers=2))
     assert merged(out).keys() == merged(whole["comparison"]).keys()
