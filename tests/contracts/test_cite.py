@@ -44,6 +44,7 @@ def cite(writer: Generator, **changes: object) -> Citations:
     return raison.cite(writer, QUESTION, SOURCES, **given)
 
 
+@pytest.mark.in_turn(4)
 def test_work_ends_between_two_passes_and_spoils_nothing(writer: Generator) -> None:
     def enough(_: int) -> None:
         raise InputError("enough")
@@ -83,6 +84,7 @@ def test_scores_are_differences_of_plain_values(writer: Generator) -> None:
         np.testing.assert_allclose([row[j] for row in c.scores], drops, atol=2e-4)
 
 
+@pytest.mark.in_turn(2)
 def test_a_statement_alone_is_as_among_others_and_nothing_changes(writer: Generator) -> None:
     before = {key: value.clone() for key, value in writer.model.state_dict().items()}
     state = torch.get_rng_state()
@@ -98,6 +100,7 @@ def test_a_statement_alone_is_as_among_others_and_nothing_changes(writer: Genera
     assert torch.equal(torch.get_rng_state(), state)
 
 
+@pytest.mark.in_turn(4)
 def test_what_ran_and_its_cautions_are_stated(writer: Generator) -> None:
     """auto names the method that it took; what is to be said of an explanation is said of a citation."""
     chosen = cite(writer, method="auto(budget=50)")
@@ -105,7 +108,7 @@ def test_what_ran_and_its_cautions_are_stated(writer: Generator) -> None:
     alone = cite(writer, method=CATALOGUE.create(chosen.method))
     assert (chosen.config, chosen.scores) == (alone.config, alone.scores)
     if not writer.model.config.is_encoder_decoder:
-        found = cite(writer, method="rpi(variant='paper')")
+        found = cite(writer, method="rpi(variant='paper', baselines=2, steps=2)")
         assert "equation 4 as printed" in found.notes["caution"]
         assert found.notes["caution"] in " ".join(str(found).split())
 

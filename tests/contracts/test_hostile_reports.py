@@ -60,7 +60,10 @@ def rewrite(folder: Path, names: tuple[str, ...], word: str) -> None:
 
 
 def made_study(folder: Path, word: str) -> Path:
-    study_folder.make(folder, study_folder.Made(("small", "wide"), 2, 2))
+    few = ("lime", "occlusion", "saliency", "random(draws=24)", "random")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(study_folder, "METHODS", {name: study_folder.METHODS[name] for name in few})
+        study_folder.make(folder, study_folder.Made(("small", "wide"), 2, 2))
     for path in folder.rglob("study.toml"):
         path.write_text(path.read_text() + "\n[examples]\ntop = 2\n")
     names = ("lime", "occlusion", "demo/sst2", "reviews", "9.9", "negative", "positive", "entropy", "consistency")
