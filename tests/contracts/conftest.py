@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 import raison
+from raison.methods import CATALOGUE
 from raison.models.adapters.classifier import Classifier
 from tests.conftest import ALL
 from tests.reused import reused
@@ -41,6 +42,10 @@ CAUSAL_ONLY = ("mp_pi", "sp_pi")
 """Methods that no family but decoders' has what they need for: their few are those."""
 OF_ANSWERS = ("test_scores_every_unit", "test_untouched", "test_bfloat16")
 """The same on a model that answers questions: each method has one of them."""
+CLAIMS_OF_ANSWERS = "test_claims"
+"""The main test there: of methods that need nothing of a model but its answers to masked texts, one in three has it."""
+OF_EVERY_FAMILY = ("test_selfcheck_passes_and_confirms_the_capabilities",)
+"""Contracts without a method that families which are like others have, too; of the rest each has one in three."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -48,27 +53,33 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     A method's main tests run on one of the few families and one other, those in turn on one, of the few and of the
     others by turns, those of parts on one of the few. Which one moves on from method to method and from test to test,
-    so that a method meets most families in some test, and every family some method.
+    so that a method meets most families in some test, and every family some method. Of a test of families alone,
+    those that are like others take one each by turns.
     """
     if ALL:
         return
     turns: dict[str, int] = {}
-    left = [item for item in items if _is_left(item, turns)]
+    tests: dict[str, int] = {}
+    left = [item for item in items if _is_left(item, turns, tests)]
     if left:
         config.hook.pytest_deselected(items=left)
         dropped = set(left)
         items[:] = [item for item in items if item not in dropped]
 
 
-def _is_left(item: pytest.Item, turns: dict[str, int]) -> bool:
+def _is_left(item: pytest.Item, turns: dict[str, int], tests: dict[str, int]) -> bool:
     if not isinstance(item, pytest.Function) or not hasattr(item, "callspec"):
         return False
     parameters = item.callspec.params
     family, judged = parameters.get("tiny"), parameters.get("method", parameters.get("metric"))
-    if judged is None:
-        return False
-    turn = turns.setdefault(str(judged), len(turns))
     name = item.originalname
+    if judged is None:
+        if family not in LIKE_OTHERS or name in OF_EVERY_FAMILY:
+            return False
+        return tests.setdefault(name, len(tests)) % len(LIKE_OTHERS) != LIKE_OTHERS.index(family)
+    turn = turns.setdefault(str(judged), len(turns))
+    if name == CLAIMS_OF_ANSWERS and not CATALOGUE.get(str(judged)).needs:
+        return turn % 3 > 0
     if name in OF_ANSWERS:
         return turn % len(OF_ANSWERS) != OF_ANSWERS.index(name)
     if family is None:

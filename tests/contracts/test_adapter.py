@@ -57,7 +57,7 @@ def test_everything_kept_equals_plain_under_every_removal(tiny: Classifier) -> N
 def test_masked_logits_equal_one_literal_sequence_at_a_time(tiny: Classifier, unit: str) -> None:
     encoding = tiny.encode(TEXTS, unit)
     generator = torch.Generator().manual_seed(0)
-    keeps = [torch.rand(5, count, generator=generator) < 0.5 for count in encoding.unit_counts]
+    keeps = [torch.rand(2, count, generator=generator) < 0.5 for count in encoding.unit_counts]
     for removal in tiny.removals:
         found = tiny.masked_logits(encoding, keeps, removal)
         for text in range(len(TEXTS)):
@@ -202,7 +202,7 @@ def test_a_failed_check_takes_its_capability_away(tiny: Classifier) -> None:
     assert disproved([broken]) == {WordEmbeddings}
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(4)
 def test_a_frozen_model_is_explained_like_any_other(tiny: Classifier) -> None:
     tiny.model.requires_grad_(False)
     findings = selfcheck(tiny, TEXTS[0])
@@ -270,11 +270,12 @@ def _moved_by_hand(model: Classifier, shift: Shift) -> Classifier:
     return copied
 
 
+@pytest.mark.in_turn(2)
 def test_shifted_predictions_are_those_of_a_model_with_moved_weights(tiny: Classifier) -> None:
     """In every way in: plain, masked, from embeddings, with gradients and hidden states."""
     shift = Shift(0.3, 1)
     moved, encoding = _moved_by_hand(tiny, shift), tiny.encode(TEXTS)
-    keeps = [torch.eye(count, dtype=torch.bool)[:2] for count in encoding.unit_counts]
+    keeps = [torch.eye(count, dtype=torch.bool)[:1] for count in encoding.unit_counts]
 
     def everything(model: Classifier) -> list[torch.Tensor]:
         with torch.no_grad():

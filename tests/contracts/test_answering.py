@@ -52,7 +52,7 @@ def method(request: pytest.FixtureRequest) -> Method:
 PAIRS = [
     ("who told a story ?", "the old sailor told a quiet story"),
     ("what ?", "a dull plot"),
-    ("did they love it ?", "nobody believed him at all"),
+    ("love it ?", "nobody believed"),
 ]
 SHORT_QUESTIONS = [("who ?", "a dull plot"), ("what ?", "dull"), ("who ?", "the end")]
 """For methods whose passes grow fast with a text's length."""
@@ -78,7 +78,7 @@ def questions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # The same contracts as those of classifiers, on other texts.
-able = method_contract.able
+able, half = method_contract.able, method_contract.half
 test_scores_every_unit = method_contract.test_scores_every_unit_with_a_finite_number
 test_untouched = method_contract.test_model_tokenizer_and_random_state_are_untouched
 test_claims = method_contract.test_batches_seeds_passes_and_claims
@@ -90,11 +90,11 @@ test_shifts = adapter_contract.test_given_embeddings_are_not_shifted_again
 
 
 def test_signed_methods_change_sign_with_the_target(
-    able: Classifier, method: Method, texts: list[tuple[str, str]]
+    able: Classifier, method: Method, brief: list[tuple[str, str]]
 ) -> None:
     if Property.SIGNED not in method.properties or Property.RANDOM in method.properties:
         pytest.skip("unsigned or random")
-    this, that = (raison.explain(able, texts[0], method, target=pair, of="logit") for pair in ((0, 1), (1, 0)))
+    this, that = (raison.explain(able, brief[0], method, target=pair, of="logit") for pair in ((0, 1), (1, 0)))
     assert max(map(abs, this.scores)) > 0
     assert this.scores == pytest.approx([-score for score in that.scores], rel=2e-3, abs=2e-4)
 
