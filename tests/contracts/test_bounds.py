@@ -51,10 +51,10 @@ MODELS = {
     "writer": WRITER,
 }
 SOURCES = {
-    "sea": "the old sailor told a story. it was quiet.",
-    "plot": "a dull plot. nobody believed him.",
+    "sea": "a sailor told it. it was quiet.",
+    "plot": "a dull plot.",
 }
-QUESTION, ANSWER = "who told it?", "the sailor told it. a dull one."
+QUESTION, ANSWER = "who told it?", "the sailor. a dull one."
 
 
 @dataclass(frozen=True)
@@ -134,6 +134,7 @@ def keeps_to_its_limit(one: Answered) -> None:
     assert one.stated.evaluations + one.stated.gradients <= bound
 
 
+@pytest.mark.in_turn(len(ASKED))
 @pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
 @pytest.mark.parametrize("call", CALLS)
 def test_a_server_answers_nothing_that_takes_more_passes_than_it_allows(call: str, asked: dict[str, Any]) -> None:
@@ -173,7 +174,7 @@ def test_advice_does_not_make_auto_exceed_its_budget(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("within", ["sentence", "source"])
 @pytest.mark.parametrize("call", CALLS)
 def test_an_estimate_of_citing_is_never_exceeded(call: str, within: str) -> None:
-    options = {"answer": ANSWER, "template": "plain", "method": call, "within": within, "draws": 2}
+    options = {"answer": ANSWER, "template": "plain", "method": call, "within": within, "draws": 1}
     try:
         cited = raison.cite(WRITER, QUESTION, SOURCES, **options)
     except RaisonError as error:
