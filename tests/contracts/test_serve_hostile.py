@@ -23,7 +23,7 @@ from tests.integration.test_serve_live import listening
 from tests.serving import BERT, bert, serving
 from tests.tiny import build_language_model
 
-COUNT = 400
+COUNT = 250
 NAMES = {
     "aml": {"checkpoint", "metric"},
     "amortized_shap": {"checkpoint"},
