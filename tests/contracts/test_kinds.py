@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from raison.core.errors import DataError, InputError
-from raison.jobs import workers
 from raison.jobs.engine import Job, Shard, Sharing
 from raison.jobs.identity import DATA, WEIGHTS
 from raison.jobs.store import RecordStore
@@ -27,7 +26,6 @@ from raison.studies.folder import check_folder
 from raison.studies.kind import Kind, every, kind_of
 from raison.studies.reports import document_of, write
 from raison.studies.runner import examine, execute, run, sources_of
-from tests.apart import FORKS, Forked
 from tests.changed_work import changed
 from tests.conftest import ALL
 from tests.folder_content import content, tree
@@ -345,12 +343,8 @@ def test_mistakes_of_a_file_are_told_together(place: Path, name: str) -> None:
     assert "unknown key 'nothing'" in told
 
 
-def test_workers_do_what_one_process_does(
-    examined: dict[str, Any], whole: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if FORKS:
-        # tests/integration/test_compare.py starts new interpreters.
-        monkeypatch.setattr(workers, "_started", lambda _count: Forked(workers.main))
+def test_workers_do_what_one_process_does(examined: dict[str, Any], whole: dict[str, Path], tmp_path: Path) -> None:
+    """As new interpreters, which other tests fork (tests/forks.py)."""
     heard: list[int] = []
     out = execute(examined["comparison"], tmp_path / "out", heard.append, sharing=Sharing(workers=2))
     assert merged(out).keys() == merged(whole["comparison"]).keys()
