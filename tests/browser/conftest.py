@@ -4,6 +4,7 @@ import importlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,9 +16,9 @@ import raison
 from raison.core.model import LanguageModel
 from raison.web.server.served import ServedModels
 from tests.browser.stage import TEXT, Stage, open_stage
+from tests.browser.windows import window
 from tests.browser.written import REFUSED, writer
 from tests.integration.test_serve_live import listening
-from tests.patience import PATIENCE
 from tests.tiny import build
 
 if TYPE_CHECKING:
@@ -68,17 +69,16 @@ def browser() -> "Iterator[Browser]":
 @pytest.fixture
 def opened(browser: "Browser") -> Iterator[Opened]:
     """Opens the component on a page; in the end no page may have complained."""
-    stages: list[Stage] = []
+    problems: list[str] = []
+    with ExitStack() as windows:
 
-    def open_(text: Any = TEXT, values: dict[str, Any] | None = None, **options: Any) -> Stage:
-        offered = {"writer": writer()} if (values or {}).get("face") == "write" else models()
-        stages.append(open_stage(browser, offered, {"text": text, **(values or {})}, options))
-        return stages[-1]
+        def open_(text: Any = TEXT, values: dict[str, Any] | None = None, hash: str = "", **options: Any) -> Stage:
+            offered = {"writer": writer()} if (values or {}).get("face") == "write" else models()
+            page = windows.enter_context(window(browser, problems, **options))
+            return open_stage(page, offered, {"text": text, **(values or {})}, hash)
 
-    yield open_
-    for stage in stages:
-        stage.page.context.close()
-        assert not stage.problems
+        yield open_
+    assert not problems
 
 
 @pytest.fixture(scope="module")
@@ -91,19 +91,13 @@ def port() -> Iterator[int]:
 @pytest.fixture
 def served(browser: "Browser", port: int) -> Iterator[ServedPage]:
     """Opens a page of the server; in the end none may have complained of more than what was refused."""
-    pages: list[Page] = []
     problems: list[str] = []
+    with ExitStack() as windows:
 
-    def open_(rest: str = "", **options: Any) -> "Page":
-        page = browser.new_context(**options).new_page()
-        page.set_default_timeout(1000 * PATIENCE)
-        page.on("console", lambda said: problems.append(said.text) if said.type in ("error", "warning") else None)
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.goto(f"http://127.0.0.1:{port}/{rest}")
-        pages.append(page)
-        return page
+        def open_(rest: str = "", **options: Any) -> "Page":
+            page = windows.enter_context(window(browser, problems, **options))
+            page.goto(f"http://127.0.0.1:{port}/{rest}")
+            return page
 
-    yield open_
-    for page in pages:
-        page.context.close()
+        yield open_
     assert not [one for one in problems if one != REFUSED]

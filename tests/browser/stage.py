@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from raison.core.errors import RaisonError
 from raison.core.results.explanation import Explanation
@@ -16,10 +18,9 @@ from raison.web.component.sources import module, style
 from raison.web.component.trust_facts import trusted
 from raison.web.component.views import seen
 from raison.web.component.writing_request import answered
-from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page, Route
+    from playwright.sync_api import Page, Route
 
 Answer = Callable[[dict[str, Any]], dict[str, Any]]
 TEXT = "a modest pleasure with ease"
@@ -43,12 +44,11 @@ FILES = {
 
 @dataclass
 class Stage:
-    """The page, and what it asked so far. `problems` are errors of its console; there have to be none."""
+    """The page, and what it asked so far."""
 
     page: "Page"
     models: Mapping[str, Any]
     asked: list[tuple[str, Any]] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
 
     def answer(self, message: dict[str, Any]) -> dict[str, Any]:
         """What the page is told."""
@@ -98,31 +98,35 @@ class Stage:
         return " ".join(self.page.locator(".place-maps > .told").all_inner_texts())
 
 
-def open_stage(
-    browser: "Browser", models: Mapping[str, Any], values: Mapping[str, Any], options: Mapping[str, Any]
-) -> Stage:
-    """The component with these values of its traits, in a new window of the given options; `hash` is the address's."""
-    named = dict(options)
-    address = ADDRESS + named.pop("hash", "")
-    page = browser.new_context(**named).new_page()
-    page.set_default_timeout(1000 * PATIENCE)
+PLACED: "WeakKeyDictionary[Page, tuple[Mapping[str, Any], Answer]]" = WeakKeyDictionary()
+"""What a page is told at the beginning, and what answers it: a function is exposed to a page once."""
+
+
+@cache
+def known_facts(name: str, model: Any) -> dict[str, Any]:
+    """Of a model that several tests show."""
+    return facts_of(name, model).to_dict()
+
+
+def open_stage(page: "Page", models: Mapping[str, Any], values: Mapping[str, Any], place_named: str = "") -> Stage:
+    """The component with these values of its traits on an empty page, whose address ends in the place that is named."""
     stage = Stage(page, models)
-    facts = [facts_of(name, model).to_dict() for name, model in models.items()]
+    facts = [known_facts(name, model) for name, model in models.items()]
     settings = {"model_name": next(iter(models)), "method": "occlusion", "unit": "word", "seed": 0, "truncate": False}
-    initial = {"models": facts, **settings, **values}
-    place(page, initial, stage.answer, stage.problems)
-    page.goto(address)
+    place(page, {"models": facts, **settings, **values}, stage.answer)
+    page.goto(ADDRESS + place_named)
     stage.page.locator(".place-maps article, .warning").first.wait_for()
     stage.settle()
     return stage
 
 
-def place(page: "Page", initial: Mapping[str, Any], answer: Answer, problems: list[str]) -> None:
+def place(page: "Page", initial: Mapping[str, Any], answer: Answer) -> None:
     """Make a page show the component at `ADDRESS`, with these values of its model, whose messages are answered."""
-    page.on("console", lambda said: problems.append(said.text) if said.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    page.expose_function("initial", lambda: initial)
-    page.expose_function("asked", answer)
+    known = page in PLACED
+    PLACED[page] = initial, answer
+    if not known:
+        page.expose_function("initial", lambda: PLACED[page][0])
+        page.expose_function("asked", lambda message: PLACED[page][1](message))
     page.route("**/*", _answer)
 
 

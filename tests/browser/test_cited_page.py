@@ -1,16 +1,14 @@
 """Answers and their sources, on the served page: a statement colours what it rests on, a source what rests on it."""
 
-import json
+from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
-
-import pytest
 
 import raison
 from raison.report.explanations.citations_page import article
 from raison.report.explanations.citations_page import page as static_page
 from tests.browser.conftest import ServedPage
-from tests.browser.test_look import NARROW, WIDE, axe
+from tests.browser.test_look import assert_painted_alike, fits
 from tests.browser.written import becomes, writer
 
 if TYPE_CHECKING:
@@ -33,16 +31,17 @@ TOLD = "() => [...document.querySelectorAll('.source .told')].map((one) => one.t
 COLOURS = "() => [...document.querySelectorAll('.statement')].map((one) => one.style.cssText.split(';')[0])"
 
 
+@cache
 def cited() -> raison.Citations:
     found: Any = raison.cite(writer(), QUESTION, SOURCES, answer=ANSWER, template="plain")
     return found
 
 
-def opened(served: ServedPage, **options: Any) -> "Page":
+def opened(served: ServedPage) -> "Page":
     """The page with everything asked by its link."""
     asked = [("face", "cite"), ("question", QUESTION), ("answer", ANSWER), ("template", "plain")]
     asked += [pair for name, text in SOURCES.items() for pair in (("source", name), ("text", text))]
-    page = served("#" + urlencode(asked), **options)
+    page = served("#" + urlencode(asked))
     page.locator("article.citations").wait_for()
     return page
 
@@ -78,12 +77,11 @@ def test_statements_and_sources_colour_each_other(served: ServedPage) -> None:
     becomes(page, TOLD, states.told[0])
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_is_painted_as_on_its_page_of_its_own(served: ServedPage, scheme: str) -> None:
-    page = opened(served, color_scheme=scheme)
+def test_it_is_painted_as_on_its_page_of_its_own(served: ServedPage) -> None:
+    page = opened(served)
     other = page.context.new_page()
     other.set_content(static_page(cited()))
-    assert page.evaluate(PAINT) == other.evaluate(PAINT)
+    assert_painted_alike(page, other, PAINT)
     assert page.locator(".legend").inner_text() == other.locator(".legend").inner_text()
 
 
@@ -137,17 +135,10 @@ def test_what_is_refused_leaves_no_old_colours(served: ServedPage) -> None:
     page.get_by_text("the source 'plot' is empty or blank").wait_for()
 
 
-@pytest.mark.in_turn(2)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("viewport", [WIDE, NARROW], ids=["wide", "narrow"])
-def test_axe_finds_no_violation_and_nothing_is_cut_off(
-    served: ServedPage, scheme: str, viewport: dict[str, int]
-) -> None:
-    page = opened(served, color_scheme=scheme, viewport=viewport)
+def test_axe_finds_no_violation_and_nothing_is_cut_off(served: ServedPage) -> None:
+    page = opened(served)
     page.get_by_label("Answer, if not").fill("a quiet story.")
     page.get_by_role("button", name="Explain").click()
     page.get_by_role("article", name="Now").wait_for()
     page.evaluate("() => document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-    found = axe.Axe().run(page).response["violations"]
-    assert not found, json.dumps([(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in found])
-    assert page.evaluate("() => document.documentElement.scrollWidth") <= viewport["width"]
+    fits(page)

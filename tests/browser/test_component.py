@@ -22,8 +22,10 @@ def of_words(text: str, **options: Any) -> raison.Explanation:
     return raison.explain(models()["words"], text, "occlusion", progress=False, **options)
 
 
-def test_what_is_shown_is_the_librarys_explanation(opened: Opened) -> None:
+def test_what_is_shown_is_the_librarys_explanation_after_that_of_a_quick_method(opened: Opened) -> None:
     stage = opened()
+    assert stage.methods == ["deep_lift", "occlusion"]
+    assert "with occlusion" in stage.page.locator("article .goal").inner_text()
     e = raison.explain(models()["tiny"], TEXT, "occlusion", progress=False)
     assert stage.words() == TEXT.split()
     expected = numbers(e)
@@ -38,16 +40,6 @@ def test_below_the_map_stands_how_far_it_can_be_trusted(opened: Opened) -> None:
     e = of_words(TEXT)
     assert minus(gaps.completeness(e, e.completeness_gap)) in trust.inner_text()
     assert "without “pleasure”" in trust.inner_text()
-
-
-def test_a_quick_method_comes_first_and_each_is_named(opened: Opened) -> None:
-    stage = opened()
-    assert stage.methods == ["deep_lift", "occlusion"]
-    assert "with occlusion" in stage.page.locator("article .goal").inner_text()
-
-
-def test_a_model_without_a_quick_method_is_asked_once(opened: Opened) -> None:
-    assert opened(values={"model_name": "words"}).methods == ["occlusion"]
 
 
 def test_the_map_follows_what_is_typed_and_the_focus_stays(opened: Opened) -> None:
@@ -107,23 +99,23 @@ def test_words_are_changed_by_keys_alone(opened: Opened) -> None:
     assert len([what for what, _ in stage.asked if what == "explain"]) == 3
 
 
-@pytest.mark.parametrize(
-    ("wish", "expected"),
-    [
+def test_words_are_changed_by_clicks(opened: Opened) -> None:
+    stage = opened("a modest pleasure", {"model_name": "words"})
+    for wish, expected in (
         ("Add before", "a very modest pleasure"),
         ("Add after", "a modest very pleasure"),
         ("Exchange", "a very pleasure"),
-    ],
-)
-def test_words_are_changed_by_clicks(opened: Opened, wish: str, expected: str) -> None:
-    stage = opened("a modest pleasure", {"model_name": "words"})
-    stage.page.locator("article .unit").nth(1).click()
-    stage.page.get_by_label("Word", exact=True).fill("very")
-    stage.page.get_by_role("button", name=wish).click()
-    stage.page.wait_for_function("() => document.querySelectorAll('article').length === 2")
-    stage.settle()
-    assert stage.words() == expected.split()
-    assert stage.page.get_by_label("Text", exact=True).input_value() == expected
+    ):
+        stage.page.locator("article .unit").nth(1).click()
+        stage.page.get_by_label("Word", exact=True).fill("very")
+        stage.page.get_by_role("button", name=wish).click()
+        stage.page.wait_for_function("() => document.querySelectorAll('article').length === 2")
+        stage.settle()
+        assert stage.words() == expected.split()
+        assert stage.page.get_by_label("Text", exact=True).input_value() == expected
+        stage.page.get_by_role("button", name="Undo").click()
+        stage.page.wait_for_function("() => document.querySelectorAll('article').length === 1")
+        stage.settle()
 
 
 @pytest.mark.parametrize("text", ["so 👍🏽 👩‍👩‍👧 pleasure", "كان ممل جدا"], ids=["emoji", "right to left"])
@@ -310,8 +302,9 @@ def test_the_beginning_of_a_text_that_is_too_long_is_explained(opened: Opened) -
     assert stage.page.get_by_label("Long texts").count() == 0
 
 
-def test_without_a_text_nothing_is_asked(opened: Opened) -> None:
+def test_a_model_without_a_quick_method_is_asked_once_and_without_a_text_not_again(opened: Opened) -> None:
     stage = opened(values={"model_name": "words"})
+    assert stage.methods == ["occlusion"]
     count = len(stage.asked)
     stage.page.get_by_label("Text", exact=True).fill("   ")
     stage.page.get_by_text("Type or paste a text.").wait_for()

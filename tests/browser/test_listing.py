@@ -1,8 +1,9 @@
 """A list of explanations: its table in a notebook, and as plain HTML where no kernel runs."""
 
-import json
 import re
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +15,11 @@ from raison.report.explanations.html import beside
 from raison.report.explanations.html import page as static_page
 from raison.report.pages.listing import listing
 from raison.report.pages.saving import save as raison_save
+from raison.runs.words import LEAST
 from tests.browser.conftest import models
 from tests.browser.stage import ADDRESS, place
-from tests.browser.test_look import NARROW, WIDE, axe
+from tests.browser.test_look import LOOKS, fits
+from tests.browser.windows import window
 from tests.browser.written import writer
 from tests.unit.explaining.test_cite import cite
 
@@ -29,24 +32,26 @@ pytest.importorskip("anywidget", reason="no anywidget: pip install 'raison[noteb
 
 TEXTS = [*["a modest film", "dull film with ease", "ease of a film", "كان ممل جدا"] * 9, "dull <b> & <i>"]
 LABELS = [*["positive", "negative", "negative", "negative"] * 9, "positive"]
-LOOKS = [{"color_scheme": scheme, "viewport": viewport} for scheme, viewport in (("light", WIDE), ("dark", NARROW))]
 WIDTHS = "all => all.map((one) => one.getBoundingClientRect().width / one.parentElement.offsetWidth)"
+FEW = 4 * LEAST + 1
+"""As many texts of every sort as words need to be listed, and the hostile one."""
 READ = "all => all.map((one) => [one.textContent, one.ariaLabel, getComputedStyle(one).backgroundColor])"
 
 
+@cache
 def explained() -> list[raison.Explanation]:
     return raison.explain(models()["words"], TEXTS, "occlusion", progress=False)
 
 
 @pytest.fixture
-def page(browser: "Browser", request: pytest.FixtureRequest) -> "Iterator[Page]":
+def page(browser: "Browser") -> "Iterator[Page]":
     """The widget's table, answered by the widget; in the end without a complaint in its console."""
-    yield from table(browser, explained(), LABELS, getattr(request, "param", {}))
+    with table(browser, explained(), LABELS) as shown:
+        yield shown
 
 
-def table(
-    browser: "Browser", results: list[Any], labels: list[str] | None, options: dict[str, Any]
-) -> "Iterator[Page]":
+@contextmanager
+def table(browser: "Browser", results: list[Any], labels: list[str] | None) -> "Iterator[Page]":
     from raison.web.component.listing import Listing
 
     widget, problems, sent = Listing(results, labels), [], []
@@ -56,37 +61,38 @@ def table(
         widget._handle_custom_msg(message, [])
         return sent.pop()
 
-    page = browser.new_context(**options).new_page()
-    place(page, {"face": widget.face}, answer, problems)
-    page.goto(ADDRESS)
-    page.locator(".place-filter form").wait_for()
-    yield page
-    page.context.close()
+    with window(browser, problems) as page:
+        place(page, {"face": widget.face}, answer)
+        page.goto(ADDRESS)
+        page.locator(".place-filter form").wait_for()
+        yield page
     assert not problems
 
 
 @pytest.fixture
-def static(browser: "Browser", request: pytest.FixtureRequest) -> "Iterator[Page]":
-    page = browser.new_context(**getattr(request, "param", {})).new_page()
-    parts = listing(explained(), LABELS)
-    page.set_content(f"<!DOCTYPE html><html lang='en'><title>a notebook</title><main><h1>One</h1>{parts}{parts}</main>")
-    yield page
-    page.context.close()
+def static(browser: "Browser") -> "Iterator[Page]":
+    """A notebook of two lists, which needs no script of the page's to be read."""
+    with window(browser, []) as page:
+        page.set_content(notebook(2 * [listing(explained(), LABELS)]))
+        yield page
+
+
+def notebook(parts: list[str]) -> str:
+    return f"<!DOCTYPE html><html lang='en'><title>a notebook</title><main><h1>One</h1>{''.join(parts)}</main>"
 
 
 @pytest.fixture
-def several(browser: "Browser", request: pytest.FixtureRequest, tmp_path: Path) -> "Iterator[Page]":
+def several(browser: "Browser", tmp_path: Path) -> "Iterator[Page]":
     """A page of its own with three explanations, opened from its file."""
-    page, problems = browser.new_context(**getattr(request, "param", {})).new_page(), []
-    page.on("console", lambda said: problems.append(said.text) if said.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    raison_save(three(), tmp_path / "e.html")
-    page.goto((tmp_path / "e.html").as_uri())
-    yield page
-    page.context.close()
+    problems: list[str] = []
+    with window(browser, problems) as page:
+        raison_save(three(), tmp_path / "e.html")
+        page.goto((tmp_path / "e.html").as_uri())
+        yield page
     assert not problems
 
 
+@cache
 def three() -> list[raison.Explanation]:
     texts = ["a modest film", "dull </script><!--<script> film", "ease of كان ممل"]
     return raison.explain(models()["words"], texts, "occlusion", progress=False)
@@ -201,7 +207,6 @@ def test_the_arrow_keys_follow_the_direction_of_a_text(several: "Page") -> None:
     assert several.locator("article").nth(2).locator(".unit[tabindex='0']").count() == 1
 
 
-@pytest.mark.parametrize("several", LOOKS, indirect=True, ids=["wide", "narrow"])
 def test_a_page_of_several_is_for_everyone(several: "Page") -> None:
     several.get_by_label("Beside others: No. 1").check()
     several.get_by_label("Beside others: No. 3").check()
@@ -212,7 +217,7 @@ def test_what_was_written_is_listed_with_its_maps(browser: "Browser") -> None:
     chat = [{"role": "user", "content": "the film is"}]
     options = {"max_new_tokens": 2, "progress": False}
     outputs = [raison.explain(writer(), prompt, "saliency", **options) for prompt in ("the film is", "not good", chat)]
-    for page in table(browser, outputs, None, LOOKS[1]):
+    with table(browser, outputs, None) as page:
         says(page, "3 of 3")
         assert "Tokens" in page.locator("th").all_inner_texts()
         assert not page.get_by_label("Prediction").count()
@@ -222,10 +227,10 @@ def test_what_was_written_is_listed_with_its_maps(browser: "Browser") -> None:
         page.get_by_text("(tokens 1 to 2)").wait_for()
         page.get_by_text("Take away").click()
         assert "output=" in page.get_by_role("region", name="Code").inner_text()
-        fits(page)
+        fits(page, LOOKS[1:])
     # Only the second has a template that a call can name.
     found = [cite(draws=2), cite(answer="sells tea .", template="plain", draws=0)]
-    for page in table(browser, found, None, LOOKS[0]):
+    with table(browser, found, None) as page:
         says(page, "2 of 2")
         assert page.locator("td[data-said='Statements']").all_inner_texts() == ["2", "1"]
         page.locator(".text-out").first.click()
@@ -236,26 +241,21 @@ def test_what_was_written_is_listed_with_its_maps(browser: "Browser") -> None:
         code = page.locator("article.citations code").text_content()
         assert code.startswith("raison.cite(model, ")
         assert 'template="plain", draws=0)' in code
+        fits(page, LOOKS[:1])
+
+
+def test_axe_finds_no_violation_and_nothing_is_cut_off(browser: "Browser") -> None:
+    with table(browser, explained()[-FEW:], LABELS[-FEW:]) as page:
+        page.get_by_role("button", name="dull film with ease").first.click()
+        page.locator("article .unit").first.wait_for()
+        page.evaluate("() => document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+        page.get_by_role("table", name="Sequences of two").first.wait_for()
         fits(page)
 
 
-@pytest.mark.parametrize("page", LOOKS, indirect=True, ids=["wide", "narrow"])
-def test_axe_finds_no_violation_and_nothing_is_cut_off(page: "Page") -> None:
-    page.get_by_role("button", name="dull film with ease").first.click()
-    page.locator("article .unit").first.wait_for()
-    page.evaluate("() => document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-    page.get_by_role("table", name="Sequences of two").first.wait_for()
-    fits(page)
-
-
-@pytest.mark.parametrize("static", LOOKS, indirect=True, ids=["wide", "narrow"])
-def test_nor_does_it_in_plain_html(static: "Page") -> None:
-    static.evaluate("() => document.querySelector('article.listing').remove()")
-    static.locator("summary").first.click()
-    fits(static)
-
-
-def fits(page: "Page") -> None:
-    found = axe.Axe().run(page).response["violations"]
-    assert not found, json.dumps([(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in found])
-    assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+def test_nor_does_it_in_plain_html(browser: "Browser") -> None:
+    """A text of every sort, and the hostile one."""
+    with window(browser, []) as page:
+        page.set_content(notebook([listing(explained()[-5:], LABELS[-5:])]))
+        page.locator("summary").first.click()
+        fits(page)

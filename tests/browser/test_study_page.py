@@ -3,11 +3,9 @@
 import json
 from typing import TYPE_CHECKING
 
-import pytest
-
 from raison.report.pages.document import page
 from raison.report.tables.records import AnsweredQuestion, AnsweredQuestions, Cell, Document, Reasons, Section, Table
-from tests.browser.test_look import NARROW, axe
+from tests.browser.test_look import NARROW, SCHEMES, axe
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -20,8 +18,7 @@ def wide(title: str) -> Table:
     return Table(title, ("method", *METHODS), rows, "What it says.")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_narrow_window_cuts_nothing_off(browser: "Browser", scheme: str) -> None:
+def test_a_narrow_window_cuts_nothing_off(browser: "Browser") -> None:
     lights = AnsweredQuestions((AnsweredQuestion("Verdict:", "green", "trust", "trust"),))
     content = Document(
         title="A study",
@@ -33,11 +30,12 @@ def test_a_narrow_window_cuts_nothing_off(browser: "Browser", scheme: str) -> No
         ),
         up={name: f"{name}.html" for name in METHODS},
     )
-    context = browser.new_context(color_scheme=scheme, viewport=NARROW, bypass_csp=True)  # type: ignore[arg-type]
-    opened = context.new_page()
+    opened = browser.new_context(viewport=NARROW, bypass_csp=True).new_page()
     opened.set_content(page(content, draw=False))
-    found = axe.Axe().run(opened).response["violations"]
-    assert not found, json.dumps([(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in found])
+    for scheme in SCHEMES:
+        opened.emulate_media(color_scheme=scheme)
+        found = axe.Axe().run(opened).response["violations"]
+        assert not found, json.dumps([(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in found])
     assert opened.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
     # A name that is said once: of a table with the title of its section, and of a light.
     assert opened.get_by_role("heading", name="Same").count() == 1
@@ -46,7 +44,7 @@ def test_a_narrow_window_cuts_nothing_off(browser: "Browser", scheme: str) -> No
         "all => all.map((one) => getComputedStyle(one).textAlign)"
     )
     assert heads == ["left", "left"]
-    context.close()
+    opened.context.close()
 
 
 def test_nothing_is_cut_off_on_paper(browser: "Browser") -> None:
