@@ -12,7 +12,7 @@ import pytest
 
 from raison.report.tables.records import Advice
 from raison.studies.kinds.audit.evidence import AuditFinding
-from raison.studies.kinds.audit.results import read
+from raison.studies.kinds.audit.results import Audit, read
 from raison.studies.kinds.audit.sections import answer, sections
 
 COMMITTED = Path(__file__).parents[5] / "studies" / "audit_sst2" / "audit"
@@ -34,21 +34,26 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "audit"
 
 
+@pytest.fixture(scope="module")
+def whole() -> Audit:
+    """The committed audit."""
+    return read(COMMITTED)
+
+
 def keep(records: Path, kept: Callable[[dict[str, Any]], bool]) -> None:
     lines = [line for line in records.read_text().splitlines(keepends=True) if kept(json.loads(line))]
     records.write_text("".join(lines))
 
 
-def test_a_method_whose_strongest_attack_is_missing_gets_no_light(folder: Path) -> None:
-    assert read(folder)["integrated_gradients"]["attacks"].light == "red"
+def test_a_method_whose_strongest_attack_is_missing_gets_no_light(folder: Path, whole: Audit) -> None:
+    assert whole["integrated_gradients"]["attacks"].light == "red"
     keep(folder / "trust" / "attacks.jsonl", lambda line: line["attack"] != "embedding")
     found = read(folder)["integrated_gradients"]["attacks"]
     assert (found.light, found.value) == ("grey", None)
     assert found.says.startswith("Not finished: ")
 
 
-def test_an_audit_that_lacks_harmless_changes_is_unfinished(folder: Path) -> None:
-    whole = read(folder)
+def test_an_audit_that_lacks_harmless_changes_is_unfinished(folder: Path, whole: Audit) -> None:
     assert whole.progress[0] == whole.progress[1]
     assert not list(whole.unfinished())
     keep(folder / "changes" / "records.jsonl", lambda line: line.get("text") != 1)

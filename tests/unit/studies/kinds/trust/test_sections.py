@@ -14,6 +14,7 @@ from rich.console import Group
 from raison.core.errors import DataError
 from raison.report.pages.writing import shown
 from raison.report.style import terminal_text
+from raison.runs.judging import Verdict
 from raison.studies.claims import verdicts
 from raison.studies.kinds.trust.results import TrustRuns
 from raison.studies.kinds.trust.results import read as read_trust
@@ -117,9 +118,14 @@ def fill(folder: Path, axis: str = "model", data: tuple[str, ...] = ("sst",)) ->
     return read_trust(folder)
 
 
-@pytest.fixture
-def study(tmp_path: Path) -> TrustRuns:
-    return fill(tmp_path)
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> TrustRuns:
+    return fill(tmp_path_factory.mktemp("study"))
+
+
+@pytest.fixture(scope="module")
+def stated(study: TrustRuns) -> list[Verdict]:
+    return list(verdicts(study))
 
 
 def test_a_finished_study_is_read_back_whole(study: TrustRuns) -> None:
@@ -199,14 +205,14 @@ def test_effects_and_texts_that_held(study: TrustRuns) -> None:
         ("not attacked", "missing", 0),
     ],
 )
-def test_claims_are_judged_by_paired_intervals(study: TrustRuns, says: str, finding: str, count: int) -> None:
-    found = [verdict for verdict in verdicts(study) if verdict.says == says]
+def test_claims_are_judged_by_paired_intervals(stated: list[Verdict], says: str, finding: str, count: int) -> None:
+    found = [verdict for verdict in stated if verdict.says == says]
     assert len(found) == (3 if says == "gone at once" else 1)
     assert {(verdict.finding, verdict.difference.count) for verdict in found} == {(finding, count)}
 
 
-def test_a_claim_says_what_it_compares(study: TrustRuns) -> None:
-    found = {verdict.says: verdict for verdict in verdicts(study)}
+def test_a_claim_says_what_it_compares(stated: list[Verdict]) -> None:
+    found = {verdict.says: verdict for verdict in stated}
     assert found["beats noise"].row == "saliency (constrained)"
     assert found["beats noise"].than == "saliency (noise, constrained)"
     assert found["never moves"].metric == "spearman, the last 12 of 12 blocks"
@@ -287,6 +293,6 @@ def test_the_report_needs_no_torch(tmp_path: Path) -> None:
     fill(tmp_path)
     code = (
         "import sys; from pathlib import Path; from raison.studies.reports import write; "
-        f"write(Path({str(tmp_path)!r})); assert 'torch' not in sys.modules"
+        f"write(Path({str(tmp_path)!r}), draw=False); assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
