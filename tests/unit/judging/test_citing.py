@@ -23,6 +23,7 @@ def writer() -> Generator:
     return Generator(*build_language_model("llama"), "llama")
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("within", ["sentence", "source"])
 @pytest.mark.parametrize(
     "method", ["auto", "occlusion", "context_cite(ablations=8)", "kernel_shap(samples=8)", "coarse_to_fine"]

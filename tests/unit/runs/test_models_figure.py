@@ -70,7 +70,7 @@ def test_only_known_axes_are_asked_for() -> None:
 @pytest.mark.parametrize(("axis", "caption"), [("parameters", "over parameters"), ("model", "of each model")])
 def test_an_ordinary_study_draws_what_it_asks_for(tmp_path: Path, axis: str, caption: str) -> None:
     """The figures over models are drawn here; those of each model are the same in every report."""
-    folder = make(tmp_path / "study", Made(models=("small", "wide"), explanations=False))
+    folder = make(tmp_path / "study", Made(models=("small", "wide"), texts=4, finished=4, explanations=False))
     path = folder / "study.toml"
     path.write_text(path.read_text(encoding="utf-8") + f'\n[figure]\nx = "{axis}"\n', encoding="utf-8")
     header = json.loads((folder / "study.json").read_text())

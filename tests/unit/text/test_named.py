@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from raison.core.errors import InputError
@@ -13,7 +13,7 @@ from raison.text.named import extended, named_units
 from raison.text.segment import word_spans
 from raison.text.units import find_units
 from tests.tokenizers import TOKENIZERS
-from tests.unit.text.test_units import TEXTS, tokenize
+from tests.unit.text.test_units import QUICK, TEXTS, tokenize
 
 TEXT = "good film\n\na quiet, terrible one"
 
@@ -36,7 +36,7 @@ def test_parts_of_every_tokenizer(name: str) -> None:
             assert number == (0 if start < 9 else 1)
 
 
-@settings(max_examples=60)
+@QUICK
 @given(text=TEXTS.filter(str.strip), places=st.tuples(st.floats(0, 1), st.floats(0, 1)))
 @pytest.mark.parametrize("name", TOKENIZERS)
 def test_tokens_of_a_part_are_those_with_its_characters(name: str, text: str, places: tuple[float, float]) -> None:
@@ -104,7 +104,7 @@ def test_pairs_have_parts_in_both_texts() -> None:
     assert numbers == (-1, -1, 0, -1, -1, -1, 1)
 
 
-@settings(max_examples=60)
+@QUICK
 @given(text=TEXTS.filter(str.strip))
 @pytest.mark.parametrize("name", TOKENIZERS)
 def test_found_words_become_the_units_of_words(name: str, text: str) -> None:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raison.text.segment import sentence_spans, word_spans
+from tests.conftest import ALL
 from tests.patience import slowness
 
 ATOMS = (
@@ -18,7 +19,7 @@ ATOMS = (
     *("👩‍👩‍👧", "👍🏽", "🇩🇪", "🇫", "❤️", "מה", "שלום", "كتاب", "می‌", "海。", "ก", "ำ", "한국", "क्ष", "ﷺ"),
 )
 TEXTS = st.lists(st.sampled_from(ATOMS) | st.characters(exclude_categories=["Cs"]), max_size=15).map("".join)
-QUICK = settings(max_examples=300)
+QUICK = settings(max_examples=300 if ALL else 100)
 
 
 def words(text: str) -> list[str]:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from raison.core.inputs.unit import SPLITS, Granularity, Text, Unit, segments
 from raison.text.units import find_units
+from tests.conftest import ALL
 from tests.patience import slowness
 from tests.tokenizers import TOKENIZERS
 
@@ -20,7 +21,7 @@ ATOMS = (
     *("<s>", "</s>", " <mask>", "[MASK]", "<unk>", "<|endoftext|>", "<0x41>"),
 )
 TEXTS = st.lists(st.sampled_from(ATOMS) | st.characters(exclude_categories=["Cs"]), max_size=12).map("".join)
-QUICK = settings(max_examples=60)
+QUICK = settings(max_examples=60 if ALL else 20)
 
 Tokens = tuple[list[tuple[int, int]], list[int]]
 

@@ -188,6 +188,7 @@ def test_threads_at_once() -> None:
     """Hooks of one thread come and go while another calls the layer."""
     model = Classifier(*TINY["bert"](), "bert")
     encoding, keeps = problem(model)
+    keeps = [rows[:4] for rows in keeps]
     model.budget.tokens = 32
     expected = model.masked_logits(encoding, keeps, "mask")
 

@@ -7,12 +7,13 @@ import raison
 from raison.models.loading.load import load
 from raison.models.passes.prefixes.packing import PackedReader
 from raison.models.passes.rerun import WholeRunner
+from tests.conftest import ALL
 from tests.tiny import LANGUAGE_MODELS, build_language_model
 
 OUTPUTS = (" a modest story", " the sea")
 
 
-@pytest.mark.parametrize("family", LANGUAGE_MODELS)
+@pytest.mark.parametrize("family", LANGUAGE_MODELS if ALL else ("gpt2", "llama"))
 def test_one_trial_of_packing_per_model(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     own, tried = PackedReader.trial, []
 
