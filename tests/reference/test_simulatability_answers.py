@@ -120,7 +120,8 @@ def test_the_metric_on_answers(base: str, explanations: list[Explanation], weigh
     assert len(values) == len(held)
     assert set(values) <= {0.0, 1.0}
     assert np.mean(values) >= 0.8
-    assert metric.measure(twice, Nothing()) == values
+    if weight:
+        assert metric.measure(twice, Nothing()) == values
     untaught = Simulatability(student=base, train_share=0.5, epochs=1, learning_rate=1e-9, max_tokens=64)
     assert np.mean(untaught.measure(twice, Nothing())) < np.mean(values)
 
