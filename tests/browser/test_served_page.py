@@ -3,7 +3,7 @@
 import re
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +13,7 @@ from raison.web.server.served import ServedModels
 from raison.web.server.settings import Access
 from tests.browser.conftest import models
 from tests.browser.stage import numbers
+from tests.browser.windows import window
 from tests.browser.written import writer
 from tests.integration.test_serve_live import listening
 
@@ -20,28 +21,34 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 TEXT = "A modest pleasure with ease"
+SMALL = {"width": 360, "height": 700}
 SETTLED = """() => {
     const maps = document.querySelector('.place-maps');
     return maps?.querySelector('article') && !maps.hasAttribute('aria-busy');
 }"""
 
 
+@pytest.fixture(scope="module")
+def port() -> "Iterator[int]":
+    """Of a server of both models, for the tests that ask for no other."""
+    with listening(ServedModels(models())) as found:
+        yield found
+
+
 @contextmanager
-def opened(browser: "Browser", served: ServedModels, rest: str = "") -> "Iterator[Page]":
-    """The page of a server, in the end without a complaint in its console."""
+def opened(browser: "Browser", served: "ServedModels | int", rest: str = "") -> "Iterator[Page]":
+    """The page of a server, or of the one at a port, in the end without a complaint in its console."""
     problems: list[str] = []
-    with listening(served) as port:
-        page = browser.new_context(viewport={"width": 360, "height": 700}).new_page()
-        page.on("console", lambda said: problems.append(said.text) if said.type in ("error", "warning") else None)
-        page.on("pageerror", lambda error: problems.append(str(error)))
+    with ExitStack() as stack:
+        port = served if isinstance(served, int) else stack.enter_context(listening(served))
+        page = stack.enter_context(window(browser, problems, viewport=SMALL))
         page.goto(f"http://127.0.0.1:{port}/{rest}")
         yield page
-        page.context.close()
     assert not problems
 
 
-def test_a_text_is_explained_and_again_when_it_is_edited(browser: "Browser") -> None:
-    with opened(browser, ServedModels(models())) as page:
+def test_a_text_is_explained_and_again_when_it_is_edited(browser: "Browser", port: int) -> None:
+    with opened(browser, port) as page:
         page.wait_for_function(SETTLED)
         page.get_by_label("Model").select_option("words")
         page.get_by_label("Text", exact=True).fill("A dull pleasure")
@@ -61,7 +68,7 @@ def test_a_text_is_explained_and_again_when_it_is_edited(browser: "Browser") -> 
 
 
 def test_the_token_comes_from_the_address_and_leaves_it(browser: "Browser") -> None:
-    served = ServedModels(models(), Access(token="t" * 16))
+    served = ServedModels({"words": models()["words"]}, Access(token="t" * 16))
     with opened(browser, served, f"#token={'t' * 16}") as page:
         page.wait_for_function(SETTLED)
         assert "token" not in page.url
@@ -82,8 +89,8 @@ def test_a_reload_keeps_the_token_and_a_link_the_map(browser: "Browser") -> None
             page.reload()
 
 
-def test_a_link_to_an_absent_model_is_told_and_the_page_goes_on(browser: "Browser") -> None:
-    with opened(browser, ServedModels(models()), "#text=a+dull+pleasure&model=other") as page:
+def test_a_link_to_an_absent_model_is_told_and_the_page_goes_on(browser: "Browser", port: int) -> None:
+    with opened(browser, port, "#text=a+dull+pleasure&model=other") as page:
         warning = page.locator(".warning")
         warning.wait_for()
         assert warning.inner_text() == "The link names the model 'other', which is not among those here."
@@ -127,21 +134,19 @@ def test_an_edit_takes_back_what_is_being_explained(browser: "Browser") -> None:
         assert re.search(r'raison_withdrawn_total\{model="m"\} [1-9]', served.counts.exposition())
 
 
-@pytest.mark.parametrize("path", ["/", "/assets/component.js"])
-def test_no_other_site_can_show_or_read_the_page(browser: "Browser", path: str) -> None:
-    with listening(ServedModels(models())) as port:
-        page = browser.new_context().new_page()
+def test_no_other_site_can_show_or_read_the_page(browser: "Browser", port: int) -> None:
+    script = """async (address) => {
+        try { return (await fetch(address)).status; } catch { return "refused"; }
+    }"""
+    with window(browser, [], viewport=SMALL) as page:
         page.goto(f"http://localhost:{port}/healthz")
-        script = """async (address) => {
-            try { return (await fetch(address)).status; } catch { return "refused"; }
-        }"""
-        # Another origin of the same machine: its port is the same, its name is not.
-        assert page.evaluate(script, f"http://127.0.0.1:{port}{path}") == "refused"
-        page.context.close()
+        for path in ("/", "/assets/component.js"):
+            # Another origin of the same machine: its port is the same, its name is not.
+            assert page.evaluate(script, f"http://127.0.0.1:{port}{path}") == "refused"
 
 
-def test_steps_back_are_heard_wherever_the_focus_is(browser: "Browser") -> None:
-    with opened(browser, ServedModels(models())) as page:
+def test_steps_back_are_heard_wherever_the_focus_is(browser: "Browser", port: int) -> None:
+    with opened(browser, port) as page:
         page.wait_for_function(SETTLED)
         page.get_by_label("Model").select_option("words")
         page.wait_for_function(SETTLED)
@@ -157,20 +162,19 @@ def test_steps_back_are_heard_wherever_the_focus_is(browser: "Browser") -> None:
 
 
 def test_a_server_that_is_gone_is_named_and_nothing_old_is_taken_away(browser: "Browser") -> None:
-    with listening(ServedModels(models())) as port:
-        page = browser.new_context(viewport={"width": 360, "height": 700}).new_page()
-        page.goto(f"http://127.0.0.1:{port}/")
-        page.wait_for_function(SETTLED)
-        assert page.get_by_text("Take away").count() == 1
-    page.get_by_label("Text", exact=True).fill("A dull pleasure")
-    page.get_by_text("The server does not answer. Try again once it runs.").wait_for()
-    assert page.locator("article").count() == 0
-    assert page.get_by_text("Take away").count() == 0
-    page.context.close()
+    with window(browser, [], viewport=SMALL) as page:
+        with listening(ServedModels({"words": models()["words"]})) as port:
+            page.goto(f"http://127.0.0.1:{port}/")
+            page.wait_for_function(SETTLED)
+            assert page.get_by_text("Take away").count() == 1
+        page.get_by_label("Text", exact=True).fill("A dull pleasure")
+        page.get_by_text("The server does not answer. Try again once it runs.").wait_for()
+        assert page.locator("article").count() == 0
+        assert page.get_by_text("Take away").count() == 0
 
 
-def test_the_history_names_what_differs(browser: "Browser") -> None:
-    with opened(browser, ServedModels(models())) as page:
+def test_the_history_names_what_differs(browser: "Browser", port: int) -> None:
+    with opened(browser, port) as page:
         page.wait_for_function(SETTLED)
         first = page.get_by_label("Model").input_value()
         page.get_by_label("Model").select_option("words")
@@ -189,8 +193,8 @@ def aborted(page: "Page", path: str) -> list[str]:
     return taken_back
 
 
-def test_an_edit_takes_back_a_check(browser: "Browser") -> None:
-    with opened(browser, ServedModels(models()), "#model=words&method=occlusion&text=a+dull+pleasure") as page:
+def test_an_edit_takes_back_a_check(browser: "Browser", port: int) -> None:
+    with opened(browser, port, "#model=words&method=occlusion&text=a+dull+pleasure") as page:
         page.get_by_role("button", name="Check this one").wait_for()
         taken_back = aborted(page, "api/check")
         page.get_by_role("button", name="Check this one").click()
@@ -217,24 +221,22 @@ def test_who_leaves_a_face_takes_back_what_it_asked(browser: "Browser") -> None:
 
 
 def test_a_token_may_be_added_to_the_address_of_an_open_page(browser: "Browser") -> None:
-    with listening(ServedModels(models(), Access(token="t" * 16))) as port:
-        page = browser.new_context().new_page()
+    served = ServedModels({"words": models()["words"]}, Access(token="t" * 16))
+    with listening(served) as port, window(browser, [], viewport=SMALL) as page:
         page.goto(f"http://127.0.0.1:{port}/#token=wrong")
         page.get_by_text("This server asks for its token: add #token=TOKEN to the address of this page.").wait_for()
         page.goto(f"http://127.0.0.1:{port}/#token={'t' * 16}")
         page.wait_for_function(SETTLED)
         assert "token" not in page.url
-        page.context.close()
 
 
-def test_what_could_not_be_sent_stays_in_the_address_and_is_asked_again(browser: "Browser") -> None:
-    with opened(browser, ServedModels(models()), "#model=words&method=occlusion&text=good") as page:
+def test_what_could_not_be_sent_stays_in_the_address_and_is_asked_again(browser: "Browser", port: int) -> None:
+    with opened(browser, port, "#model=words&method=occlusion&text=good") as page:
         page.wait_for_function(SETTLED)
         page.get_by_label("Text", exact=True).fill("")
         page.get_by_text("Type or paste a text.").wait_for()
         assert "text=&" in page.url
-    with listening(ServedModels(models())) as port:
-        page = browser.new_context().new_page()
+    with window(browser, [], viewport=SMALL) as page:
         page.goto(f"http://127.0.0.1:{port}/#model=words&method=occlusion&text=good")
         page.wait_for_function(SETTLED)
         page.route("**/api/explain", lambda route: route.abort())
@@ -245,11 +247,10 @@ def test_what_could_not_be_sent_stays_in_the_address_and_is_asked_again(browser:
         page.get_by_role("button", name="Explain again").click()
         page.wait_for_function("() => document.querySelectorAll('article:last-child .unit').length === 3")
         page.wait_for_function(SETTLED)
-        page.context.close()
 
 
-def test_code_shows_overrides_of_the_direction_as_what_they_are(browser: "Browser") -> None:
-    with opened(browser, ServedModels(models()), "#model=words&method=occlusion&text=a+%E2%80%AEgood+one") as page:
+def test_code_shows_overrides_of_the_direction_as_what_they_are(browser: "Browser", port: int) -> None:
+    with opened(browser, port, "#model=words&method=occlusion&text=a+%E2%80%AEgood+one") as page:
         page.wait_for_function(SETTLED)
         page.get_by_text("Take away").click()
         code = page.get_by_role("region", name="Code").inner_text()
