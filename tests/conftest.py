@@ -5,7 +5,6 @@ The process that starts them reads this file, too, before they start: neither to
 
 import asyncio
 import gc
-import math
 import os
 import sys
 from collections import defaultdict
@@ -49,9 +48,8 @@ ALL = bool(os.environ.get("RAISON_ALL_FAMILIES"))
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Of a test that is marked in_turn(n), one in n of its combinations of parameters runs, as in a Latin square.
 
-    With two parameters of which one has at least n values, every value of the other still occurs, and so on. A test
-    without a mark runs for a third of its combinations, if it has MANY of parameters that do not decide each other, and
-    a contract for a quarter, if every value of each parameter still occurs.
+    A test without a mark runs for a quarter of them, if it has MANY. If there are several parameters that do not decide
+    each other, those combinations are added by which every value of each still occurs.
     """
     if ALL:
         return
@@ -71,19 +69,18 @@ def _left_out(combinations: list[pytest.Function]) -> Iterator[pytest.Function]:
     if mark is None and len(combinations) < MANY:
         return
     columns = _free_columns(combinations)
-    every = mark.args[0] if mark is not None else _usual_part(combinations[0], columns)
-    for item, place in zip(combinations, map(sum, zip(*columns, strict=True)), strict=True):
-        if place % every:
+    if mark is None and len(columns) < 2:
+        return
+    rows = list(zip(*columns, strict=True))
+    every = mark.args[0] if mark is not None else 4
+    kept = [row for row in rows if sum(row) % every == 0]
+    met = [set(column) for column in zip(*kept, strict=True)]
+    for item, row in zip(combinations, rows, strict=True):
+        if sum(row) % every and (len(columns) < 2 or all(value in seen for value, seen in zip(row, met, strict=True))):
             yield item
-
-
-def _usual_part(item: pytest.Function, columns: list[list[int]]) -> int:
-    """One in how many combinations runs of a test that has many and no mark."""
-    sizes = [len(set(column)) for column in columns]
-    if len(sizes) < 2:
-        return 1
-    whole = math.prod(sizes) == len(columns[0])
-    return 4 if "contracts" in item.path.parts and whole and min(sizes) >= 4 else 3
+        else:
+            for value, seen in zip(row, met, strict=True):
+                seen.add(value)
 
 
 def pytest_collection_finish() -> None:
