@@ -1,7 +1,7 @@
 """Every command and every line of Python in README.md and docs/ runs as it stands, from the root of a clone.
 
-SmolLM2 without an adapter has the lowest of its layers only, except with RAISON_ALL_FAMILIES=1: the examples show what
-can be asked for, and no page says what this model answers. Whole, it takes most of their time.
+SmolLM2 without an adapter has the lowest of its layers only, except with RAISON_ALL_FAMILIES=1: whole, it takes most of
+their time. The one source that an example expects of it is found by these layers, too.
 """
 
 import os
