@@ -70,7 +70,7 @@ def test_tables_have_a_column_of_texts(kind: str) -> None:
             pd.Series(["good", float("nan")]),
             "text 2 of 2 is nan, of type float.*Leave missing texts out",
         ),
-        (pd.Series(["good", pd.NA]), "text 2 of 2 is <NA>.*Leave missing texts out"),
+        (pd.Series(["good", pd.NA], dtype=object), "text 2 of 2 is <NA>.*Leave missing texts out"),
         ([("good", None)], "the text is .*Leave missing texts out"),
         (np.array([["a", "b"]]), r"the text is array"),
         (np.array("good"), "give a list of at least one text"),
