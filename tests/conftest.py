@@ -48,8 +48,9 @@ ALL = bool(os.environ.get("RAISON_ALL_FAMILIES"))
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Of a test that is marked in_turn(n), one in n of its combinations of parameters runs, as in a Latin square.
 
-    A test without a mark runs for a quarter of them, if it has MANY. If there are several parameters that do not decide
-    each other, those combinations are added by which every value of each still occurs.
+    With two parameters of which one has at least n values, every value of the other still occurs, and so on. A test
+    without a mark runs for a quarter of its combinations, if it has MANY of several parameters that do not decide each
+    other, and for those by which every value of each occurs.
     """
     if ALL:
         return
@@ -69,16 +70,14 @@ def _left_out(combinations: list[pytest.Function]) -> Iterator[pytest.Function]:
     if mark is None and len(combinations) < MANY:
         return
     columns = _free_columns(combinations)
-    if mark is None and len(columns) < 2:
-        return
     rows = list(zip(*columns, strict=True))
-    every = mark.args[0] if mark is not None else 4
-    kept = [row for row in rows if sum(row) % every == 0]
-    met = [set(column) for column in zip(*kept, strict=True)]
-    for item, row in zip(combinations, rows, strict=True):
-        if sum(row) % every and (len(columns) < 2 or all(value in seen for value, seen in zip(row, met, strict=True))):
-            yield item
-        else:
+    if mark is not None:
+        yield from (item for item, row in zip(combinations, rows, strict=True) if sum(row) % mark.args[0])
+    elif len(columns) > 1:
+        met = [set(column) for column in zip(*(row for row in rows if sum(row) % 4 == 0), strict=True)]
+        for item, row in zip(combinations, rows, strict=True):
+            if sum(row) % 4 and all(value in seen for value, seen in zip(row, met, strict=True)):
+                yield item
             for value, seen in zip(row, met, strict=True):
                 seen.add(value)
 
