@@ -6,10 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import ALL
+
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked")
 
 
-@pytest.mark.parametrize(("kind", "rows", "count"), [("Texts", 96, 3), ("Questions", 16, 2)])
+@pytest.mark.parametrize(
+    ("kind", "rows", "count"), [("Texts", 96, 3 if ALL else 2), ("Questions", 16, 2 if ALL else 1)]
+)
 def test_killed_at_random_moments_each_row_is_there_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, rows: int, count: int
 ) -> None:
