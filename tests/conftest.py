@@ -40,7 +40,9 @@ CHECKED = ("bert", "llama")
 
 
 MANY = 12
-"""Combinations of parameters from which on a part of them runs if a test has no mark: see _usual_part."""
+"""Combinations of parameters from which on a part of them runs if a test has no mark."""
+PART = 4
+"""One in so many of them runs, and those by which every value of a parameter occurs."""
 ALL = bool(os.environ.get("RAISON_ALL_FAMILIES"))
 """Whether tests that are much alike all run."""
 
@@ -74,9 +76,9 @@ def _left_out(combinations: list[pytest.Function]) -> Iterator[pytest.Function]:
     if mark is not None:
         yield from (item for item, row in zip(combinations, rows, strict=True) if sum(row) % mark.args[0])
     elif len(columns) > 1:
-        met = [set(column) for column in zip(*(row for row in rows if sum(row) % 4 == 0), strict=True)]
+        met = [set(column) for column in zip(*(row for row in rows if sum(row) % PART == 0), strict=True)]
         for item, row in zip(combinations, rows, strict=True):
-            if sum(row) % 4 and all(value in seen for value, seen in zip(row, met, strict=True)):
+            if sum(row) % PART and all(value in seen for value, seen in zip(row, met, strict=True)):
                 yield item
             for value, seen in zip(row, met, strict=True):
                 seen.add(value)

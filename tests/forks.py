@@ -75,7 +75,7 @@ def _work(given: int, heard: int, environment: dict[str, str]) -> None:
     """The main function of a worker between these ends of two pipes, and the end of the process."""
     code: object = 1
     # A new process would know the folder that it shares by its environment alone. Whoever drops it deletes it.
-    own = shared_folder._own()
+    _kept = shared_folder._own()
     try:
         shared_folder._own.cache_clear()
         os.environ.clear()
@@ -94,7 +94,6 @@ def _work(given: int, heard: int, environment: dict[str, str]) -> None:
         traceback.print_exc()
         raise
     finally:
-        assert own
         os._exit(code if isinstance(code, int) else 1)
 
 
