@@ -43,31 +43,37 @@ MANY = 12
 """Combinations of parameters from which on a part of them runs if a test has no mark."""
 PART = 4
 """One in so many of them runs, and those by which every value of a parameter occurs."""
+OF_ONE = 2
+"""One in so many of a single parameter's runs, from test to test another."""
 ALL = bool(os.environ.get("RAISON_ALL_FAMILIES"))
 """Whether tests that are much alike all run."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of a test that is marked in_turn(n), one in n of its combinations of parameters runs, as in a Latin square.
+    """Whoever asks for tests by an expression gets all of them. Of the others, these do not run:
 
-    With two parameters of which one has at least n values, every value of the other still occurs, and so on. A test
-    without a mark runs for a quarter of its combinations, if it has MANY of several parameters that do not decide each
-    other, and for those by which every value of each occurs.
+    Those that are marked thorough. Of a test that is marked in_turn(n), n - 1 of n combinations of parameters, as in a
+    Latin square: with two parameters of which one has at least n values, every value of the other still occurs, and so
+    on. Of a test without a mark that has MANY combinations of several parameters that do not decide each other, three
+    quarters, but every value of each occurs; if it has MANY of one parameter, as most contracts of methods, every
+    second, so that a method or a family meets half of these tests.
     """
-    if ALL:
+    if ALL or config.option.keyword:
         return
     tests: dict[str, list[pytest.Function]] = defaultdict(list)
+    left = {item for item in items if item.get_closest_marker("thorough")}
     for item in items:
-        if isinstance(item, pytest.Function) and hasattr(item, "callspec"):
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec") and item not in left:
             tests[item.nodeid.partition("[")[0]].append(item)
-    left = {item for combinations in tests.values() for item in _left_out(combinations)}
+    for number, combinations in enumerate(tests.values()):
+        left.update(_left_out(combinations, number))
     if left:
         config.hook.pytest_deselected(items=[item for item in items if item in left])
         items[:] = [item for item in items if item not in left]
 
 
-def _left_out(combinations: list[pytest.Function]) -> Iterator[pytest.Function]:
-    """Those of a test's combinations of parameters that do not run."""
+def _left_out(combinations: list[pytest.Function], number: int) -> Iterator[pytest.Function]:
+    """Those of a test's combinations of parameters that do not run; its number decides which of a single one's."""
     mark = combinations[0].get_closest_marker("in_turn")
     if mark is None and len(combinations) < MANY:
         return
@@ -75,7 +81,9 @@ def _left_out(combinations: list[pytest.Function]) -> Iterator[pytest.Function]:
     rows = list(zip(*columns, strict=True))
     if mark is not None:
         yield from (item for item, row in zip(combinations, rows, strict=True) if sum(row) % mark.args[0])
-    elif len(columns) > 1:
+    elif len(columns) == 1:
+        yield from (item for item, row in zip(combinations, rows, strict=True) if (row[0] + number) % OF_ONE)
+    else:
         met = [set(column) for column in zip(*(row for row in rows if sum(row) % PART == 0), strict=True)]
         for item, row in zip(combinations, rows, strict=True):
             if sum(row) % PART and all(value in seen for value, seen in zip(row, met, strict=True)):

@@ -343,6 +343,7 @@ def test_mistakes_of_a_file_are_told_together(place: Path, name: str) -> None:
     assert "unknown key 'nothing'" in told
 
 
+@pytest.mark.thorough
 def test_workers_do_what_one_process_does(examined: dict[str, Any], whole: dict[str, Path], tmp_path: Path) -> None:
     """As new interpreters, which other tests fork (tests/forks.py)."""
     heard: list[int] = []

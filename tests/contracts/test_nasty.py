@@ -144,7 +144,7 @@ def chosen(family: str, name: str) -> list[str]:
     return [text for place, text in enumerate(NASTY) if ALL or (place + turn) % 12 == 0]
 
 
-@pytest.mark.in_turn(len(FAMILIES))
+@pytest.mark.in_turn(2 * len(FAMILIES))
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("name", CATALOGUE.names)
 def test_every_text_is_explained_or_refused_in_one_line(

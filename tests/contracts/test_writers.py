@@ -201,7 +201,7 @@ def test_what_is_refused(generator: Generator) -> None:
 
 
 @pytest.mark.new_model
-@pytest.mark.in_turn(len(WRITERS))
+@pytest.mark.in_turn(2 * len(WRITERS))
 @pytest.mark.parametrize("method", CATALOGUE.names)
 def test_methods(generator: Generator, method: str) -> None:
     """They explain every token, or say what is lacking; nothing of the caller's is changed, and nothing is random."""

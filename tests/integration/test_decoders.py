@@ -204,6 +204,7 @@ def test_a_language_model_alone_is_no_classifier() -> None:
         as_classifier(loaded)
 
 
+@pytest.mark.thorough
 @pytest.mark.demo
 def test_the_demo_language_model_classifies() -> None:
     model = raison.load("demo/smollm2")

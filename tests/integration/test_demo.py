@@ -78,9 +78,15 @@ PREDICTED = [
     ("demo/sst2_known", REVIEWS[2], "positive"),
 ]
 
+LIKE_AG_NEWS = ("demo/smollm2-sst2", "demo/smollm2-imdb", "demo/smollm2-emotion")
+"""Adapters of SmolLM2, each of which takes as long to load."""
+
 
 @pytest.mark.in_turn(1)
-@pytest.mark.parametrize(("name", "text", "label"), PREDICTED)
+@pytest.mark.parametrize(
+    ("name", "text", "label"),
+    [pytest.param(*row, marks=pytest.mark.thorough if row[0] in LIKE_AG_NEWS else ()) for row in PREDICTED],
+)
 def test_predictions(name: str, text: str, label: str) -> None:
     explanation = raison.explain(loaded(name), text, "random")
     assert explanation.prediction == label
@@ -93,6 +99,7 @@ def test_every_classifier_is_asked() -> None:
     assert {name for name, _, _ in PREDICTED} >= {*CLASSIFIERS}
 
 
+@pytest.mark.thorough
 def test_the_answering_model_copies_from_the_source_that_is_found() -> None:
     known = KnownSources.from_dict(_fact())
     writer = raison.load("demo/smollm2-answers")
@@ -143,6 +150,7 @@ def test_a_shipped_explainer_beats_random_in_one_pass() -> None:
     assert all(one < other for one, other in zip(aml[1], random[1], strict=True))
 
 
+@pytest.mark.thorough
 def test_the_shipped_explainer_of_shapley_values_is_close_to_kernel_shap() -> None:
     card = amortized.read_card(zoo.folder_of("demo/sst2") / "amortized_shap", "demo/sst2")
     assert card.provenance["command"].startswith("raison train amortized-shap")

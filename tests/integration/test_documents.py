@@ -1,10 +1,10 @@
 """Every command and every line of Python in README.md and docs/ runs as it stands, from the root of a clone.
 
-SmolLM2 without an adapter has the lowest of its layers only, except with RAISON_ALL_FAMILIES=1: whole, it takes most of
-their time. The one source that an example expects of it is found by these layers, too.
+Demo models have the lowest of their layers only, except with RAISON_ALL_FAMILIES=1: whole, they take most of their
+time. MiniLM is whole on pages that show what it says or use its shipped explainer. Of SmolLM2 without an adapter, an
+example expects the one source that these layers find, too.
 """
 
-import os
 import shlex
 import shutil
 import tomllib
@@ -23,6 +23,7 @@ from raison.core.errors import LoadError
 from raison.models.loading.load import load
 from raison.models.loading.ready_made import base_weights, zoo
 from raison.studies import plans
+from tests.conftest import ALL
 from tests.fake_server import Fake, running
 
 ROOT = Path(__file__).parents[2]
@@ -43,14 +44,16 @@ _LOADED: dict[str, Any] = {}
 MOST_LOADED = 6
 """One with SmolLM2 takes half a gigabyte."""
 LAYERS = 5
-"""Of the 30 layers of SmolLM2, those that the examples run."""
+"""Of the 30 layers of SmolLM2, those that the examples run if no adapter has learned on the others."""
+WHOLE = ("README.md", "docs/aml.md", "docs/usage.md")
+"""Pages whose examples run all six layers of MiniLM; on the others one."""
 
 
 def load_once(*args: Any, **settings: Any) -> Any:
     """raison.load, but one demo model for all examples that ask for the same, on any page."""
     if not str(args[0]).startswith("demo/"):
         return load(*args, **settings)
-    key = repr((args, sorted(settings.items())))
+    key = repr((args, sorted(settings.items()), zoo.merged is one_layer))
     _LOADED[key] = _LOADED.pop(key) if key in _LOADED else load(*args, **settings)
     for oldest in [*_LOADED][:-MOST_LOADED]:
         del _LOADED[oldest]
@@ -64,6 +67,15 @@ def few_layers(folder: Path, adapter: Path | None, whole: Any = zoo.language_mod
         del model.model.layers[LAYERS:]
         model.config.num_hidden_layers = LAYERS
     return model, tokenizer
+
+
+def one_layer(model: Any, adapter: Path, whole: Any = zoo.merged) -> Any:
+    """What zoo.merged makes, without the upper layers if it is a BERT."""
+    model = whole(model, adapter)
+    if model.config.model_type == "bert":
+        del model.bert.encoder.layer[1:]
+        model.config.num_hidden_layers = 1
+    return model
 
 
 def commands(example: Example) -> None:
@@ -90,6 +102,7 @@ def parsed(page: str) -> Document:
 
 
 @pytest.mark.demo
+@pytest.mark.in_turn(1)
 @pytest.mark.parametrize("page", [page for page in PAGES if list(parsed(page))])
 def test_the_examples_of_a_page_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     try:
@@ -104,8 +117,10 @@ def test_the_examples_of_a_page_run(page: str, tmp_path: Path, monkeypatch: pyte
     monkeypatch.delenv("RAISON_DATA", raising=False)
     monkeypatch.setattr(raison, "load", load_once)
     monkeypatch.setattr(plans, "load_model", load_once)
-    if not os.environ.get("RAISON_ALL_FAMILIES"):
+    if not ALL:
         monkeypatch.setattr(zoo, "language_model", few_layers)
+        if page not in WHOLE:
+            monkeypatch.setattr(zoo, "merged", one_layer)
     with running(Fake(), PORT) if page == "docs/served.md" else nullcontext():
         for example in parsed(page):
             example.evaluate()

@@ -356,6 +356,7 @@ def test_command_line(tmp_path):
     assert data["prompt"].startswith("<|user|>")
 
 
+@pytest.mark.thorough
 @pytest.mark.demo
 def test_real_model_gives_the_scores_of_plain_calls():
     generator = raison.load(base_weights.fetch("smollm2"), dtype="float32")

@@ -12,7 +12,8 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are f
 
 
 @pytest.mark.parametrize(
-    ("kind", "rows", "count"), [("Texts", 96, 3 if ALL else 2), ("Questions", 16, 2 if ALL else 1)]
+    ("kind", "rows", "count"),
+    [("Texts", 96, 3 if ALL else 1), pytest.param("Questions", 16, 2, marks=pytest.mark.thorough)],
 )
 def test_killed_at_random_moments_each_row_is_there_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, rows: int, count: int

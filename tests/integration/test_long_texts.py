@@ -115,6 +115,7 @@ def largest(model: LanguageModel, text: str, method: str) -> int:
     return seen.numbers
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("method", ["saliency", "integrated_gradients(steps=2)", "kernel_shap(samples=4)"])
 def test_memory_grows_with_the_length_of_what_a_decoder_reads(method: str) -> None:
     model = load("llama")
@@ -123,6 +124,7 @@ def test_memory_grows_with_the_length_of_what_a_decoder_reads(method: str) -> No
         assert largest(model, text_of(model, tokens), method) < 1000 * max(tokens, 4500)
 
 
+@pytest.mark.thorough
 def test_ten_thousand_tokens() -> None:
     model = load("short llama")
     text = text_of(model, 10_000)
@@ -225,6 +227,7 @@ def writer_of_many_heads() -> Generator:
     return found
 
 
+@pytest.mark.thorough
 def test_memory_of_rules_does_not_grow_with_the_square_of_a_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kept whole, four times the tokens take nearly sixteen times the memory."""
     monkeypatch.setattr(query_blocks, "NUMBERS", 1 << 17)

@@ -87,6 +87,7 @@ def decided(count: int, seed: int) -> Dataset:
     )
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("architecture", ["bert", "gpt2", "roberta", "t5_encoder"])
 def test_a_small_model_learns_what_one_word_decides(architecture: str, tmp_path: Path) -> None:
     settings = replace(QUICK, architecture=architecture, layers=1, width=32, epochs=12, learning_rate=5e-3)

@@ -270,6 +270,7 @@ def _refusal(method: Method, model: Classifier) -> str | None:
     return None
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("kind", FAMILIES)
 @pytest.mark.parametrize("name", CATALOGUE.names)
 def test_every_method_gives_the_same_scores(kind: str, name: str) -> None:

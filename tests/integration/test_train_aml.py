@@ -124,6 +124,7 @@ def test_one_search_serves_all_metrics(quick: AmlSettings, tmp_path: Path, histo
 # What is left out
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("without", [None, "prediction", "inverse"])
 def test_a_loss_that_is_left_out_costs_no_pass(
     quick: AmlSettings, tmp_path: Path, searches: list[Sequence[str]], without: str | None
@@ -138,6 +139,7 @@ def test_a_loss_that_is_left_out_costs_no_pass(
     assert card.provenance["trials"] == []
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("without", ["prediction", "inverse"])
 def test_a_search_varies_only_what_is_not_left_out(quick: AmlSettings, tmp_path: Path, without: str) -> None:
     model = Planted()
@@ -159,6 +161,7 @@ def test_every_whole_text_is_predicted_once(quick: AmlSettings, tmp_path: Path) 
     assert set(model.whole) - set(used) == set(explainers.PROBES)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("rank", [2, None])
 def test_the_explained_model_and_the_random_state_are_as_before(
     quick: AmlSettings, tmp_path: Path, rank: int | None

@@ -61,6 +61,7 @@ KILLS = [((1,), 12), ((7,), 6), ((12,), 1), ((4, 6, 3), 3)]
 MORE = [((4,), 10), ((6,), 8), ((9,), 4)] if ALL else []
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(("kills", "steps"), [*KILLS, *MORE])
 def test_a_killed_run_gives_the_same_explainer(
     quick: AmlSettings, whole: tuple[Planted, Path], tmp_path: Path, kills: tuple[int, ...], steps: int

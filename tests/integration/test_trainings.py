@@ -273,6 +273,7 @@ def test_no_explainer_of_a_model_at_chance_is_trained(place: Path, tmp_path: Pat
     assert len(works.calls) == 2 + 2 + 3
 
 
+@pytest.mark.thorough
 def test_two_processes_share_the_work(examined: Examined, whole: tuple[Path, Works], tmp_path: Path) -> None:
     first, second = Works(), Works()
     run(examined, second, tmp_path, Shard(2, 2))

@@ -42,6 +42,7 @@ def test_kernel_explainer_on_a_function_of_texts():
     np.testing.assert_allclose(found.scores, expected, atol=1e-8)
 
 
+@pytest.mark.thorough
 def test_text_masker_on_a_function_of_texts():
     # shap splits at white space as well, and puts the mask token in place of a word. Only of a sum both are exact.
     text = "good film not bad quiet"

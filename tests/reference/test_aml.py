@@ -70,6 +70,7 @@ def tuned_names(adapter: Classifier, folder: Path) -> list[str]:
     return [name for name in load_file(folder / STATE) if name not in ("prediction", "labels", "substitute")]
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("rank", [2, None])
 @pytest.mark.parametrize("name", ENCODERS)
 def test_fine_tuning_equals_the_plain_loop_on_each_text(name, rank, tmp_path):

@@ -82,6 +82,7 @@ class Once:
         yield self.batch
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("rank", [2, None])
 @pytest.mark.parametrize("name", ENCODERS)
 def test_gradients_reach_exactly_what_is_trained(name, rank, tmp_path):

@@ -153,6 +153,7 @@ def test_values_of_calls_of_another_size_are_estimated_again(tmp_path: Path, mon
     assert torch.equal(*weights)
 
 
+@pytest.mark.thorough
 def test_the_word_that_decides_is_found_for_both_classes(tmp_path: Path) -> None:
     model, fresh = Planted(), texts(20, 1)
     given = replace(SETTINGS, backbone=quick_settings(tmp_path / "bert").backbone, rank=None, learning_rate=0.01)

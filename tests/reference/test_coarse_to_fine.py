@@ -55,6 +55,7 @@ def literal(units: int, value: Callable[[set[int]], float], samples: int) -> lis
     return [next(e / len(part) for e, part in parts if unit in part) for unit in range(units)]
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("samples", [2, 6, 13, 30, 50, 100])
 def test_the_formula(model: LanguageModel, samples: int) -> None:
     found = raison.explain(model, TEXTS, f"coarse_to_fine(samples={samples})", target=1, of="logit")

@@ -98,6 +98,7 @@ def test_input_x_gradient(name, of):
         np.testing.assert_allclose(found.scores[number], expected, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("earlier", [False, True])
 @pytest.mark.parametrize("name", LANGUAGE_MODELS)
 def test_integrated_gradients(name, earlier):
@@ -134,6 +135,7 @@ def replacement_of(generator, removal):
     return {"delete": None, "unk": generator.tokenizer.unk_token_id}[removal]
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("earlier", [False, True])
 @pytest.mark.parametrize("removal", ["unk", "delete"])
 @pytest.mark.parametrize("name", LANGUAGE_MODELS)

@@ -76,6 +76,7 @@ def rolled(matrices, rows):
     return np.array(rows) @ joint
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("name", sorted(READS))
 def test_equals_zeroing_one_token_at_a_time(name):
     with double_throughout():

@@ -248,6 +248,7 @@ def test_truncation_drops_what_the_model_does_not_see(name: str, unit: Granulari
     assert units[-1].end == len(text[:last].rstrip())
 
 
+@pytest.mark.thorough
 def test_long_text_takes_linear_time() -> None:
     text = "word " * 40_000
     offsets = [(5 * number, 5 * number + 4) for number in range(40_000)]

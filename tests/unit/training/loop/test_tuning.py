@@ -53,6 +53,7 @@ def once(weights: Mapping[str, float], report: ReportScores) -> None:
     report({"height": height(weights)})
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_the_search_beats_random_weights(seed: int) -> None:
     trials = search(replace(QUIET, trials=40, seed=seed), SPACE, ["height"], once)
@@ -79,6 +80,7 @@ def test_a_seed_decides_and_others_differ() -> None:
     assert drawn.isdisjoint(trial.weights["p"] for trial in other)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("goals", [["height"], ["height", "flat"]])
 @pytest.mark.parametrize("die_at", [0, 3, 25, 61])
 def test_a_killed_search_goes_on_as_if_nothing_had_been(tmp_path: Path, goals: Sequence[str], die_at: int) -> None:

@@ -109,6 +109,7 @@ def alone(network: SelfExplaining, rows: list[int]) -> list[ReaderOutput]:
     return [network(network.model.encode([TEXTS[row]], "token")) for row in rows]
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(
     ("norm", "student", "over"),
     [("softmax", "bert", "units"), ("sparsemax", "bert", "units"), ("sparsemax", "roberta", "tokens")],

@@ -251,6 +251,7 @@ def test_the_model_is_left_alone() -> None:
     assert not any(module._forward_hooks or module._forward_pre_hooks or module.training for module in base.modules())
 
 
+@pytest.mark.thorough
 @pytest.mark.demo
 def test_smollm2(monkeypatch: pytest.MonkeyPatch) -> None:
     """Grouped-query attention with real weights: label logits after packs of 20 nodes equal full re-runs."""
