@@ -9,6 +9,7 @@ import os
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import compress
 from uuid import uuid4
 
 import jaxtyping
@@ -44,7 +45,7 @@ MANY = 12
 PART = 4
 """One in so many of them runs, and those by which every value of a parameter occurs."""
 OF_ONE = 2
-"""One in so many of a single parameter's runs, from test to test another."""
+"""One in so many of MANY values of one parameter runs, from test to test another."""
 ALL = bool(os.environ.get("RAISON_ALL_FAMILIES"))
 """Whether tests that are much alike all run."""
 
@@ -55,8 +56,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     Those that are marked thorough. Of a test that is marked in_turn(n), n - 1 of n combinations of parameters, as in a
     Latin square: with two parameters of which one has at least n values, every value of the other still occurs, and so
     on. Of a test without a mark that has MANY combinations of several parameters that do not decide each other, three
-    quarters, but every value of each occurs; if it has MANY of one parameter, as most contracts of methods, every
-    second, so that a method or a family meets half of these tests.
+    quarters, but every value of each occurs; of a parameter with MANY values, such as a contract's method, every second
+    value, so that a method or a family meets half of these tests.
     """
     if ALL or config.option.keyword:
         return
@@ -81,10 +82,14 @@ def _left_out(combinations: list[pytest.Function], number: int) -> Iterator[pyte
     rows = list(zip(*columns, strict=True))
     if mark is not None:
         yield from (item for item, row in zip(combinations, rows, strict=True) if sum(row) % mark.args[0])
-    elif len(columns) == 1:
-        yield from (item for item, row in zip(combinations, rows, strict=True) if (row[0] + number) % OF_ONE)
-    else:
-        met = [set(column) for column in zip(*(row for row in rows if sum(row) % PART == 0), strict=True)]
+        return
+    if len({*columns[0]}) >= MANY:
+        kept = [(row[0] + number) % OF_ONE == 0 for row in rows]
+        yield from (item for item, stays in zip(combinations, kept, strict=True) if not stays)
+        combinations = [*compress(combinations, kept)]
+        rows = [*compress(rows, kept)]
+    if len(columns) > 1:
+        met = [{row[place] for row in rows if sum(row) % PART == 0} for place in range(len(columns))]
         for item, row in zip(combinations, rows, strict=True):
             if sum(row) % PART and all(value in seen for value, seen in zip(row, met, strict=True)):
                 yield item

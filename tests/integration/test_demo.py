@@ -78,14 +78,14 @@ PREDICTED = [
     ("demo/sst2_known", REVIEWS[2], "positive"),
 ]
 
-LIKE_AG_NEWS = ("demo/smollm2-sst2", "demo/smollm2-imdb", "demo/smollm2-emotion")
+LIKE_SST2 = ("demo/smollm2-ag_news", "demo/smollm2-imdb", "demo/smollm2-emotion")
 """Adapters of SmolLM2, each of which takes as long to load."""
 
 
 @pytest.mark.in_turn(1)
 @pytest.mark.parametrize(
     ("name", "text", "label"),
-    [pytest.param(*row, marks=pytest.mark.thorough if row[0] in LIKE_AG_NEWS else ()) for row in PREDICTED],
+    [pytest.param(*row, marks=pytest.mark.thorough if row[0] in LIKE_SST2 else ()) for row in PREDICTED],
 )
 def test_predictions(name: str, text: str, label: str) -> None:
     explanation = raison.explain(loaded(name), text, "random")

@@ -321,7 +321,7 @@ def test_an_unknown_student_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.demo
-@pytest.mark.parametrize(("name", "layers"), [("tiny", 2), ("minilm", 6)])
+@pytest.mark.parametrize(("name", "layers"), [("tiny", 2), pytest.param("minilm", 6, marks=pytest.mark.thorough)])
 def test_ready_made_students_learn(name: str, layers: int) -> None:
     state = torch.get_rng_state()
     student, twin = (new_student(name, CLASSES, 32, 0) for _ in range(2))
