@@ -46,19 +46,19 @@ MANY = 12
 PART = 4
 """One in so many of them runs, and those by which every value of a parameter occurs."""
 OF_ONE = 2
-"""One in so many of MANY values of one parameter runs, from test to test another."""
+"""Of a parameter with MANY values, one in so many runs; which ones depends on the test."""
 ALL = bool(os.environ.get("RAISON_ALL_FAMILIES"))
 """Whether tests that are much alike all run."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Whoever asks for tests by an expression gets all of them. Of the others, these do not run:
+    """Leave out what other tests show, too, except with RAISON_ALL_FAMILIES=1 or an expression that chooses tests (-k).
 
-    Those that are marked thorough. Of a test that is marked in_turn(n), n - 1 of n combinations of parameters, as in a
-    Latin square: with two parameters of which one has at least n values, every value of the other still occurs, and so
-    on. Of a test without a mark that has MANY combinations of several parameters that do not decide each other, three
-    quarters, but every value of each occurs; of a parameter with MANY values, such as a contract's method, every second
-    value, so that a method or a family meets half of these tests.
+    Tests that are marked thorough do not run. Of a test that is marked in_turn(n), one in n of its combinations of
+    parameters runs, as in a Latin square: with two parameters of which one has at least n values, every value of the
+    other still occurs, and so on. A test without a mark runs for every second value of a parameter that has MANY, such
+    as a contract's method, so that a method meets half of these tests. If it has MANY combinations of parameters that
+    do not decide each other, it then runs for a quarter of them and for those by which every value that is left occurs.
     """
     if ALL or config.option.keyword:
         return
@@ -76,7 +76,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _left_out(combinations: list[pytest.Function], number: int) -> Iterator[pytest.Function]:
-    """Those of a test's combinations of parameters that do not run; its number decides which of a single one's."""
+    """Those of a test's combinations of parameters that do not run; `number` decides which of many values do."""
     mark = combinations[0].get_closest_marker("in_turn")
     if mark is None and len(combinations) < MANY:
         return

@@ -166,7 +166,6 @@ def test_metrics_comparisons_and_lists() -> None:
     assert (listed.units, listed.scores) == (one.units, one.scores)
 
 
-@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("family", ["bert", "embedder", "function"])
 def test_of_several_documents_the_leading_two_are_compared(family: str, tmp_path: Path) -> None:
     model = scorer(family)
@@ -191,7 +190,6 @@ def test_of_several_documents_the_leading_two_are_compared(family: str, tmp_path
     assert whole.total_forwards == estimate(model, leading, "occlusion", metrics).total_forwards
 
 
-@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("family", ["bert", "embedder", "function"])
 def test_an_audit_of_rankings(family: str, tmp_path: Path) -> None:
     texts = [TRIPLE, (QUERY, DOCUMENTS[0], DOCUMENTS[1]), ("what is dull ?", DOCUMENTS[0], DOCUMENTS[2])]

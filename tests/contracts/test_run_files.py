@@ -96,7 +96,6 @@ def test_the_head_of_a_run(study: Path) -> None:
     assert all("run.json" in line and "\n" not in line and len(line) < 400 for line in said)
 
 
-@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("name", ["records", "explanations", "groups"])
 def test_the_lines_of_a_run(study: Path, name: str) -> None:
     path = study / RUN / f"{name}.jsonl"

@@ -50,7 +50,6 @@ def quantised() -> Iterator[LanguageModel]:
     yield raison.load(dynamic(model), tokenizer)
 
 
-@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(
     ("model", "reasons"),
     [

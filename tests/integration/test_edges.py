@@ -222,7 +222,6 @@ def test_models_of_places_are_audited(kind: type, tmp_path: Path) -> None:
     assert raison.compare(loaded, texts, ["occlusion"], progress=False)["occlusion"].metrics
 
 
-@pytest.mark.thorough
 def test_the_first_use_leaves_the_random_state_as_it_was() -> None:
     script = """
 import random, sys, numpy as np

@@ -136,7 +136,6 @@ def test_as_a_model_that_was_overwritten_by_hand(name: str, how: str) -> None:
                 assert record.of == total
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "built"), [("llama", build_language_model), ("t5", build_writer)])
 def test_a_model_that_writes_as_one_that_was_overwritten_by_hand(name: str, built: Callable[[str], Any]) -> None:
     """The same answers, cited by a deep copy whose blocks are overwritten: attention, gradients, left-out sources."""

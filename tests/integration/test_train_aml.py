@@ -124,7 +124,6 @@ def test_one_search_serves_all_metrics(quick: AmlSettings, tmp_path: Path, histo
 # What is left out
 
 
-@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("without", [None, "prediction", "inverse"])
 def test_a_loss_that_is_left_out_costs_no_pass(
     quick: AmlSettings, tmp_path: Path, searches: list[Sequence[str]], without: str | None
@@ -139,7 +138,6 @@ def test_a_loss_that_is_left_out_costs_no_pass(
     assert card.provenance["trials"] == []
 
 
-@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("without", ["prediction", "inverse"])
 def test_a_search_varies_only_what_is_not_left_out(quick: AmlSettings, tmp_path: Path, without: str) -> None:
     model = Planted()

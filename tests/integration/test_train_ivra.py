@@ -68,7 +68,6 @@ def without_seconds(history: dict[str, object]) -> dict[str, object]:
 # Tasks
 
 
-@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("task", ["texts", "pairs", "answers"])
 def test_a_base_is_fine_tuned_and_then_explains_itself(task: str, tmp_path: Path) -> None:
     data = {"texts": replace(DATA, labels=NAMES), "pairs": CLAIMS, "answers": QUESTIONS}[task]
@@ -128,7 +127,6 @@ def mortal(monkeypatch: pytest.MonkeyPatch, call: int) -> None:
     monkeypatch.setattr(TaskAndCriteria, "loss", dies)
 
 
-@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     ("call", "criteria", "more"),
     [(4, ("comp",), {}), (3, ("sim", "cons"), {"roll_back": True}), (4, ("sim",), {})],

@@ -139,7 +139,6 @@ def test_a_killed_classifier_goes_on(base: Path, data: Splits, tmp_path: Path, m
     assert resumed["accuracy"] == whole["accuracy"]
 
 
-@pytest.mark.thorough
 def test_half_precision_learns_too(base: Path, data: Splits, tmp_path: Path) -> None:
     settings = replace(QUICK, labels=LABELS, epochs=6, half=True)
     assert train_classifier(str(base), data, tmp_path / "out", settings)["accuracy"]["test"] > 0.9

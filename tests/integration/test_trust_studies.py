@@ -347,7 +347,6 @@ def test_a_larger_study_takes_over_what_a_smaller_one_has(place: Path, small: Pa
         assert len(reused) == len(of_it) > 0
 
 
-@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     "change",
     [("seed = 3", "seed = 4"), ('unit = "word"', 'unit = "token"'), ("draws = 2", 'draws = 2\nhow = "permuted"')],

@@ -70,7 +70,6 @@ def test_smooth_grad(toy):
     assert_near(scores[moves], found, allowed)
 
 
-@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("toy", [Product, Ignored])
 def test_gradient_shap_and_what_the_text_as_a_baseline_does_to_it(toy):
     model = toy()

@@ -53,7 +53,6 @@ def label(e: Explanation) -> str:
     return label_of(CATALOGUE.get(e.method)(**e.config))
 
 
-@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("budget", [2, 12, 100, 300])
 def test_takes_what_the_rule_says(encoder: LanguageModel, decoder: LanguageModel, budget: int) -> None:
     for model in (encoder, decoder, Linear()):

@@ -77,7 +77,6 @@ def test_equals_the_formula_point_by_point(toy, names):
     assert problem.ledger.notes == [{"baselines": list(names)}] * len(TEXTS)
 
 
-@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("toy", [Linear, Product, Ignored, Max])
 def test_approaches_integrated_gradients_and_the_change_of_the_value(toy):
     problem = make_problem(toy(), TEXTS, of="probability")

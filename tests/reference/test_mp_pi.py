@@ -126,7 +126,6 @@ def test_sums_to_the_difference_on_toys(toy, removal):
         assert problem.ledger.evaluations[text] <= MpPi().cost(count).forwards == 2 * count
 
 
-@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("toy", TOYS)
 def test_reaches_the_exact_values_on_toys(toy):
     """The toys' predictions on the way are those of the masked text: nothing but sampling is between."""

@@ -53,7 +53,6 @@ def test_rows_of_another_run_are_taken_over_whole(whole: Path, place: Path, tmp_
         assert all(found.explains(*key) for key in found.header.keys)
 
 
-@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("drawn", ["", "sample = 3\n"])
 def test_a_study_with_more_texts_computes_only_the_new_ones(place: Path, tmp_path: Path, drawn: str) -> None:
     """Rows that are drawn have other numbers among more. A new method explains all texts."""
@@ -105,7 +104,6 @@ def test_what_more_texts_need_of_the_fewer_is_there_or_they_are_computed_again(p
     assert len(list(grown.glob("*/reused.json"))) == 1
 
 
-@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("drawn", ["", "sample = 3\n"])
 def test_agreement_grows_without_the_explanations_of_the_fewer(place: Path, tmp_path: Path, drawn: str) -> None:
     """The pairs of the fewer texts come along; a pair of a new method has no values for them, and is left out."""

@@ -50,7 +50,6 @@ def test_the_same_model_has_the_same_digests(family: str) -> None:
     assert identity_of(one) == identity_of(other) == before
 
 
-@pytest.mark.thorough
 def test_a_copy_read_by_another_process_with_other_threads(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder, tmp_path / "copy")
     script = (
