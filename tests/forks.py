@@ -1,7 +1,7 @@
 """Processes that share work, as forks of this one: a new interpreter needs seconds for torch and transformers alone.
 
 They stand for those that raison.jobs.workers starts. That these import what they need by themselves is tested by
-tests/unit/jobs/test_workers.py, and for each kind of study by a thorough test of tests/contracts/test_kinds.py.
+tests/unit/jobs/test_workers.py, and of a study by a thorough test of tests/contracts/test_kinds.py.
 """
 
 import os
